@@ -18,6 +18,7 @@
 #include "carbon/indices.h"
 #include "carbon/jobs_csv.h"
 #include "carbon/plan.h"
+#include "carbon/plan_page.h"
 #include "carbon/signature.h"
 #include "tracker/series/series_key.h"
 #include "tuning/proto/canonical.h"
@@ -55,19 +56,6 @@ absl::Status CheckGrid(const GridOptions& grid) {
                   "a CSV of zone,start,end,gco2e_per_kwh,kind; next: optrail "
                   "carbon example"));
   return RequireFlag(grid.zone, "zone", "a zone of that file");
-}
-
-// "2026-01-01T02:00Z 3h, 2026-01-01T09:00Z 1h".
-std::string HoursText(const std::vector<int>& hours, int64_t start_unix_s) {
-  std::vector<std::string> parts;
-  for (size_t i = 0; i < hours.size();) {
-    size_t end = i + 1;
-    while (end < hours.size() && hours[end] == hours[end - 1] + 1) ++end;
-    parts.push_back(absl::StrCat(TimeText(start_unix_s + hours[i] * kHourS),
-                                 " ", end - i, "h"));
-    i = end;
-  }
-  return absl::StrJoin(parts, ", ");
 }
 
 absl::Status SetHourly(const GridOptions& grid, const JobsFile& jobs, int hours,
@@ -226,6 +214,11 @@ absl::StatusOr<ExitCode> RunCarbonPlan(const CarbonPlanCommand& command,
   tracker::PrintTable(table, command.common.format, out);
   if (tracker::IsForPeople(command.common.format)) {
     PrintPlanSummary(plan, problem, jobs, out);
+  }
+  if (!command.out.empty()) {
+    OPTRAIL_RETURN_IF_ERROR(WriteFileAtomically(
+        command.out,
+        PlanPage(problem, plan, jobs.start_unix_s, command.grid.zone)));
   }
   return plan.unplaced > 0 ? ExitCode::kCheckFailed : ExitCode::kOk;
 }

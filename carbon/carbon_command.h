@@ -42,6 +42,7 @@ struct CarbonPlanCommand {
   // Prints what each of these brings, as a deadline that long after the
   // earliest end of each job, in place of the plan.
   std::vector<absl::Duration> slacks;
+  std::string out;  // path of a page of the plan, or ""
 };
 absl::StatusOr<ExitCode> RunCarbonPlan(const CarbonPlanCommand& command,
                                        std::ostream& out);

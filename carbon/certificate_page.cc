@@ -7,10 +7,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_replace.h"
 #include "base/json.h"
 #include "base/status_macros.h"
 #include "carbon/certificate.h"
+#include "carbon/page.h"
 #include "nlohmann/json.hpp"
 
 namespace optrail::carbon {
@@ -18,31 +18,12 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr char kStyle[] =
-    "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:60rem;"
-    "padding:0 1rem;color:#1a1a1a;background:#fff}"
-    "table{border-collapse:collapse;width:100%;margin:1rem 0}"
-    "caption{text-align:left;font-weight:600;padding:.25rem 0}"
-    "th,td{border-bottom:1px solid #ccc;padding:.3rem .5rem;text-align:left;"
-    "vertical-align:top;overflow-wrap:anywhere}"
-    "td.n{text-align:right;white-space:nowrap}"
-    ".estimated{font-weight:600;border:1px solid #8a5a00;padding:.1rem .4rem}"
-    "@media print{body{margin:0;max-width:none}table{break-inside:avoid}}";
-
-std::string Escape(const std::string& text) {
-  return absl::StrReplaceAll(text, {{"&", "&amp;"},
-                                    {"<", "&lt;"},
-                                    {">", "&gt;"},
-                                    {"\"", "&quot;"},
-                                    {"'", "&#39;"}});
-}
-
 std::string Show(const Json& value) {
-  if (value.is_string()) return Escape(value.get<std::string>());
+  if (value.is_string()) return EscapeHtml(value.get<std::string>());
   if (value.is_number_float()) {
     return absl::StrFormat("%.6g", value.get<double>());
   }
-  return Escape(value.dump());
+  return EscapeHtml(value.dump());
 }
 
 std::string Row(const std::string& what, const std::string& base,
@@ -134,10 +115,6 @@ absl::StatusOr<std::string> CertificatePage(absl::string_view text) {
   try {
     const double saved = json.at("saved_fraction").get<double>();
     std::string html = absl::StrCat(
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-        "<meta name=\"viewport\" content=\"width=device-width\">"
-        "<title>Carbon certificate</title><style>",
-        kStyle, "</style></head><body><main>\n<h1>Carbon certificate</h1>\n",
         "<p>The candidate emits ",
         absl::StrFormat("%.1f%% %s", std::abs(100 * saved),
                         saved >= 0 ? "less" : "more"),
@@ -155,8 +132,8 @@ absl::StatusOr<std::string> CertificatePage(absl::string_view text) {
                         : std::string("Not signed: who can change the history "
                                       "can also change this"),
                     ". Check: <code>optrail carbon verify</code> with its JSON "
-                    "and the history.</p>\n</main></body></html>\n");
-    return html;
+                    "and the history.</p>\n");
+    return PageText("Carbon certificate", html);
   } catch (const Json::exception& error) {
     return absl::InvalidArgumentError(
         absl::StrCat("certificate: ", error.what()));

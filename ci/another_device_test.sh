@@ -75,7 +75,7 @@ expect 0 "^device_kind: 1042" cat $store
 expect 0 'config: "gears=2,teeth=16"' cat $store
 expect 0 "." ls .optrail/state/compiled
 # For another objective, beside it: four teeth on one gear spare the spring.
-expect 2 "clockwork has no such meter here, expected time, spring_joules" \
+expect 2 "clockwork has no such objective here, expected time, memory, error, spring_joules" \
   "$tune" --device=clockwork --objective=joules
 expect 0 "gears=1,teeth=4" \
   "$tune" --device=1042 --objective=spring_joules --trials=12 --quiet

@@ -111,6 +111,12 @@ absl::StatusOr<int> Plan(const std::vector<std::string>&) {
     }
     command.slacks.push_back(slack);
   }
+  command.out = UserPath(absl::GetFlag(FLAGS_out));
+  if (!command.out.empty() && !command.slacks.empty()) {
+    return absl::InvalidArgumentError(
+        "flag --out: a page is of one plan, and --slack makes several; "
+        "expected one of the two");
+  }
   return CodeOf(carbon::RunCarbonPlan(command, std::cout));
 }
 

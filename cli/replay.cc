@@ -8,7 +8,12 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "cli/flags.h"
+#include "tracker/command/command_support.h"
+#include "tracker/history/history.h"
+#include "tuning/replay/energy_replay.h"
+#include "tuning/replay/recording.h"
 #include "tuning/replay/replay_command.h"
+#include "tuning/replay/session_recording.h"
 
 ABSL_FLAG(std::vector<std::string>, spaces, {},
           "Recorded spaces: files or folders of .json, .json.gz and .json.xz.");
@@ -36,8 +41,55 @@ ABSL_FLAG(bool, shuffle_transfer, false,
 ABSL_FLAG(std::string, prior, "",
           "A recording whose speeds rank the configs before they are tried.");
 ABSL_FLAG(int32_t, top_k, 0, "Measure only this many by that rank; 0: all.");
+ABSL_FLAG(bool, energy, false,
+          "Whole sessions for joules, of recordings that have the energy of "
+          "every config, after the first of --budgets trials.");
+ABSL_FLAG(std::string, session, "",
+          "Print this session of the history as a recorded space, and judge "
+          "nothing.");
+ABSL_FLAG(double, time_limit, 0,
+          "With --energy: configs slower than so many times the fastest are no "
+          "result, such as 1.05; 0: all are.");
 
 namespace optrail::cli {
+namespace {
+
+absl::StatusOr<int> PrintSession(const std::string& id) {
+  OPTRAIL_ASSIGN_OR_RETURN(const tracker::History history,
+                           tracker::OpenHistory(TrackerOptions()));
+  OPTRAIL_ASSIGN_OR_RETURN(const proto::Session session,
+                           history.ReadSession(id));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string text,
+                           tuning::RecordingOf(session));
+  std::cout << text;
+  return 0;
+}
+
+absl::StatusOr<int> ReplayEnergy(const tuning::ReplayCommand& options) {
+  tuning::EnergyReplays replays;
+  replays.run.trials = options.budgets.front();
+  replays.run.seed = options.first_seed;
+  replays.run.time_limit = absl::GetFlag(FLAGS_time_limit);
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
+      replays.run.time_limit == 0 || replays.run.time_limit >= 1, "time_limit",
+      replays.run.time_limit, "at least 1, or 0"));
+  replays.seeds = options.seeds;
+  replays.jobs = options.jobs;
+  if (!options.strategies.empty()) replays.strategies = options.strategies;
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<std::string> files,
+                           tuning::ExpandSpaces(options.spaces));
+  for (const std::string& file : files) {
+    OPTRAIL_ASSIGN_OR_RETURN(replays.recordings.emplace_back(),
+                             tuning::ReadRecording(file));
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const std::string text,
+      tuning::RunEnergyReplays(replays, absl::GetFlag(FLAGS_format)));
+  std::cout << text;
+  return 0;
+}
+
+}  // namespace
 
 suites::Command ReplayCommand() {
   suites::Command command;
@@ -50,14 +102,19 @@ suites::Command ReplayCommand() {
       "trials; ev5 is the number of trials until within 5% of the best.\n"
       "\n"
       "  optrail replay --spaces=spaces/ --strategies=all --format=csv\n";
-  command.flags = {"spaces",   "strategies",      "budgets",
-                   "seeds",    "first_seed",      "batch",
-                   "jobs",     "noise",           "compile_time_objective",
-                   "transfer", "transfer_trials", "shuffle_transfer",
-                   "prior",    "top_k",           "format"};
+  command.flags = {"spaces",     "strategies",      "budgets",
+                   "seeds",      "first_seed",      "batch",
+                   "jobs",       "noise",           "compile_time_objective",
+                   "transfer",   "transfer_trials", "shuffle_transfer",
+                   "prior",      "top_k",           "energy",
+                   "time_limit", "session",         "history",
+                   "format"};
   command.max_arguments = -1;
   command.run =
       [](const std::vector<std::string>& files) -> absl::StatusOr<int> {
+    if (const std::string id = absl::GetFlag(FLAGS_session); !id.empty()) {
+      return PrintSession(id);
+    }
     tuning::ReplayCommand options;
     for (const std::string& path : absl::GetFlag(FLAGS_spaces)) {
       options.spaces.push_back(UserPath(path));
@@ -99,6 +156,7 @@ suites::Command ReplayCommand() {
     options.shuffle_transfer = absl::GetFlag(FLAGS_shuffle_transfer);
     options.prior = UserPath(absl::GetFlag(FLAGS_prior));
     options.top_k = absl::GetFlag(FLAGS_top_k);
+    if (absl::GetFlag(FLAGS_energy)) return ReplayEnergy(options);
     OPTRAIL_ASSIGN_OR_RETURN(const std::vector<tuning::ReplayRow> rows,
                              tuning::RunReplay(options));
     OPTRAIL_ASSIGN_OR_RETURN(const std::string text,

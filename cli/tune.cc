@@ -27,6 +27,7 @@
 #include "tuning/command/tune_command.h"
 #include "tuning/proto/canonical.h"
 
+ABSL_DECLARE_FLAG(std::vector<std::string>, weights);
 ABSL_DECLARE_FLAG(bool, retune);
 ABSL_DECLARE_FLAG(bool, forget);
 
@@ -45,9 +46,6 @@ ABSL_FLAG(std::vector<std::string>, program, {},
           "Files that the command's program consists of, beside the one that "
           "its first word stands for: readings of other contents are those of "
           "another task.");
-ABSL_FLAG(std::vector<std::string>, weights, {},
-          "One number per metric: minimise the weighted product instead of "
-          "searching for the Pareto front.");
 ABSL_FLAG(absl::Duration, command_timeout, absl::Minutes(10),
           "A run of the command that takes longer is killed.");
 ABSL_FLAG(int64_t, command_memory_mib, 0,
@@ -118,19 +116,37 @@ absl::StatusOr<absl::optional<int>> PrintKnown(
 
 // Flags that say something only of a command that is tuned.
 std::vector<std::string> FlagsOfCommands() {
-  return {"space",    "program",         "metric_pattern",
-          "weights",  "command_timeout", "command_memory_mib",
-          "parallel", "target_value",    "min_expected_improvement"};
+  return {"space",
+          "program",
+          "metric_pattern",
+          "command_timeout",
+          "command_memory_mib",
+          "parallel",
+          "target_value",
+          "min_expected_improvement"};
 }
 
 // A flag of the other kind of task would go unheeded; a space without its
 // command would start tuning every operator there is.
 suites::FlagUse FlagsUsed(const std::vector<std::string>& all) {
-  std::vector<std::string> unused = {
-      "op",        "shape",        "workload",        "threads",
-      "device",    "backend",      "cache",           "launch",
-      "worker",    "objective",    "config_deadline", "max_config_mib",
-      "processes", "total_trials", "total_time",      "with_test_operators"};
+  std::vector<std::string> unused = {"op",
+                                     "shape",
+                                     "workload",
+                                     "threads",
+                                     "device",
+                                     "backend",
+                                     "cache",
+                                     "launch",
+                                     "worker",
+                                     "objective",
+                                     "config_deadline",
+                                     "max_config_mib",
+                                     "processes",
+                                     "total_trials",
+                                     "total_time",
+                                     "with_test_operators",
+                                     "price_per_kwh",
+                                     "price_per_hour"};
   std::string call = "with --command, which is one task";
   if (absl::GetFlag(FLAGS_command).empty()) {
     call = "without --command='./program {knob}' --metric=NAME:min";

@@ -223,7 +223,9 @@ TEST(BuildReportDataTest, ASessionOfSeveralMetricsHasThemAndItsFront) {
   ASSERT_THAT(session.of.objectives, SizeIs(2));
   EXPECT_EQ(session.of.trials[3].values, (tracker::Values{8., 90.}));
   // 5, 10 and 4, 15 are beaten by 3, 20; 9, 90 by 8, 90.
-  EXPECT_EQ(session.of.front, (std::vector<int>{1, 3}));
+  ASSERT_EQ(session.of.front.size(), 2);
+  EXPECT_EQ(session.of.front[0].trial, 1);
+  EXPECT_EQ(session.of.front[1].trial, 3);
 
   ReportData data;
   data.hardware.emplace_back();

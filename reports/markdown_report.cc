@@ -211,11 +211,12 @@ void AppendFronts(const ReportData& data, int max_rows, std::string* out) {
     }
     absl::StrAppend(out, "\n");
     int rows = 0;
-    for (const int i : of.front) {
+    for (const tracker::SessionAnalysis::FrontPoint& point : of.front) {
       if (++rows > max_rows) break;
-      const tracker::TrialPoint& trial = of.trials[i];
-      absl::StrAppend(out, "| ", EscapeForMarkdown(trial.config_text), " |");
-      for (const absl::optional<double>& value : trial.values) {
+      absl::StrAppend(out, "| ",
+                      EscapeForMarkdown(of.trials[point.trial].config_text),
+                      " |");
+      for (const absl::optional<double>& value : point.values) {
         absl::StrAppend(out, " ", absl::StrFormat("%.4g", value.value_or(0)),
                         " |");
       }

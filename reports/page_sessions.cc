@@ -122,8 +122,9 @@ Json PageSessionJson(const ReportData& data, const TuningSession& session,
     return {step.trial, Rounded(of.trials[step.trial].values[0])};
   });
   // Whole, also where trials are left out.
-  json["front"] = ListOf(of.front, [&](int i) -> Json {
-    return {i, session.levels[i], ListOf(of.trials[i].values, RoundedValue)};
+  json["front"] = ListOf(of.front, [&](const auto& point) -> Json {
+    return {point.trial, session.levels[point.trial],
+            ListOf(point.values, RoundedValue)};
   });
   return json;
 }

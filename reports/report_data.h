@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "absl/types/optional.h"
+#include "reports/proof_sides.h"
 #include "tracker/compare/verdict.h"
 #include "tracker/convergence/convergence.h"
 #include "tracker/judge/judge.h"
@@ -162,6 +163,7 @@ struct TuningSession {
   std::vector<std::vector<int>> levels;
   std::vector<std::string> findings;  // of the convergence analysis
   absl::optional<ScheduleView> schedule;
+  std::vector<ProofSide> sides;  // of the proof
 };
 
 // What a run of a whole model takes, by its newest measurement.

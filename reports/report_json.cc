@@ -152,40 +152,55 @@ Json ScheduleJson(const absl::optional<ScheduleView>& view) {
           {"winner", {{"loops", view->loops}, {"decisions", decisions}}}};
 }
 
+Json SideJson(const ProofSide& side) {
+  return {{"metric", side.metric},
+          {"unit", side.unit},
+          {"baseline", Number(side.baseline)},
+          {"chosen", Number(side.chosen)},
+          {"rounds", side.rounds},
+          {"ratio", Optional(side.ratio)},
+          {"low", Optional(side.low)},
+          {"high", Optional(side.high)},
+          {"p_value", Optional(side.p_value)}};
+}
+
 Json SessionJson(const ReportData& data, const TuningSession& session) {
   const SessionAnalysis& of = session.of;
-  return {{"id", of.id()},
-          {"objectives", ObjectivesJson(of)},
-          {"front_trials", of.front},
-          {"operator", of.header.task().operator_name()},
-          {"task", of.task_text},
-          {"hardware", data.hardware[session.hardware].id},
-          {"strategy", of.header.strategy()},
-          {"seed", of.header.seed()},
-          {"stop_reason",
-           std::string(tuning::StopReasonName(of.header.stop_reason()))},
-          {"started_unix_ns", of.header.started_unix_ns()},
-          {"elapsed_ns", of.header.elapsed_ns()},
-          {"valid_config_count", of.header.has_valid_config_count()
-                                     ? Json(of.header.valid_config_count())
-                                     : Json(nullptr)},
-          {"commit", CommitJson(session.commit)},
-          {"winner", of.header.has_winner()
-                         ? Json(tuning::CanonicalText(of.header.winner()))
-                         : Json(nullptr)},
-          {"proof", ProofJson(of.header)},
-          {"verified_speedup", Optional(of.speedup_over_default)},
-          {"winners_curse", Optional(of.winners_curse)},
-          {"metric", of.metric()},
-          {"unit", of.unit()},
-          {"best_value", Optional(of.best_value())},
-          {"best_ns", of.is_time() ? Optional(of.best_value()) : Json(nullptr)},
-          {"warm_start_trials", of.warm_start_trials},
-          {"trials_to_95_percent", Optional(of.trials_to_95_percent)},
-          {"trials_to_99_percent", Optional(of.trials_to_99_percent)},
-          {"outcomes", of.trials_by_outcome},
-          {"findings", session.findings},
-          {"finalists", FinalistsJson(of)}};
+  return {
+      {"id", of.id()},
+      {"objectives", ObjectivesJson(of)},
+      {"front_trials",
+       ListOf(of.front, [](const auto& point) -> Json { return point.trial; })},
+      {"operator", of.header.task().operator_name()},
+      {"task", of.task_text},
+      {"hardware", data.hardware[session.hardware].id},
+      {"strategy", of.header.strategy()},
+      {"seed", of.header.seed()},
+      {"stop_reason",
+       std::string(tuning::StopReasonName(of.header.stop_reason()))},
+      {"started_unix_ns", of.header.started_unix_ns()},
+      {"elapsed_ns", of.header.elapsed_ns()},
+      {"valid_config_count", of.header.has_valid_config_count()
+                                 ? Json(of.header.valid_config_count())
+                                 : Json(nullptr)},
+      {"commit", CommitJson(session.commit)},
+      {"winner", of.header.has_winner()
+                     ? Json(tuning::CanonicalText(of.header.winner()))
+                     : Json(nullptr)},
+      {"proof", ProofJson(of.header)},
+      {"sides", ListOf(session.sides, SideJson)},
+      {"verified_speedup", Optional(of.speedup_over_default)},
+      {"winners_curse", Optional(of.winners_curse)},
+      {"metric", of.metric()},
+      {"unit", of.unit()},
+      {"best_value", Optional(of.best_value())},
+      {"best_ns", of.is_time() ? Optional(of.best_value()) : Json(nullptr)},
+      {"warm_start_trials", of.warm_start_trials},
+      {"trials_to_95_percent", Optional(of.trials_to_95_percent)},
+      {"trials_to_99_percent", Optional(of.trials_to_99_percent)},
+      {"outcomes", of.trials_by_outcome},
+      {"findings", session.findings},
+      {"finalists", FinalistsJson(of)}};
 }
 
 Json WorkloadJson(const ReportData& data, const WorkloadView& workload) {

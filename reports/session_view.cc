@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "reports/proof_sides.h"
 #include "reports/schedule_view.h"
 #include "tracker/convergence/convergence.h"
 #include "tracker/convergence/findings.h"
@@ -90,6 +91,7 @@ TuningSession ConvertSession(const proto::Session& session) {
   result.commit = ConvertCommit(session.commit());
   AddKnobs(result);
   result.schedule = ViewOfSchedule(session, result);
+  result.sides = SidesOf(session);
   return result;
 }
 

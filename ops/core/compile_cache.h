@@ -49,7 +49,9 @@ class CompileCache {
 // What `backend` compiles for `request`: from the cache in `folder` ("": none),
 // else compiled and kept there. Nothing that is worth keeping is an empty
 // artifact. A cache that cannot be written costs time and no result; `kept`
-// says so where it is not null. Errors of Describe() and Compile().
+// says so where it is not null. `added` are further options of the compiler.
+// Errors of Describe() and Compile(); Unimplemented for options of a backend
+// that compiles nothing.
 absl::StatusOr<Artifact> CompileCached(
     const Backend& backend, const CompileRequest& request,
     const std::string& folder, absl::Status* kept = nullptr,

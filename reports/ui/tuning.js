@@ -566,6 +566,7 @@ function drawSession(pane, session) {
          ...metrics.map((chart, k) => el('div', {class: 'panel'},
              el('h3', {}, data(session.objectives[k].metric)), chart)),
          front ? frontPanel(session, front) : null,
+         weightPanel(session), sidesPanel(session),
          hasBest ? el('div', {class: 'panel full'}, el('h3', {}, 'Convergence'),
                       convergence, legend(items),
                       drawn < session.total ?

@@ -398,7 +398,7 @@ absl::StatusOr<MeasuredRun> RunBenchmarks(const std::vector<BenchCase>& cases,
 
   WorkerOptions worker = options.worker;
   worker.shared_folder = context.state;
-  if (!options.objective.empty()) bench.metrics = {options.objective};
+  bench.metrics = options.metrics;
   ProgressOptions progress_options;
   progress_options.quiet = options.quiet;
   Progress progress("benchmarking",

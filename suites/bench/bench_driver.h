@@ -30,7 +30,9 @@ struct BenchDriverOptions {
 
   bool with_default = true;
   bool with_tuned = true;
-  // What tuned configs were tuned for, "" for time; metered in every benchmark.
+  // Metered in every benchmark.
+  std::vector<std::string> metrics;
+  // What tuned configs were tuned for, "" for time.
   std::string objective;
   // A config given by hand: runs in place of the tuned one, under its series,
   // so that a gate compares it with what the history has; or, with a name,

@@ -1,7 +1,9 @@
 #include "suites/command/command_flags.h"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
+#include <tuple>
 #include <utility>
 
 #include "absl/flags/flag.h"
@@ -21,6 +23,8 @@
 #include "ops/core/device_type.h"
 #include "suites/bench/google_benchmark_face.h"
 #include "suites/stopwatch/stopwatch.h"
+#include "suites/tune/objectives.h"
+#include "suites/tune/session_evaluator.h"
 #include "suites/workload/workload.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/search/strategies.h"
@@ -56,8 +60,18 @@ ABSL_FLAG(std::string, backend, "",
           "only by name; or best, which an earlier `bench --backend=all` "
           "found. By default the device's own.");
 ABSL_FLAG(std::string, objective, "time",
-          "What to tune for, or which tuned configs to benchmark: time, or "
-          "what a meter of the device reads, such as joules.");
+          "What to tune for, or which tuned configs to benchmark: time, what a "
+          "meter of the device reads (joules), memory, error, edp, "
+          "joules_per_flop, joules_per_byte or cost. Several with limits, such "
+          "as joules,time<=1.05x, or with --weights have a winner; else tuning "
+          "finds their front.");
+ABSL_FLAG(std::vector<std::string>, weights, {},
+          "One number per objective or metric: minimise the weighted product "
+          "instead of searching for the Pareto front.");
+ABSL_FLAG(double, price_per_kwh, 0,
+          "Of --objective=cost: what a kWh costs, in any currency.");
+ABSL_FLAG(double, price_per_hour, 0,
+          "Of --objective=cost: what an hour of the machine costs.");
 ABSL_FLAG(int32_t, meter_windows, 1,
           "With --objective=joules: windows in which each process is metered; "
           "their median counts.");
@@ -209,34 +223,40 @@ absl::StatusOr<proto::DeviceKind> DeviceFromFlags() {
                    DidYouMean(absl::GetFlag(FLAGS_device), names)));
 }
 
-// --objective: time, or what a meter of --device reads.
-absl::StatusOr<proto::Objective> ObjectiveFromFlags() {
-  const std::string name = absl::GetFlag(FLAGS_objective);
-  proto::Objective objective = tuning::TimeObjective();
-  std::vector<std::string> metrics = {objective.metric()};
-  if (name == metrics[0]) return objective;
+// --objective, by the meters of --device; empty for time alone.
+absl::StatusOr<std::vector<proto::Objective>> ObjectivesFromFlags() {
+  const std::string text = absl::GetFlag(FLAGS_objective);
+  if (text == tuning::kTimeMetric) return std::vector<proto::Objective>();
   OPTRAIL_ASSIGN_OR_RETURN(const proto::DeviceKind kind, DeviceFromFlags());
   OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<ops::Device> device,
                            ops::MakeDevice(kind, {}));
-  for (const ops::Meter* meter : device->meters()) {
-    if (meter->info().metric == name) {
-      if (meter->info().estimated) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "flag --objective=", name, ": it is estimated here (",
-            meter->info().source,
-            "), and a model ranks configs as their times do; expected time"));
-      }
-      objective.set_metric(name);
-      objective.set_unit(meter->info().unit);
-      objective.set_direction(meter->info().direction);
-      return objective;
+  ObjectiveSource source;
+  source.device = absl::GetFlag(FLAGS_device);
+  source.meters = device->meters();
+  for (const auto& [flag, value, price] :
+       {std::make_tuple("price_per_kwh", absl::GetFlag(FLAGS_price_per_kwh),
+                        &source.price_per_kwh),
+        std::make_tuple("price_per_hour", absl::GetFlag(FLAGS_price_per_hour),
+                        &source.price_per_hour)}) {
+    if (!(value >= 0 && std::isfinite(value))) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "flag --", flag, "=", value, ": expected a price of at least 0"));
     }
-    metrics.push_back(meter->info().metric);
+    *price = value;
   }
+  std::vector<double> weights;
+  for (const std::string& weight : absl::GetFlag(FLAGS_weights)) {
+    double value = 0;
+    if (!absl::SimpleAtod(weight, &value) || !(value > 0)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "flag --weights: \"", weight, "\", expected a positive number"));
+    }
+    weights.push_back(value);
+  }
+  auto objectives = ParseObjectives(text, weights, source);
+  if (objectives.ok()) return objectives;
   return absl::InvalidArgumentError(absl::StrCat(
-      "flag --objective=", name, ": ", absl::GetFlag(FLAGS_device),
-      " has no such meter here, expected ", absl::StrJoin(metrics, ", "),
-      "; next: optrail doctor says why"));
+      "flag --objective=", text, ": ", objectives.status().message()));
 }
 
 // --meter_windows, --meter_window and --inputs.
@@ -282,9 +302,20 @@ std::string TuneCommandLine(const std::string& op,
 }  // namespace
 
 const std::vector<std::string>& SelectionFlags() {
-  static const auto* const flags = new std::vector<std::string>{
-      "op",      "shape", "workload", "threads",   "device",
-      "backend", "cache", "launch",   "objective", "with_test_operators"};
+  static const auto* const flags =
+      new std::vector<std::string>{"op",
+                                   "shape",
+                                   "workload",
+                                   "threads",
+                                   "device",
+                                   "backend",
+                                   "cache",
+                                   "launch",
+                                   "objective",
+                                   "weights",
+                                   "price_per_kwh",
+                                   "price_per_hour",
+                                   "with_test_operators"};
   return *flags;
 }
 
@@ -393,16 +424,14 @@ absl::StatusOr<TuneDriverOptions> TuneFromFlags(
   if (search > absl::ZeroDuration()) {
     budget.set_time_ns(absl::ToInt64Nanoseconds(search));
   }
-  OPTRAIL_ASSIGN_OR_RETURN(const proto::Objective objective,
-                           ObjectiveFromFlags());
-  if (objective.metric() != tuning::kTimeMetric) {
+  OPTRAIL_ASSIGN_OR_RETURN(options.tune.objectives, ObjectivesFromFlags());
+  if (!options.tune.objectives.empty()) {
     if (has_total) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "flag --objective=", objective.metric(),
+          "flag --objective=", absl::GetFlag(FLAGS_objective),
           ": a total (--total_trials, --total_time) is divided by the time "
           "that a run of the workload takes; expected time, or --trials"));
     }
-    options.tune.objectives = {objective};
   }
   options.tune.finalists = absl::GetFlag(FLAGS_finalists);
   OPTRAIL_ASSIGN_OR_RETURN(options.tune.proof.max_time, ProofTimeFromFlags());
@@ -449,11 +478,10 @@ absl::StatusOr<BenchDriverOptions> BenchFromFlags(
   options.bench.random_interleaving = BenchmarkRandomInterleaving();
   options.bench.seed = absl::GetFlag(FLAGS_seed);
 
-  OPTRAIL_ASSIGN_OR_RETURN(const proto::Objective objective,
-                           ObjectiveFromFlags());
-  if (objective.metric() != tuning::kTimeMetric) {
-    options.objective = objective.metric();
-  }
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<proto::Objective> objectives,
+                           ObjectivesFromFlags());
+  options.objective = ObjectiveKey(objectives);
+  options.metrics = MeteredOf(tuning::MetricsOf(objectives));
   options.with_default = false;
   options.with_tuned = false;
   for (const std::string& selection : absl::GetFlag(FLAGS_select)) {

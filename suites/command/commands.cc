@@ -50,9 +50,9 @@ std::vector<std::string> Concat(
 // A winner that is proven against nothing, since the default computes something
 // else or ends its process, is no success.
 bool IsTuned(const TuneSummary& summary) {
-  if (!summary.session.has_value() || !summary.session->has_winner()) {
-    return false;
-  }
+  if (!summary.session.has_value()) return false;
+  if (HasFront(*summary.session)) return true;
+  if (!summary.session->has_winner()) return false;
   const proto::Finalist* fallback = DefaultFinalist(*summary.session);
   return fallback == nullptr || (fallback->outcome() != proto::WRONG_RESULT &&
                                  fallback->outcome() != proto::CRASHED);
@@ -225,7 +225,8 @@ absl::StatusOr<int> Tune(const std::string& op) {
   const absl::Time start = absl::Now();
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<TuneSummary> summaries,
                            TuneTasks(tasks, context, options));
-  std::cout << FormatTuneSummaries(summaries, absl::GetFlag(FLAGS_format));
+  std::cout << FormatTuneSummaries(summaries, absl::GetFlag(FLAGS_format))
+            << FormatFronts(summaries, absl::GetFlag(FLAGS_format));
   std::cerr << FailuresText(summaries)
             << TimeText(summaries, absl::Now() - start);
   if (!workload.name().empty() || options.total_trials > 0 ||

@@ -452,13 +452,19 @@ absl::Status KeepBusy(int64_t calls, ops::Timer& timer,
 
 absl::StatusOr<proto::MeterWindow> TakeWindow(int64_t calls, ops::Timer& timer,
                                               ops::Meter& meter,
-                                              absl::Duration min_window) {
+                                              absl::Duration min_window,
+                                              bool quickly) {
   const ops::MeterInfo& info = meter.info();
+  quickly = quickly && min_window > absl::ZeroDuration();
   OPTRAIL_RETURN_IF_ERROR(timer.Prepare(calls));
-  OPTRAIL_RETURN_IF_ERROR(RunFor(calls, timer, info.warm_up).status());
+  OPTRAIL_RETURN_IF_ERROR(
+      RunFor(calls, timer,
+             quickly ? std::min(info.warm_up, kQuickWarmUp) : info.warm_up)
+          .status());
   OPTRAIL_RETURN_IF_ERROR(meter.Begin());
   const absl::StatusOr<ops::Timer::Ran> ran =
-      RunFor(calls, timer, std::max(info.min_window, min_window));
+      RunFor(calls, timer,
+             quickly ? min_window : std::max(info.min_window, min_window));
   absl::StatusOr<proto::MeterWindow> window =
       meter.End(ran.ok() ? ran->calls : 0);
   OPTRAIL_RETURN_IF_ERROR(ran.status());

@@ -103,9 +103,14 @@ int SamplesThatTell(const proto::Measurement& measurement);
 // Nothing else runs meanwhile (ops::Timer::Run): flushes, restores and untimed
 // calls would be in the energy and not in the time. `calls` is the batch of a
 // sample. Unimplemented where the timer cannot do without them.
+//
+// Quickly: for `min_window` alone, after kQuickWarmUp at most. Readings of a
+// search follow each other on a device that is warm, and the calibration says
+// how precise a window of that length is.
+inline constexpr absl::Duration kQuickWarmUp = absl::Milliseconds(200);
 absl::StatusOr<proto::MeterWindow> TakeWindow(
     int64_t calls, ops::Timer& timer, ops::Meter& meter,
-    absl::Duration min_window = absl::ZeroDuration());
+    absl::Duration min_window = absl::ZeroDuration(), bool quickly = false);
 
 // Calls back to back for at least `duration`: a load to calibrate meters with.
 absl::Status KeepBusy(int64_t calls, ops::Timer& timer,

@@ -1,8 +1,10 @@
 #include "suites/tune/session_evaluator.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "suites/stopwatch/stopwatch.h"
 #include "tuning/session/objective.h"
 
@@ -33,6 +35,17 @@ bool HasLongCalls(const tuning::Request& request) {
 }
 
 }  // namespace
+
+std::vector<std::string> MeteredOf(const std::vector<std::string>& metrics) {
+  std::vector<std::string> metered;
+  for (const std::string& metric : metrics) {
+    if (metric != tuning::kTimeMetric && metric != kMemoryMetric &&
+        metric != kErrorMetric) {
+      metered.push_back(metric);
+    }
+  }
+  return metered;
+}
 
 uint64_t SessionEvaluator::SeedOf(Purpose purpose, int64_t round) const {
   const bool ahead = options_.processes_ahead > 0;
@@ -81,6 +94,7 @@ absl::StatusOr<tuning::Offer> SessionEvaluator::Open(const proto::Task&) {
   tuning::Offer offer;
   offer.compile_ahead = options_.compile_ahead;
   offer.begins_ahead = options_.processes_ahead > 0;
+  offer.costly_metrics = options_.costly_metrics;
   return offer;
 }
 
@@ -330,8 +344,16 @@ EvaluationOptions SessionEvaluator::OptionsFor(
           kCallsOfAReading * *request.hopeless_above);
     }
   }
-  for (const std::string& metric : request.metrics) {
-    if (metric != tuning::kTimeMetric) options.metrics.push_back(metric);
+  options.metrics = MeteredOf(request.metrics);
+  // What is read in turns shares its temperature.
+  options.meter_quickly = true;
+  options.meter_window =
+      request.purpose == Purpose::kProve ? kProofWindow : kSearchWindow;
+  if (request.meter_below_ns) {
+    if (*request.meter_below_ns <= 0) options.metrics.clear();
+    if (std::isfinite(*request.meter_below_ns)) {
+      options.meter_below_ns = *request.meter_below_ns;
+    }
   }
   options.accept_facts = options_.accept_facts;
   options.input_seed = SeedOf(request.purpose, request.round);
@@ -422,6 +444,20 @@ tuning::Answer SessionEvaluator::AnswerOf(const tuning::Request& request,
   trial.mutable_effort()->set_check_ns(evaluation.check_ns);
   if (evaluation.busy_ns)
     trial.mutable_effort()->set_busy_ns(*evaluation.busy_ns);
+  const auto add = [&](const char* metric, const char* unit, double value) {
+    if (!absl::c_linear_search(request.metrics, metric)) return;
+    proto::MetricSamples* read = trial.add_objectives();
+    read->set_metric(metric);
+    read->set_unit(unit);
+    read->set_direction(proto::LOWER_IS_BETTER);
+    read->add_values(value);
+  };
+  if (evaluation.memory_bytes) {
+    add(kMemoryMetric, "B", static_cast<double>(*evaluation.memory_bytes));
+  }
+  if (evaluation.error_in_tolerances) {
+    add(kErrorMetric, "tolerances", *evaluation.error_in_tolerances);
+  }
   if (evaluation.error_in_tolerances.has_value()) {
     trial.set_error_in_tolerances(*evaluation.error_in_tolerances);
   }

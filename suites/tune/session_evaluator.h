@@ -93,6 +93,8 @@ struct SessionEvaluatorOptions {
   double race_factor = 0;
   // How many requests may wait compiled (Evaluator::CompileAhead).
   int compile_ahead = 0;
+  // Those of the objectives that a meter reads (Offer::costly_metrics).
+  std::vector<std::string> costly_metrics;
   // What the winner is going to meet, compiled by then.
   absl::optional<proto::Config> default_config;
   // Whether a config may be launched, by what compiling it told; empty: all
@@ -107,6 +109,20 @@ struct SessionEvaluatorOptions {
 SessionEvaluatorOptions SessionEvaluatorFor(
     const tuning::BoundSpace& space, const proto::SamplingOptions& sampling,
     suites::Evaluator& evaluator);
+
+// What is metered in a search, and while finalists are ranked in turns, is read
+// for this long; while the winner is proven, for longer. On an H200 windows of
+// these lengths repeat within 0.7 and 0.1% (docs/lab/energy.md).
+inline constexpr absl::Duration kSearchWindow = absl::Seconds(1);
+inline constexpr absl::Duration kProofWindow = absl::Seconds(5);
+
+// Metrics of a call that a session may optimise beside time and what meters
+// read; both are known of every reading.
+inline constexpr char kMemoryMetric[] = "memory";  // bytes
+inline constexpr char kErrorMetric[] = "error";    // in tolerances
+
+// Those of `metrics` that a meter reads.
+std::vector<std::string> MeteredOf(const std::vector<std::string>& metrics);
 
 class SessionEvaluator : public tuning::Evaluator {
  public:

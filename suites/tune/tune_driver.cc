@@ -27,11 +27,13 @@
 #include "ops/device/roofline.h"
 #include "suites/tune/elsewhere.h"
 #include "suites/tune/known_trials.h"
+#include "suites/tune/objectives.h"
 #include "suites/tune/transfer_sources.h"
 #include "suites/tune/tune_together.h"
 #include "suites/worker/measurement_settings.h"
 #include "tracker/history/history.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/session/objective.h"
 #include "tuning/store/store_files.h"
 
 namespace optrail::suites {
@@ -50,13 +52,6 @@ constexpr double kTrustInRoofline = 0.9;
 constexpr double kShareOfMemory = 0.25;
 constexpr int64_t kUnknownMemoryBytes = int64_t{4} << 30;
 
-// Time is left out when it is written (store_files.h).
-std::string ObjectiveInStore(const proto::Session& session) {
-  return session.objectives_size() == 1
-             ? session.objectives(0).metric()
-             : tuning::ObjectivesText(session.objectives());
-}
-
 proto::TunedConfig TunedConfigOf(const proto::Session& session) {
   proto::TunedConfig tuned;
   const proto::Finalist* winner = WinningFinalist(session);
@@ -69,7 +64,7 @@ proto::TunedConfig TunedConfigOf(const proto::Session& session) {
   tuned.set_backend(session.task().backend());
   tuned.set_launch_mode(session.task().launch_mode());
   tuned.set_devices(session.task().devices());
-  tuned.set_objective(ObjectiveInStore(session));
+  tuned.set_objective(ObjectiveKey(tuning::ObjectivesOf(session)));
   tuned.set_time_ns(winner->time_ns());
   if (fallback != nullptr && fallback->outcome() == proto::OK) {
     tuned.set_default_time_ns(fallback->time_ns());
@@ -372,10 +367,7 @@ absl::Status TuneCall::FindPending(const std::vector<TaskEntry>& tasks) {
   // Without ceilings at hand the roofline is left out: measuring them takes
   // longer than what it is worth here.
   const proto::Ceilings ceilings = KeptCeilings(context_);
-  proto::Session asked;
-  asked.mutable_objectives()->Add(options_.tune.objectives.begin(),
-                                  options_.tune.objectives.end());
-  const std::string objective = ObjectiveInStore(asked);
+  const std::string objective = ObjectiveKey(options_.tune.objectives);
   WorkerOptions worker = options_.worker;
   worker.compilers = Compilers(tasks);
   if (worker.used == nullptr) worker.used = std::make_shared<UsedWorkers>();
@@ -401,6 +393,10 @@ absl::Status TuneCall::FindPending(const std::vector<TaskEntry>& tasks) {
     Pending pending;
     pending.task = &task;
     pending.tune = options_.tune;
+    const ops::Operator& op = *task.entry->op;
+    pending.tune.objectives =
+        ForTask(options_.tune.objectives, op.Flop(task.task.shape()),
+                op.MovedBytes(task.task.shape()));
     pending.tune.journal_directory = JoinPath(context_.state, "tuning");
     if (!together()) {
       pending.tune.finalists_ahead = [this, i = pending_.size()] {

@@ -5,6 +5,7 @@
 #include "base/status_macros.h"
 #include "suites/tune/session_evaluator.h"
 #include "tuning/search/strategies.h"
+#include "tuning/session/objective.h"
 
 namespace optrail::suites {
 namespace {
@@ -71,6 +72,7 @@ absl::StatusOr<std::unique_ptr<tuning::Session>> OpenTuneSession(
     if (options.objectives.size() <= 1 && options.race_factor > 1) {
       measuring.race_factor = options.race_factor;
     }
+    measuring.costly_metrics = MeteredOf(tuning::MetricsOf(options.objectives));
     measures =
         std::make_unique<SessionEvaluator>(evaluator, std::move(measuring));
   }

@@ -11,6 +11,7 @@
 #include "tuning/proto/canonical.h"
 #include "tuning/proto/stop_reason.h"
 #include "tuning/session/objective.h"
+#include "tuning/session/results.h"
 #include "tuning/session/shared_knobs.h"
 
 namespace optrail::suites {
@@ -32,6 +33,11 @@ const proto::Finalist* DefaultFinalist(const proto::Session& session) {
     if (finalist.is_default()) return &finalist;
   }
   return nullptr;
+}
+
+bool HasFront(const proto::Session& session) {
+  return !tuning::NamesWinner(tuning::ObjectivesOf(session)) &&
+         !tuning::ResultsOf(session).empty();
 }
 
 namespace {
@@ -162,28 +168,45 @@ std::string TimeText(const std::vector<TuneSummary>& summaries,
 
 namespace {
 
-// The first objective of the sessions, where that is not time; else "".
-std::string ObjectiveIn(const std::vector<TuneSummary>& summaries) {
+using Objectives = std::vector<proto::Objective>;
+
+// Those of the sessions but for time, which stands there anyway. One call has
+// the same for all tasks.
+Objectives ObjectivesIn(const std::vector<TuneSummary>& summaries) {
+  Objectives objectives;
   for (const TuneSummary& summary : summaries) {
     if (!summary.session.has_value()) continue;
-    const std::string metric =
-        tuning::ObjectivesOf(*summary.session)[0].metric();
-    if (metric != tuning::kTimeMetric) return metric;
+    for (proto::Objective& objective : tuning::ObjectivesOf(*summary.session)) {
+      if (objective.metric() != tuning::kTimeMetric) {
+        objectives.push_back(std::move(objective));
+      }
+    }
+    break;
   }
-  return "";
+  return objectives;
 }
 
-// Per call, in the session's own objective: "1.14 J".
-Cell ObjectiveCell(const proto::Session& session,
-                   const proto::Finalist* finalist) {
-  const proto::Objective objective = tuning::ObjectivesOf(session)[0];
-  if (finalist == nullptr || objective.metric() == tuning::kTimeMetric) {
-    return Cell::None();
-  }
-  const auto value = tuning::ValueOf(*finalist, objective.metric());
+// Per call: "1.14 J".
+Cell ValueCell(const absl::optional<double>& value,
+               const proto::Objective& objective) {
   if (!value) return Cell::None();
+  if (objective.unit() == "ns") {
+    return Cell::Number(*value, FormatDurationNs(*value));
+  }
   return Cell::Number(
       *value, absl::StrCat(absl::StrFormat("%.4g ", *value), objective.unit()));
+}
+
+// Of the session's own objective of that name: work per call differs by task.
+Cell ObjectiveCell(const proto::Session& session,
+                   const proto::Finalist* finalist, const std::string& metric) {
+  if (finalist == nullptr) return Cell::None();
+  for (const proto::Objective& objective : tuning::ObjectivesOf(session)) {
+    if (objective.metric() == metric) {
+      return ValueCell(tuning::ValueOf(*finalist, objective), objective);
+    }
+  }
+  return Cell::None();
 }
 
 Table SummaryTable(const std::vector<TuneSummary>& summaries,
@@ -197,14 +220,18 @@ Table SummaryTable(const std::vector<TuneSummary>& summaries,
       {"trials", Align::kRight},
       {"failed", Align::kRight},
       {"stopped"}};
-  const std::string objective = ObjectiveIn(summaries);
-  if (!objective.empty()) {
-    columns.insert(
-        columns.begin() + 3,
-        {{"default " + objective, Align::kRight, "default_objective"},
-         {"tuned " + objective, Align::kRight, "tuned_objective"}});
+  const Objectives objectives = ObjectivesIn(summaries);
+  size_t before = 3;
+  for (const proto::Objective& objective : objectives) {
+    for (const char* which : {"default", "tuned"}) {
+      columns.insert(
+          columns.begin() + before++,
+          {absl::StrCat(which, " ", objective.metric()), Align::kRight,
+           absl::StrCat(which, "_", objective.metric())});
+    }
   }
-  if (with_configs) columns.push_back({"config", Align::kLeft, "", Clip::kFold});
+  if (with_configs)
+    columns.push_back({"config", Align::kLeft, "", Clip::kFold});
   Table table(columns);
   const auto add = [&](std::vector<Cell> row) {
     if (!with_configs) row.resize(columns.size(), Cell::None());
@@ -213,7 +240,7 @@ Table SummaryTable(const std::vector<TuneSummary>& summaries,
   for (const TuneSummary& summary : summaries) {
     std::vector<Cell> row = {ShortTaskText(summary.task)};
     if (!summary.session.has_value()) {
-      row.insert(row.end(), objective.empty() ? 6 : 8, Cell::None());
+      row.insert(row.end(), 6 + 2 * objectives.size(), Cell::None());
       row.push_back(summary.skipped ? "in the store" : "failed");
       row.push_back(summary.error);
       add(std::move(row));
@@ -233,9 +260,9 @@ Table SummaryTable(const std::vector<TuneSummary>& summaries,
     };
     row.push_back(time(fallback));
     row.push_back(time(winner));
-    if (!objective.empty()) {
-      row.push_back(ObjectiveCell(session, fallback));
-      row.push_back(ObjectiveCell(session, winner));
+    for (const proto::Objective& objective : objectives) {
+      row.push_back(ObjectiveCell(session, fallback, objective.metric()));
+      row.push_back(ObjectiveCell(session, winner, objective.metric()));
     }
     if (winner != nullptr && fallback != nullptr && fallback->has_time_ns()) {
       const double speedup = fallback->time_ns() / winner->time_ns();
@@ -256,7 +283,7 @@ Table SummaryTable(const std::vector<TuneSummary>& summaries,
                     [](const proto::Finalist& finalist) {
                       return finalist.outcome() == proto::CONTENDED;
                     });
-    row.push_back(winner == nullptr
+    row.push_back(winner == nullptr && !HasFront(session)
                       ? contended ? "machine too busy" : "no config works"
                       : tuning::StopReasonName(session.stop_reason()));
     row.push_back(session.has_winner() ? CanonicalText(session.winner()) : "");
@@ -279,6 +306,34 @@ std::string FormatTuneSummaries(const std::vector<TuneSummary>& summaries,
                                           return !summary.error.empty();
                                         });
   return SummaryTable(summaries, with_configs).Format(format, width);
+}
+
+std::string FormatFronts(const std::vector<TuneSummary>& summaries,
+                         OutputFormat format) {
+  std::string text;
+  for (const TuneSummary& summary : summaries) {
+    if (!summary.session || !HasFront(*summary.session)) continue;
+    const proto::Session& session = *summary.session;
+    const Objectives objectives = tuning::ObjectivesOf(session);
+    std::vector<Column> columns = {{"task", Align::kLeft, "", Clip::kFold}};
+    for (const proto::Objective& objective : objectives) {
+      columns.push_back({objective.metric(), Align::kRight});
+    }
+    columns.push_back({"config"});
+    Table table(std::move(columns));
+    const std::vector<tuning::Result> results = tuning::ResultsOf(session);
+    for (const int i : tuning::FrontOf(objectives, results)) {
+      std::vector<Cell> row = {ShortTaskText(summary.task)};
+      for (size_t k = 0; k < objectives.size(); ++k) {
+        row.push_back(ValueCell(results[i].values[k], objectives[k]));
+      }
+      row.push_back(CanonicalText(session.trials(results[i].trial).config()));
+      table.AddRow(std::move(row));
+    }
+    text += table.Format(format,
+                         format == OutputFormat::kTable ? TerminalWidth() : 0);
+  }
+  return text;
 }
 
 std::string WorkloadTotalText(const std::vector<TuneSummary>& summaries) {

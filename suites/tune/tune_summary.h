@@ -27,6 +27,9 @@ struct TuneSummary {
 const proto::Finalist* WinningFinalist(const proto::Session& session);
 const proto::Finalist* DefaultFinalist(const proto::Session& session);
 
+// Whether several objectives name no winner, and configs were found.
+bool HasFront(const proto::Session& session);
+
 // Which outcomes the failed trials had, the first of each, and the command that
 // shows the others; "" if none failed.
 std::string FailuresText(const std::vector<TuneSummary>& summaries);
@@ -38,10 +41,15 @@ std::string FailuresText(const std::vector<TuneSummary>& summaries);
 std::string TimeText(const std::vector<TuneSummary>& summaries,
                      absl::Duration elapsed);
 
-// Time of the default and of the winner, speed-up, the proven gain, trials, why
-// it stopped.
+// Time and other objectives of the default and of the winner, speed-up, the
+// proven gain, trials, why it stopped.
 std::string FormatTuneSummaries(const std::vector<TuneSummary>& summaries,
                                 OutputFormat format);
+
+// The configs that no other beats in every objective, of tasks whose objectives
+// name no winner; "" if there is none.
+std::string FormatFronts(const std::vector<TuneSummary>& summaries,
+                         OutputFormat format);
 
 // One line: what a run of the workload takes with default and with tuned
 // configs (calls times time, over the tasks that were tuned now), and the

@@ -58,6 +58,10 @@ struct EvaluationOptions {
   std::vector<std::string> metrics;
   int meter_windows = 1;
   absl::Duration meter_window = absl::ZeroDuration();
+  // Windows of meter_window, without rest (stopwatch.h).
+  bool meter_quickly = false;
+  // What takes this long, or longer, is timed alone; 0: everything is metered.
+  double meter_below_ns = 0;
   // Times and meters on zeros instead of typical values.
   bool zero_inputs = false;
   // Whether a config may be launched, by what compiling it told: what is
@@ -89,6 +93,8 @@ struct Evaluation {
   // OK: median per call. CENSORED: a lower bound.
   absl::optional<double> time_ns;
   absl::optional<double> error_in_tolerances;
+  // OK: operands, workspace and packed weights of a call.
+  absl::optional<int64_t> memory_bytes;
   // Compiling, as long as it took; 0 from a cache. Of what is not compiled at
   // run time, making it ready.
   absl::optional<int64_t> prepare_ns;

@@ -304,6 +304,10 @@ absl::StatusOr<const ops::Backend*> Worker::OtherBackend(
 
 absl::Status Worker::Meter(const proto::Metering& metering, bool zero_inputs,
                            ops::Timer& timer, proto::Measurement* measurement) {
+  if (metering.below_ns() > 0 &&
+      measurement->median_ns() >= metering.below_ns()) {
+    return absl::OkStatus();
+  }
   const int64_t calls = measurement->calls_per_sample();
   const std::string inputs =
       absl::StrCat(zero_inputs ? "zeros" : "typical",
@@ -321,11 +325,12 @@ absl::Status Worker::Meter(const proto::Metering& metering, bool zero_inputs,
         },
         shared_folder_));
     for (int i = 0; i < std::max(metering.windows(), 1); ++i) {
-      found->Rest();
+      if (!metering.quickly()) found->Rest();
       OPTRAIL_ASSIGN_OR_RETURN(
           proto::MeterWindow window,
           TakeWindow(calls, timer, *found,
-                     absl::Nanoseconds(metering.min_window_ns())));
+                     absl::Nanoseconds(metering.min_window_ns()),
+                     metering.quickly()));
       window.set_inputs(inputs);
       *measurement->add_windows() = std::move(window);
     }
@@ -461,7 +466,10 @@ proto::WorkerReply Worker::Load(const ops::Backend& backend,
   reply.set_prepare_ns(loaded_ns - prepare_start_ns);
   reply.set_load_ns(loaded_ns - load_start_ns);
   AddFacts(*artifact, &reply);
-  reply.set_workspace_bytes((*runnable)->invocation().workspace_bytes());
+  const ops::Invocation& invocation = (*runnable)->invocation();
+  reply.set_memory_bytes(operands_->bytes_per_set() +
+                         invocation.workspace_bytes() +
+                         invocation.packed_bytes());
   return reply;
 }
 

@@ -67,6 +67,7 @@ Evaluation EvaluationOf(const proto::WorkerReply& reply) {
   evaluation.detail = reply.detail();
   if (reply.has_measurement()) evaluation.measurement = reply.measurement();
   if (reply.has_time_ns()) evaluation.time_ns = reply.time_ns();
+  if (reply.memory_bytes() > 0) evaluation.memory_bytes = reply.memory_bytes();
   if (reply.has_error_in_tolerances()) {
     evaluation.error_in_tolerances = reply.error_in_tolerances();
   }
@@ -424,6 +425,8 @@ proto::Metering MeteringFor(const EvaluationOptions& options) {
   }
   metering.set_windows(options.meter_windows);
   metering.set_min_window_ns(absl::ToInt64Nanoseconds(options.meter_window));
+  metering.set_quickly(options.meter_quickly);
+  metering.set_below_ns(options.meter_below_ns);
   return metering;
 }
 
@@ -703,8 +706,8 @@ Evaluation WorkerEvaluator::Evaluate(const proto::Config& config,
   {
     const CompilePause pause(compilers_.get());
     const absl::Duration deadline =
-        std::min(options_.config_deadline + MeteringTime(options),
-                 options.hopeless_after);
+        std::min(options_.config_deadline, options.hopeless_after) +
+        MeteringTime(options);
     evaluation = EvaluationOf(
         std::exchange(begun_, false)
             ? slot.worker->Receive(deadline)

@@ -161,7 +161,7 @@ void ShowSession(const proto::Session& session, OutputFormat format,
                              tuning::OutcomeName(trial.outcome())};
     for (const proto::Objective& objective : analysis.objectives) {
       row.push_back(
-          cell(tuning::ValueOf(trial, objective.metric()), objective.unit()));
+          cell(tuning::ValueOf(trial, objective), objective.unit()));
     }
     // Trials of earlier sessions are no progress of this one.
     const int own = i - analysis.warm_start_trials;

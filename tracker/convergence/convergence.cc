@@ -7,13 +7,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/pareto.h"
 #include "base/statistics.h"
 #include "base/units.h"
 #include "tracker/series/value_text.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/proto/stop_reason.h"
 #include "tuning/session/objective.h"
+#include "tuning/session/results.h"
 
 namespace optrail::tracker {
 namespace {
@@ -237,31 +237,14 @@ void AnalyzeFinalists(const proto::Session& session,
   }
 }
 
-void FindFront(SessionAnalysis& analysis) {
+void FindFront(const proto::Session& session, SessionAnalysis& analysis) {
   if (analysis.objectives.size() < 2) return;
-  std::vector<int> known;
-  std::vector<std::vector<double>> costs;
-  for (int i = 0; i < analysis.trial_count(); ++i) {
-    const TrialPoint& trial = analysis.trials[i];
-    if (trial.outcome != proto::OK) continue;
-    std::vector<double> cost;
-    for (size_t k = 0; k < analysis.objectives.size(); ++k) {
-      const double value =
-          trial.values[k].value_or(std::numeric_limits<double>::quiet_NaN());
-      const bool higher =
-          analysis.objectives[k].direction() == proto::HIGHER_IS_BETTER;
-      if (std::isfinite(value)) cost.push_back(higher ? -value : value);
-    }
-    if (cost.size() < analysis.objectives.size()) continue;
-    known.push_back(i);
-    costs.push_back(std::move(cost));
+  const std::vector<tuning::Result> results = tuning::ResultsOf(session);
+  for (const int i : tuning::FrontOf(analysis.objectives, results)) {
+    const int trial = results[i].trial - analysis.warm_start_trials;
+    // What was known before is on the front and no trial of this session.
+    if (trial >= 0) analysis.front.push_back({trial, results[i].values});
   }
-  std::vector<std::pair<double, int>> front;
-  for (const int i : ParetoFront(costs)) {
-    front.push_back({costs[i][0], known[i]});
-  }
-  std::stable_sort(front.begin(), front.end());
-  for (const auto& [cost, trial] : front) analysis.front.push_back(trial);
 }
 
 void AnalyzeCost(SessionAnalysis& analysis) {
@@ -335,7 +318,7 @@ SessionAnalysis AnalyzeSession(const proto::Session& session) {
   AnalyzeFinalists(session, analysis);
   AnalyzeProof(session, analysis);
   AnalyzeProgress(analysis);
-  FindFront(analysis);
+  FindFront(session, analysis);
   AnalyzeCost(analysis);
   return analysis;
 }

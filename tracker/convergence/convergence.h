@@ -95,9 +95,13 @@ struct SessionAnalysis {
   std::vector<FinalistPoint> finalists;
   OutcomeCounts outcomes;
   std::map<std::string, int> trials_by_outcome;
-  // Of several objectives the trials that no other beats in all of them, the
-  // best in the first one first.
-  std::vector<int> front;
+  // Of several objectives the configs within the limits that no other beats in
+  // all of them, the best in the first one first (tuning/session/results.h).
+  struct FrontPoint {
+    int trial = 0;  // index into trials
+    Values values;  // verified ones where it was read again
+  };
+  std::vector<FrontPoint> front;
 
   // The regret curve: the best reading after each trial, NaN before the first.
   std::vector<double> best_so_far;

@@ -11,7 +11,7 @@ using ::testing::HasSubstr;
 
 CommandTrial Try(const std::string& text, CommandLimits limits = {}) {
   Metric metric;
-  metric.name = "t";
+  metric.objective.set_metric("t");
   const CommandEvaluator evaluator(*CommandTemplate::Parse(text, {"k"}),
                                    {metric}, limits);
   return evaluator.Evaluate({{"k", "5"}});

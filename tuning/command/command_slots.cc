@@ -29,9 +29,8 @@ Answer AnswerOf(const CommandEvaluator& command, const Request& request) {
   for (size_t i = 0; i < run.values.size(); ++i) {
     const Metric& metric = command.metrics()[i];
     proto::MetricSamples* samples = trial.add_objectives();
-    samples->set_metric(metric.name);
-    samples->set_direction(metric.maximise ? proto::HIGHER_IS_BETTER
-                                           : proto::LOWER_IS_BETTER);
+    samples->set_metric(metric.name());
+    samples->set_direction(metric.objective.direction());
     samples->add_values(run.values[i]);
   }
   return answer;

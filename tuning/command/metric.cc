@@ -31,7 +31,7 @@ std::string Excerpt(absl::string_view output) {
 absl::StatusOr<double> CheckValue(const Metric& metric, double value) {
   if (std::isfinite(value) && value > 0) return value;
   return absl::InvalidArgumentError(
-      absl::StrCat("metric '", metric.name, "' is ", value,
+      absl::StrCat("metric '", metric.name(), "' is ", value,
                    ", expected a positive, finite number"));
 }
 
@@ -60,20 +60,20 @@ absl::StatusOr<double> ReadFromJson(const Metric& metric,
   if (!root.is_object()) {
     return absl::InvalidArgumentError(
         absl::StrCat("the command printed no JSON object but ", Excerpt(output),
-                     "; expected {\"", metric.name, "\": NUMBER}"));
+                     "; expected {\"", metric.name(), "\": NUMBER}"));
   }
-  std::vector<std::string> path = {metric.name};
-  if (!root.contains(metric.name)) path = absl::StrSplit(metric.name, '.');
+  std::vector<std::string> path = {metric.name()};
+  if (!root.contains(metric.name())) path = absl::StrSplit(metric.name(), '.');
   const Json* at = &root;
   for (const std::string& member : path) {
     if (!at->is_object() || !at->contains(member)) {
       return absl::InvalidArgumentError(
-          absl::StrCat("the command's JSON has no '", metric.name, "'"));
+          absl::StrCat("the command's JSON has no '", metric.name(), "'"));
     }
     at = &(*at)[member];
   }
   if (!at->is_number()) {
-    return absl::InvalidArgumentError(absl::StrCat("metric '", metric.name,
+    return absl::InvalidArgumentError(absl::StrCat("metric '", metric.name(),
                                                    "' is ", ShortJson(*at),
                                                    ", expected a number"));
   }
@@ -94,51 +94,25 @@ absl::StatusOr<double> ReadByPattern(const Metric& metric,
   }
   if (!any) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the pattern of metric '", metric.name,
+        absl::StrCat("the pattern of metric '", metric.name(),
                      "' matches nothing in ", Excerpt(output)));
   }
   double value = 0;
   if (!absl::SimpleAtod(last, &value)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "metric '", metric.name, "' is '", last, "', expected a number"));
+        "metric '", metric.name(), "' is '", last, "', expected a number"));
   }
   return CheckValue(metric, value);
 }
 
 }  // namespace
 
-absl::StatusOr<Metric> ParseMetric(absl::string_view text) {
-  static const RE2* const kSyntax =
-      new RE2(R"(([A-Za-z_][\w.]*):(min|max)(?:(<=|>=)(.+))?)");
-  std::string direction, relation, limit;
-  Metric metric;
-  if (!RE2::FullMatch(re2::StringPiece(text.data(), text.size()), *kSyntax,
-                      &metric.name, &direction, &relation, &limit)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("metric '", text,
-                     "': expected NAME:min or NAME:max, with an optional limit "
-                     "as in memory_mb:min<=32"));
-  }
-  metric.maximise = direction == "max";
-  if (relation.empty()) return metric;
-  double value = 0;
-  if ((relation == ">=") != metric.maximise ||
-      !absl::SimpleAtod(limit, &value) || !std::isfinite(value) || value <= 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "metric '", text, "': expected a limit ",
-        metric.maximise ? ">=" : "<=", " a positive number, since the metric ",
-        metric.maximise ? "is maximised" : "is minimised"));
-  }
-  metric.limit = value;
-  return metric;
-}
-
 absl::Status SetPattern(absl::string_view text, std::vector<Metric>& metrics) {
   const std::pair<absl::string_view, absl::string_view> parts =
       absl::StrSplit(text, absl::MaxSplits('=', 1));
   const auto metric =
       std::find_if(metrics.begin(), metrics.end(),
-                   [&](const Metric& m) { return m.name == parts.first; });
+                   [&](const Metric& m) { return m.name() == parts.first; });
   if (metric == metrics.end()) {
     return absl::InvalidArgumentError(
         absl::StrCat("metric pattern '", text,
@@ -148,11 +122,11 @@ absl::Status SetPattern(absl::string_view text, std::vector<Metric>& metrics) {
       re2::StringPiece(parts.second.data(), parts.second.size()), RE2::Quiet);
   if (!pattern->ok()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "pattern of metric '", metric->name, "': ", pattern->error()));
+        "pattern of metric '", metric->name(), "': ", pattern->error()));
   }
   if (pattern->NumberOfCapturingGroups() < 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat("pattern of metric '", metric->name,
+        absl::StrCat("pattern of metric '", metric->name(),
                      "': expected a group around the number, as in "
                      "throughput: ([0-9.]+)"));
   }

@@ -4,10 +4,10 @@
 // What a command is judged by, and how it is read from what the command
 // printed.
 //
-//   OPTRAIL_ASSIGN_OR_RETURN(const Metric metric,
-//                            ParseMetric("throughput:max"));
+//   Metric metric;
+//   OPTRAIL_ASSIGN_OR_RETURN(metric.objective,
+//                            ParseObjective("throughput:max"));
 //   OPTRAIL_ASSIGN_OR_RETURN(const double value, ReadMetric(metric, output));
-//   const double cost = metric.CostOf(value);     // smaller is better
 //
 // Metrics are positive: strategies compare ratios. What is not a positive,
 // finite number is nonsense and an error.
@@ -19,26 +19,18 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/optional.h"
 #include "re2/re2.h"
+#include "tuning/proto/session.pb.h"
 
 namespace optrail::tuning {
 
 struct Metric {
-  std::string name;
-  bool maximise = false;
-  // The worst value a result may have: at most it, or at least it if maximised.
-  absl::optional<double> limit;
+  proto::Objective objective;
   // Finds the value in the output; null: the output is JSON.
   std::shared_ptr<const RE2> pattern;
 
-  // To be minimised: the value, or one over it.
-  double CostOf(double value) const { return maximise ? 1 / value : value; }
+  const std::string& name() const { return objective.metric(); }
 };
-
-// "NAME:min" or "NAME:max", with an optional limit: "memory_mb:min<=32",
-// "accuracy:max>=0.9". InvalidArgument says what was expected.
-absl::StatusOr<Metric> ParseMetric(absl::string_view text);
 
 // Sets the pattern of a metric: "NAME=REGEXP" in RE2's syntax, whose first
 // group is the number. `metrics` must have that name.

@@ -14,7 +14,7 @@ std::string Message(const absl::Status& status) {
 
 Metric Named(const std::string& name) {
   Metric metric;
-  metric.name = name;
+  metric.objective.set_metric(name);
   return metric;
 }
 
@@ -23,33 +23,6 @@ Metric WithPattern(const std::string& pattern) {
   const absl::Status status = SetPattern("t=" + pattern, metrics);
   EXPECT_TRUE(status.ok()) << status;
   return metrics[0];
-}
-
-TEST(ParseMetricTest, ReadsDirectionAndLimit) {
-  const auto time = ParseMetric("time:min");
-  ASSERT_TRUE(time.ok()) << time.status();
-  EXPECT_FALSE(time->maximise);
-  EXPECT_EQ(time->CostOf(4), 4);
-  const auto accuracy = ParseMetric("eval.accuracy:max>=0.9");
-  ASSERT_TRUE(accuracy.ok()) << accuracy.status();
-  EXPECT_TRUE(accuracy->maximise);
-  EXPECT_EQ(accuracy->name, "eval.accuracy");
-  EXPECT_EQ(accuracy->limit, 0.9);
-  EXPECT_LT(accuracy->CostOf(0.95), accuracy->CostOf(0.9));
-}
-
-TEST(ParseMetricTest, SaysWhatItExpected) {
-  for (const char* text : {"", "time", "time:low", ":min", "a b:min"}) {
-    EXPECT_THAT(Message(ParseMetric(text).status()),
-                HasSubstr("expected NAME:min or NAME:max"))
-        << text;
-  }
-  for (const char* text :
-       {"t:min>=3", "t:max<=3", "t:min<=nan", "t:min<=-1", "t:min<=x"}) {
-    EXPECT_THAT(Message(ParseMetric(text).status()),
-                HasSubstr("expected a limit"))
-        << text;
-  }
 }
 
 TEST(ReadMetricTest, ReadsTheLastJsonLine) {

@@ -1,7 +1,6 @@
 #include "tuning/command/tune_command.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <utility>
 
@@ -14,7 +13,6 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/interrupt_note.h"
-#include "base/pareto.h"
 #include "base/progress.h"
 #include "base/status_macros.h"
 #include "base/units.h"
@@ -26,6 +24,8 @@
 #include "tuning/proto/stop_reason.h"
 #include "tuning/search/strategies.h"
 #include "tuning/session/objective.h"
+#include "tuning/session/parse_objective.h"
+#include "tuning/session/results.h"
 
 namespace optrail::tuning {
 namespace {
@@ -60,92 +60,19 @@ absl::StatusOr<std::vector<Metric>> ParseMetrics(
     return absl::InvalidArgumentError(
         "no metric, expected at least one such as throughput:max");
   }
-  std::vector<Metric> metrics;
+  std::vector<proto::Objective> objectives;
   for (const std::string& text : options.metrics) {
-    OPTRAIL_ASSIGN_OR_RETURN(Metric metric, ParseMetric(text));
-    for (const Metric& other : metrics) {
-      if (other.name == metric.name) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("metric '", metric.name, "' is named twice"));
-      }
-    }
-    metrics.push_back(std::move(metric));
+    OPTRAIL_ASSIGN_OR_RETURN(objectives.emplace_back(), ParseObjective(text));
+  }
+  OPTRAIL_RETURN_IF_ERROR(SetWeights(options.weights, objectives));
+  std::vector<Metric> metrics;
+  for (proto::Objective& objective : objectives) {
+    metrics.emplace_back().objective = std::move(objective);
   }
   for (const std::string& pattern : options.metric_patterns) {
     OPTRAIL_RETURN_IF_ERROR(SetPattern(pattern, metrics));
   }
-  if (!options.weights.empty() && options.weights.size() != metrics.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(options.weights.size(), " weights for ", metrics.size(),
-                     " metrics, expected one each"));
-  }
   return metrics;
-}
-
-// A config with its values: verified ones where it was run again.
-struct Row {
-  const proto::Config* config = nullptr;
-  std::vector<absl::optional<double>> values;
-  bool verified = false;
-  int runs = 1;
-};
-
-std::vector<Row> FrontOf(const std::vector<Row>& rows,
-                         const std::vector<proto::Objective>& objectives) {
-  std::vector<std::vector<double>> costs;
-  for (const Row& row : rows) {
-    costs.emplace_back();
-    for (size_t i = 0; i < objectives.size(); ++i) {
-      costs.back().push_back(row.values[i]
-                                 ? CostOf(objectives[i], *row.values[i])
-                                 : std::numeric_limits<double>::quiet_NaN());
-    }
-  }
-  std::vector<Row> front;
-  for (const int i : ParetoFront(costs)) front.push_back(rows[i]);
-  return front;
-}
-
-std::vector<Row> RowsOf(const proto::Session& session,
-                        const std::vector<proto::Objective>& objectives) {
-  std::map<std::string, const proto::Finalist*> finalists;
-  for (const proto::Finalist& finalist : session.finalists()) {
-    finalists[CanonicalText(finalist.config())] = &finalist;
-  }
-  const std::string candidate = CanonicalText(session.proof().candidate());
-  std::vector<Row> rows;
-  for (const proto::Trial& trial : session.trials()) {
-    if (trial.outcome() != proto::OK) continue;
-    Row row;
-    row.config = &trial.config();
-    row.values = ValuesOf(objectives, trial);
-    const std::string text = CanonicalText(trial.config());
-    const auto found = finalists.find(text);
-    if (found != finalists.end()) {
-      const proto::Finalist& finalist = *found->second;
-      // What fails once never wins.
-      if (finalist.outcome() != proto::OK &&
-          finalist.outcome() != proto::CONTENDED &&
-          finalist.outcome() != proto::OUTCOME_UNSPECIFIED) {
-        continue;
-      }
-      row.runs += finalist.measurements_size();
-      if (finalist.is_default()) {
-        row.runs += session.proof().default_measurements_size();
-      } else if (text == candidate) {
-        row.runs += session.proof().candidate_measurements_size();
-      }
-      // The reading that made it a finalist is a lucky one and does not count.
-      const auto values = ValuesOf(objectives, finalist);
-      for (size_t i = 0; i < values.size(); ++i) {
-        if (!values[i]) continue;
-        row.values[i] = values[i];
-        row.verified = true;
-      }
-    }
-    if (WithinLimits(objectives, row.values)) rows.push_back(std::move(row));
-  }
-  return rows;
 }
 
 }  // namespace
@@ -179,13 +106,8 @@ absl::StatusOr<std::unique_ptr<TuneCommand>> TuneCommand::Prepare(
     return absl::InvalidArgumentError(absl::StrCat(
         "parallel is ", options.parallel, ", expected at least 1"));
   }
-  for (size_t i = 0; i < metrics.size(); ++i) {
-    proto::Objective* objective = header.add_objectives();
-    objective->set_metric(metrics[i].name);
-    objective->set_direction(metrics[i].maximise ? proto::HIGHER_IS_BETTER
-                                                 : proto::LOWER_IS_BETTER);
-    if (metrics[i].limit) objective->set_limit(*metrics[i].limit);
-    if (!options.weights.empty()) objective->set_weight(options.weights[i]);
+  for (const Metric& metric : metrics) {
+    *header.add_objectives() = metric.objective;
   }
   proto::TunedCommand& stored = *header.mutable_command();
   stored.set_command(SanitiseText(options.command));
@@ -343,15 +265,19 @@ int TuneCommand::Print(const proto::Session& session, std::ostream& out,
       << " trials: " << StopReasonName(session.stop_reason()) << "\n";
 
   const std::vector<proto::Objective> objectives = ObjectivesOf(session);
-  std::vector<Row> rows = RowsOf(session, objectives);
+  std::vector<Result> rows = ResultsOf(session);
   if (rows.empty()) {
     log << "no config worked\n";
     return 1;
   }
   const bool front = !NamesWinner(objectives);
-  if (front) rows = FrontOf(rows, objectives);
+  if (front) {
+    std::vector<Result> of_front;
+    for (const int i : FrontOf(objectives, rows)) of_front.push_back(rows[i]);
+    rows = std::move(of_front);
+  }
   // One that was run again is known; what others read once is hearsay.
-  std::stable_sort(rows.begin(), rows.end(), [&](const Row& a, const Row& b) {
+  std::stable_sort(rows.begin(), rows.end(), [&](const Result& a, const Result& b) {
     if (a.verified != b.verified) return a.verified;
     const auto cost_a = Cost(objectives, a.values);
     const auto cost_b = Cost(objectives, b.values);
@@ -373,8 +299,8 @@ int TuneCommand::Print(const proto::Session& session, std::ostream& out,
           value ? Cell::Number(*value, absl::StrFormat("%.6g", *value))
                 : Cell::None());
     }
-    cells.push_back(Cell::Integer(rows[i].runs));
-    cells.push_back(CanonicalText(*rows[i].config));
+    cells.push_back(Cell::Integer(rows[i].readings));
+    cells.push_back(CanonicalText(session.trials(rows[i].trial).config()));
     table.AddRow(std::move(cells));
   }
   out << table.Format(options_.format, TerminalWidth());

@@ -382,8 +382,11 @@ std::string ObjectivesText(
     if (objective.has_weight()) {
       absl::StrAppend(&text, "@", objective.weight());
     }
-    if (objective.has_limit()) {
-      absl::StrAppend(&text, higher ? ">=" : "<=", objective.limit());
+    const char* const relation = higher ? ">=" : "<=";
+    if (objective.has_limit_over_best()) {
+      absl::StrAppend(&text, relation, objective.limit_over_best(), "x");
+    } else if (objective.has_limit()) {
+      absl::StrAppend(&text, relation, objective.limit());
     }
     texts.push_back(std::move(text));
   }

@@ -239,6 +239,16 @@ absl::Status ReadCache(const Json& root, absl::string_view name,
     if (const Json* compile = Find(item.value(), "compile_time")) {
       raw.config.compile_ms = ToPositive(*compile).value_or(0);
     }
+    if (const Json* energy = Find(item.value(), "nvml_energy")) {
+      raw.config.joules = ToPositive(*energy).value_or(0);
+    }
+    if (const Json* facts = Find(item.value(), "facts");
+        facts != nullptr && facts->is_object()) {
+      for (const auto& fact : facts->items()) {
+        if (!fact.value().is_number_integer()) continue;
+        raw.config.facts.emplace_back(fact.key(), fact.value().get<int64_t>());
+      }
+    }
     configs.push_back(std::move(raw));
   }
   return absl::OkStatus();

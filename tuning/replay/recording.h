@@ -14,7 +14,9 @@
 // error that names the file, the place and what was expected; NaN and Infinity,
 // which JSON has not but Python writes, read as null.
 
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -32,6 +34,11 @@ struct RecordedConfig {
   std::vector<double> repeats_ms;
   // Time to compile; 0 if it was not recorded.
   double compile_ms = 0;
+  // Of a call ("nvml_energy" in Kernel Tuner's caches); 0 if it was not
+  // recorded.
+  double joules = 0;
+  // What compiling told ("facts"): names and values.
+  std::vector<std::pair<std::string, int64_t>> facts;
 };
 
 struct Recording {

@@ -30,36 +30,6 @@ constexpr char kBaseline[] = "random_exact";
 constexpr uint64_t kShuffleSeed = 0x5b0ff1e;
 constexpr uint64_t kSourceSeed = 0x50a4ce;
 
-absl::StatusOr<std::vector<std::string>> ExpandFiles(
-    const std::vector<std::string>& paths) {
-  std::vector<std::string> files;
-  for (const std::string& path : paths) {
-    std::error_code error;
-    if (!std::filesystem::is_directory(path, error)) {
-      files.push_back(path);
-      continue;
-    }
-    std::vector<std::string> found;
-    std::filesystem::directory_iterator it(path, error), end;
-    for (; !error && it != end; it.increment(error)) {
-      const std::string name = it->path().string();
-      if (absl::EndsWith(WithoutCompressionSuffix(name), ".json")) {
-        found.push_back(name);
-      }
-    }
-    if (error) {
-      return absl::NotFoundError(absl::StrCat(path, ": ", error.message()));
-    }
-    if (found.empty()) {
-      return absl::NotFoundError(absl::StrCat(
-          path, ": no *.json, *.json.gz or *.json.xz files in this folder"));
-    }
-    std::sort(found.begin(), found.end());
-    files.insert(files.end(), found.begin(), found.end());
-  }
-  return files;
-}
-
 absl::Status CheckCommand(const ReplayCommand& command) {
   if (command.spaces.empty()) {
     return absl::InvalidArgumentError("spaces: expected at least one file");
@@ -185,12 +155,42 @@ std::vector<ReplayRow> Baseline(const ReplayProblem& problem,
 
 }  // namespace
 
+absl::StatusOr<std::vector<std::string>> ExpandSpaces(
+    const std::vector<std::string>& paths) {
+  std::vector<std::string> files;
+  for (const std::string& path : paths) {
+    std::error_code error;
+    if (!std::filesystem::is_directory(path, error)) {
+      files.push_back(path);
+      continue;
+    }
+    std::vector<std::string> found;
+    std::filesystem::directory_iterator it(path, error), end;
+    for (; !error && it != end; it.increment(error)) {
+      const std::string name = it->path().string();
+      if (absl::EndsWith(WithoutCompressionSuffix(name), ".json")) {
+        found.push_back(name);
+      }
+    }
+    if (error) {
+      return absl::NotFoundError(absl::StrCat(path, ": ", error.message()));
+    }
+    if (found.empty()) {
+      return absl::NotFoundError(absl::StrCat(
+          path, ": no *.json, *.json.gz or *.json.xz files in this folder"));
+    }
+    std::sort(found.begin(), found.end());
+    files.insert(files.end(), found.begin(), found.end());
+  }
+  return files;
+}
+
 absl::StatusOr<std::vector<ReplayRow>> RunReplay(const ReplayCommand& command) {
   OPTRAIL_RETURN_IF_ERROR(CheckCommand(command));
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<std::string> strategies,
                            ExpandStrategies(command.strategies));
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<std::string> files,
-                           ExpandFiles(command.spaces));
+                           ExpandSpaces(command.spaces));
   std::vector<std::unique_ptr<ReplayProblem>> problems;
   for (const std::string& file : files) {
     OPTRAIL_ASSIGN_OR_RETURN(Recording recording, ReadRecording(file));
@@ -206,7 +206,7 @@ absl::StatusOr<std::vector<ReplayRow>> RunReplay(const ReplayCommand& command) {
   }
   std::vector<Recording> source_recordings;
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<std::string> source_files,
-                           ExpandFiles(command.transfer));
+                           ExpandSpaces(command.transfer));
   for (const std::string& file : source_files) {
     OPTRAIL_ASSIGN_OR_RETURN(Recording recording, ReadRecording(file));
     if (command.transfer_trials > 0) {

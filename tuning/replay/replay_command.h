@@ -62,6 +62,11 @@ struct ReplayRow {
   double best_of_top_k = 1;
 };
 
+// The recordings that files and folders stand for; NotFound names the folder
+// that has none.
+absl::StatusOr<std::vector<std::string>> ExpandSpaces(
+    const std::vector<std::string>& paths);
+
 // Errors name the file or option at fault.
 absl::StatusOr<std::vector<ReplayRow>> RunReplay(const ReplayCommand& command);
 

@@ -41,6 +41,9 @@ struct Request {
   int of_round = 1;
   // What is to be read; the first is raced on.
   std::vector<std::string> metrics;
+  // The costly ones among them (Offer) are read only of what takes less time
+  // than this; absent: of everything.
+  absl::optional<double> meter_below_ns;
   // In the first metric, which is to be minimised: what is surely beyond is
   // answered CENSORED, as soon as that is seen.
   absl::optional<double> hopeless_above;
@@ -72,6 +75,9 @@ struct Offer {
   // What waits is begun before the session has thought about the answer before
   // it: readings that belong together are asked for at once.
   bool begins_ahead = false;
+  // Metrics that take seconds to read where time takes milliseconds: a search
+  // reads them of few configs (metering.h).
+  std::vector<std::string> costly_metrics;
 };
 
 class Evaluator {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/algorithm/container.h"
 #include "base/statistics.h"
 #include "tuning/proto/meter_window.h"
 
@@ -39,6 +40,21 @@ proto::Objective TimeObjective() {
 std::vector<proto::Objective> ObjectivesOf(const proto::Session& session) {
   if (session.objectives().empty()) return {TimeObjective()};
   return {session.objectives().begin(), session.objectives().end()};
+}
+
+std::vector<std::string> MetricsOf(
+    const std::vector<proto::Objective>& objectives) {
+  std::vector<std::string> metrics;
+  const auto add = [&metrics](const std::string& metric) {
+    if (!absl::c_linear_search(metrics, metric)) metrics.push_back(metric);
+  };
+  for (const proto::Objective& objective : objectives) {
+    if (objective.terms().empty()) add(objective.metric());
+    for (const proto::Objective::Term& term : objective.terms()) {
+      for (const std::string& metric : term.metrics()) add(metric);
+    }
+  }
+  return metrics;
 }
 
 absl::optional<double> ValueOf(const proto::Trial& trial,
@@ -82,8 +98,9 @@ bool WithinLimit(const proto::Objective& objective, double value) {
 bool NamesWinner(const std::vector<proto::Objective>& objectives) {
   if (objectives.size() == 1 || Weighted(objectives)) return true;
   return std::all_of(
-      objectives.begin() + 1, objectives.end(),
-      [](const auto& objective) { return objective.has_limit(); });
+      objectives.begin() + 1, objectives.end(), [](const auto& objective) {
+        return objective.has_limit() || objective.has_limit_over_best();
+      });
 }
 
 absl::optional<double> Cost(const std::vector<proto::Objective>& objectives,
@@ -107,6 +124,25 @@ bool WithinLimits(const std::vector<proto::Objective>& objectives,
     }
   }
   return true;
+}
+
+bool TightenLimits(const std::vector<absl::optional<double>>& values,
+                   std::vector<proto::Objective>& objectives) {
+  bool changed = false;
+  for (size_t i = 0; i < objectives.size(); ++i) {
+    proto::Objective& objective = objectives[i];
+    if (!objective.has_limit_over_best() || !values[i] || !(*values[i] > 0)) {
+      continue;
+    }
+    const double limit = *values[i] * objective.limit_over_best();
+    if (objective.has_limit() &&
+        CostOf(objective, limit) >= CostOf(objective, objective.limit())) {
+      continue;
+    }
+    objective.set_limit(limit);
+    changed = true;
+  }
+  return changed;
 }
 
 double GainOf(const std::vector<proto::Objective>& objectives,

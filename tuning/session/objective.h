@@ -9,6 +9,9 @@
 //   if (const auto ns = ValueOf(trial, kTimeMetric)) ...
 //   if (const auto cost = Cost(objectives, ValuesOf(objectives, trial))) ...
 //
+// An objective may be computed from metrics ("edp": joules times time); its
+// value is derived when it is asked for, from what was read.
+//
 // A value that is absent is unknown; that is never a failure.
 
 #include <string>
@@ -29,6 +32,10 @@ proto::Objective TimeObjective();
 // Those of the session; time alone if it names none.
 std::vector<proto::Objective> ObjectivesOf(const proto::Session& session);
 
+// The metrics that have to be read for them, each once, in order.
+std::vector<std::string> MetricsOf(
+    const std::vector<proto::Objective>& objectives);
+
 absl::optional<double> ValueOf(const proto::Trial& trial,
                                absl::string_view metric);
 // Of one process: a median of samples, a window's value per call.
@@ -37,6 +44,24 @@ absl::optional<double> ValueOf(const proto::Measurement& measurement,
 // Verified.
 absl::optional<double> ValueOf(const proto::Finalist& finalist,
                                absl::string_view metric);
+
+// Of an objective: its metric, or the sum of its terms.
+template <typename Stored>
+absl::optional<double> ValueOf(const Stored& stored,
+                               const proto::Objective& objective) {
+  if (objective.terms().empty()) return ValueOf(stored, objective.metric());
+  double sum = 0;
+  for (const proto::Objective::Term& term : objective.terms()) {
+    double product = term.factor();
+    for (const std::string& metric : term.metrics()) {
+      const absl::optional<double> value = ValueOf(stored, metric);
+      if (!value.has_value()) return absl::nullopt;
+      product *= *value;
+    }
+    sum += product;
+  }
+  return sum;
+}
 
 // To be minimised: the value, or one over it.
 double CostOf(const proto::Objective& objective, double value);
@@ -55,13 +80,18 @@ absl::optional<double> Cost(const std::vector<proto::Objective>& objectives,
 bool WithinLimits(const std::vector<proto::Objective>& objectives,
                   const std::vector<absl::optional<double>>& values);
 
+// Sets the limits that depend on the best value, where `values` are better than
+// those that set them; true if one of them changed.
+bool TightenLimits(const std::vector<absl::optional<double>>& values,
+                   std::vector<proto::Objective>& objectives);
+
 // One value per objective.
 template <typename Stored>
 std::vector<absl::optional<double>> ValuesOf(
     const std::vector<proto::Objective>& objectives, const Stored& stored) {
   std::vector<absl::optional<double>> values;
   for (const proto::Objective& objective : objectives) {
-    values.push_back(ValueOf(stored, objective.metric()));
+    values.push_back(ValueOf(stored, objective));
   }
   return values;
 }

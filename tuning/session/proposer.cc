@@ -68,7 +68,7 @@ Trial ForStrategy(const std::vector<proto::Objective>& objectives,
   // The enums mirror each other; an outcome of a newer writer is a failure.
   told.outcome = static_cast<TrialOutcome>(trial.outcome());
   for (const proto::Objective& objective : objectives) {
-    const absl::optional<double> value = ValueOf(trial, objective.metric());
+    const absl::optional<double> value = ValueOf(trial, objective);
     if (!value.has_value()) break;
     told.objectives.push_back(CostOf(objective, *value));
   }

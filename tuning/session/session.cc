@@ -13,6 +13,7 @@
 #include "base/statistics.h"
 #include "base/status_macros.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/session/metering.h"
 #include "tuning/session/objective.h"
 #include "tuning/session/ranking.h"
 
@@ -43,15 +44,6 @@ void AddEffort(const proto::Effort& one, proto::Effort* all) {
   all->set_check_ns(all->check_ns() + one.check_ns());
   all->set_turn_ns(all->turn_ns() + one.turn_ns());
   if (one.has_busy_ns()) all->set_busy_ns(all->busy_ns() + one.busy_ns());
-}
-
-std::vector<std::string> MetricsOf(
-    const std::vector<proto::Objective>& objectives) {
-  std::vector<std::string> metrics;
-  for (const proto::Objective& objective : objectives) {
-    metrics.push_back(objective.metric());
-  }
-  return metrics;
 }
 
 }  // namespace
@@ -138,20 +130,16 @@ absl::Status Session::Start() {
   session_.set_sittings(journal_->sittings());
   objectives_ = ObjectivesOf(session_);
   stop_ = StopRuleOf(session_.budget(), objectives_);
+  // A front is of what was read.
+  metering_ = Metering(NamesWinner(objectives_) ? offer.costly_metrics
+                                                : std::vector<std::string>(),
+                       session_.budget().trials());
   OPTRAIL_ASSIGN_OR_RETURN(proposer_, setup_.propose(session_, window_));
   for (const proto::Trial& known : session_.trials()) {
-    const auto values = ValuesOf(objectives_, known);
-    const absl::optional<double> cost = Cost(objectives_, values);
-    if (known.outcome() != proto::OK || !cost.has_value() ||
-        !WithinLimits(objectives_, values)) {
-      continue;
-    }
-    if (!progress_.best_cost || *cost < *progress_.best_cost) {
-      progress_.best_cost = improved_to_ = cost;
-      best_value_ = values[0];
-      best_config_ = known.config();
-    }
+    metering_.AddKnown(known);
+    TakeBest(known);
   }
+  improved_to_ = progress_.best_cost;
   for (const Reading& reading : journal_->readings()) {
     journaled_readings_[{reading.of_proof(), reading.round(),
                          reading.finalist()}] = reading;
@@ -159,9 +147,28 @@ absl::Status Session::Start() {
   return absl::OkStatus();
 }
 
+void Session::TakeBest(const proto::Trial& trial) {
+  if (trial.outcome() != proto::OK) return;
+  const auto values = ValuesOf(objectives_, trial);
+  if (TightenLimits(values, objectives_)) {
+    // What was the best may be beyond them now.
+    progress_.best_cost.reset();
+    for (const proto::Trial& earlier : session_.trials()) TakeBest(earlier);
+  }
+  const absl::optional<double> cost = Cost(objectives_, values);
+  if (!cost || !WithinLimits(objectives_, values) ||
+      (progress_.best_cost && *cost >= *progress_.best_cost)) {
+    return;
+  }
+  progress_.best_cost = cost;
+  best_value_ = values[0];
+  best_config_ = trial.config();
+}
+
 absl::Status Session::Account(const JournaledTrial& journaled) {
   const proto::Trial& trial = journaled.trial;
-  OPTRAIL_RETURN_IF_ERROR(proposer_->Tell(trial));
+  metering_.Add(trial);
+  OPTRAIL_RETURN_IF_ERROR(proposer_->Tell(metering_.Completed(trial)));
   ++progress_.trials;
   ++progress_.trials_since_improvement;
   progress_.expected_improvement = journaled.expected_improvement;
@@ -177,19 +184,11 @@ absl::Status Session::Account(const JournaledTrial& journaled) {
   time.set_wait_ns(time.wait_ns() + journaled.thinking_ns);
   AddEffort(trial.effort(), time.mutable_effort());
   progress_.elapsed = absl::Nanoseconds(session_.elapsed_ns());
-  const auto values = ValuesOf(objectives_, trial);
-  const absl::optional<double> cost = Cost(objectives_, values);
-  if (trial.outcome() == proto::OK && cost.has_value() &&
-      WithinLimits(objectives_, values)) {
-    if (!progress_.best_cost || *cost < *progress_.best_cost) {
-      progress_.best_cost = cost;
-      best_value_ = values[0];
-      best_config_ = trial.config();
-    }
-    if (!improved_to_ || *cost < *improved_to_ * (1 - kNoise)) {
-      improved_to_ = cost;
-      progress_.trials_since_improvement = 0;
-    }
+  TakeBest(trial);
+  if (progress_.best_cost &&
+      (!improved_to_ || *progress_.best_cost < *improved_to_ * (1 - kNoise))) {
+    improved_to_ = progress_.best_cost;
+    progress_.trials_since_improvement = 0;
   }
   *session_.add_trials() = trial;
   return absl::OkStatus();
@@ -286,8 +285,20 @@ void Session::Submit(int64_t ticket) {
   request.metrics = MetricsOf(objectives_);
   request.expected = best_value_;
   request.best = best_config_;
-  if (best_value_ && setup_.race_factor > 1 && IsRaced(objectives_)) {
-    request.hopeless_above = *best_value_ * setup_.race_factor;
+  if (metering_.active()) {
+    // Time comes first, and is what is raced on: what is that much slower does
+    // not take less.
+    const auto time = absl::c_find(request.metrics, kTimeMetric);
+    if (time != request.metrics.end()) request.metrics.erase(time);
+    request.metrics.insert(request.metrics.begin(), kTimeMetric);
+    request.expected = metering_.best_time_ns();
+    request.best = metering_.fastest();
+    request.meter_below_ns =
+        metering_.MeterBelowNs(request.config, objectives_);
+  }
+  if (request.expected && setup_.race_factor > 1 &&
+      (IsRaced(objectives_) || metering_.active())) {
+    request.hopeless_above = *request.expected * setup_.race_factor;
   }
   evaluator_.Submit(std::move(request));
 }
@@ -402,9 +413,18 @@ absl::Status Session::EndSearch(proto::StopReason reason) {
   return ChooseFinalists();
 }
 
+std::vector<proto::Trial> Session::CompletedTrials(double deviations) const {
+  return metering_.Completed(
+      std::vector<proto::Trial>(session_.trials().begin(),
+                                session_.trials().end()),
+      deviations);
+}
+
 std::vector<proto::Config> Session::BestByLimits(int count) const {
   std::vector<std::pair<double, const proto::Trial*>> within;
-  for (const proto::Trial& trial : session_.trials()) {
+  // Where little was metered, what may be the best: finalists are.
+  const std::vector<proto::Trial> trials = CompletedTrials(/*deviations=*/-1);
+  for (const proto::Trial& trial : trials) {
     const auto values = ValuesOf(objectives_, trial);
     const absl::optional<double> cost = Cost(objectives_, values);
     if (trial.outcome() == proto::OK && cost.has_value() &&
@@ -422,6 +442,34 @@ std::vector<proto::Config> Session::BestByLimits(int count) const {
     }
   }
   return configs;
+}
+
+absl::optional<proto::Config> Session::BestIn(size_t objective) const {
+  const proto::Trial* best = nullptr;
+  double least = std::numeric_limits<double>::infinity();
+  for (const proto::Trial& trial : session_.trials()) {
+    const auto value = ValueOf(trial, objectives_[objective]);
+    if (trial.outcome() != proto::OK || !value || !(*value > 0)) continue;
+    const double cost = CostOf(objectives_[objective], *value);
+    if (cost >= least) continue;
+    least = cost;
+    best = &trial;
+  }
+  return best == nullptr ? absl::nullopt : absl::make_optional(best->config());
+}
+
+void Session::VerifyLimits() {
+  std::vector<proto::Objective> verified = objectives_;
+  for (proto::Objective& objective : verified) {
+    if (objective.has_limit_over_best()) objective.clear_limit();
+  }
+  for (const proto::Finalist& finalist : session_.finalists()) {
+    if (finalist.outcome() != proto::OK) continue;
+    TightenLimits(ValuesOf(verified, finalist), verified);
+  }
+  for (size_t i = 0; i < verified.size(); ++i) {
+    if (verified[i].has_limit()) objectives_[i] = verified[i];
+  }
 }
 
 absl::Status Session::ChooseFinalists() {
@@ -446,10 +494,16 @@ absl::Status Session::ChooseFinalists() {
       }
     };
     add(setup_.default_config, /*is_default=*/true);
+    // What a limit depends on is read again beside the others.
+    for (size_t i = 0; i < objectives_.size(); ++i) {
+      if (!objectives_[i].has_limit_over_best()) continue;
+      if (const auto best = BestIn(i)) add(*best, /*is_default=*/false);
+    }
     const bool has_winner = NamesWinner(objectives_);
     const int most = kMostFinalists * setup_.finalists;
     const bool by_proposer =
-        objectives_.size() == 1 || objectives_[0].has_weight();
+        !metering_.active() &&
+        (objectives_.size() == 1 || objectives_[0].has_weight());
     for (const proto::Config& config : !has_winner ? proposer_->Front()
                                        : by_proposer
                                            ? proposer_->Finalists(most)
@@ -586,38 +640,45 @@ bool Session::SetVerified(
     const google::protobuf::RepeatedPtrField<proto::Measurement>& readings) {
   proto::Finalist& verified = *session_.mutable_finalists(finalist);
   verified.clear_objectives();
+  const auto store = [&](const std::string& metric, const std::string& unit,
+                         proto::Direction direction) {
+    std::vector<double> medians;
+    for (const proto::Measurement& reading : readings) {
+      const auto value = ValueOf(reading, metric);
+      if (value.has_value()) medians.push_back(*value);
+    }
+    if (medians.empty()) return;
+    // What a command calls "time" has the command's unit.
+    if (metric == kTimeMetric && unit == TimeObjective().unit()) {
+      verified.set_time_ns(Median(medians));
+      return;
+    }
+    proto::MetricSamples* stored = verified.add_objectives();
+    stored->set_metric(metric);
+    stored->set_unit(unit);
+    stored->set_direction(direction);
+    stored->add_values(Median(medians));
+  };
   // Also where something else is optimised, people ask what it takes.
   std::vector<double> times_ns;
   for (const proto::Measurement& reading : readings) {
     if (reading.has_median_ns()) times_ns.push_back(reading.median_ns());
   }
   if (!times_ns.empty()) verified.set_time_ns(Median(times_ns));
-  std::vector<absl::optional<double>> values;
+  // Metrics alone; what is computed from them is computed when it is asked for.
   for (const proto::Objective& objective : objectives_) {
-    std::vector<double> medians;
-    for (const proto::Measurement& reading : readings) {
-      const auto value = ValueOf(reading, objective.metric());
-      if (value.has_value()) medians.push_back(*value);
+    if (objective.terms().empty()) {
+      store(objective.metric(), objective.unit(), objective.direction());
     }
-    if (medians.empty()) {
-      values.push_back(absl::nullopt);
-      continue;
-    }
-    values.push_back(Median(medians));
-    // What a command calls "time" has the command's unit.
-    if (objective.metric() == kTimeMetric &&
-        objective.unit() == TimeObjective().unit()) {
-      verified.set_time_ns(*values.back());
-    } else {
-      proto::MetricSamples* stored = verified.add_objectives();
-      stored->set_metric(objective.metric());
-      stored->set_unit(objective.unit());
-      stored->set_direction(objective.direction());
-      stored->add_values(*values.back());
+  }
+  for (const std::string& metric : MetricsOf(objectives_)) {
+    if (!ValueOf(verified, metric)) {
+      store(metric, metric == kTimeMetric ? TimeObjective().unit() : "",
+            proto::LOWER_IS_BETTER);
     }
   }
   verified.set_outcome(proto::OK);
-  return WithinLimits(objectives_, values);
+  return WithinLimits(objectives_, ValuesOf(objectives_, verified));
 }
 
 absl::Status Session::ReadAll(const std::vector<int>& candidates,
@@ -650,7 +711,7 @@ absl::flat_hash_map<std::string, double> Session::FirstReadings(
     absl::FunctionRef<absl::optional<double>(const proto::Trial&)> value)
     const {
   absl::flat_hash_map<std::string, double> readings;
-  for (const proto::Trial& trial : session_.trials()) {
+  for (const proto::Trial& trial : CompletedTrials(/*deviations=*/0)) {
     if (trial.outcome() != proto::OK) continue;
     if (const auto known = value(trial)) {
       readings[CanonicalText(trial.config())] = *known;
@@ -712,6 +773,15 @@ absl::StatusOr<std::vector<int>> Session::Rank() {
     const auto measurements = read.measurements();
     SetVerified(finalist, measurements);
   }
+  VerifyLimits();
+  order.erase(
+      std::remove_if(order.begin(), order.end(),
+                     [this](int i) {
+                       return !WithinLimits(
+                           objectives_,
+                           ValuesOf(objectives_, session_.finalists(i)));
+                     }),
+      order.end());
   return order;
 }
 
@@ -802,13 +872,13 @@ absl::StatusOr<Session::Proven> Session::Prove(int candidate) {
     disqualified_[candidate] = true;
     return Proven::kCandidateFailed;
   }
-  if (!SetVerified(kDefault, proof.default_measurements())) {
-    // Beyond a limit it is no result, however the two compare.
-    disqualified_[kDefault] = true;
-    return Proven::kDefaultFailed;
-  }
+  // Beyond a limit the default is no result, however the two compare.
+  const bool default_counts =
+      SetVerified(kDefault, proof.default_measurements());
   *session_.mutable_winner() =
-      session_.finalists(paired.Claimed() ? candidate : kDefault).config();
+      session_
+          .finalists(paired.Claimed() || !default_counts ? candidate : kDefault)
+          .config();
   return Proven::kDecided;
 }
 
@@ -842,6 +912,10 @@ absl::StatusOr<proto::Session> Session::Finish() {
   }
   if (!NamesWinner(objectives_)) return session_;
   OPTRAIL_RETURN_IF_ERROR(DeclareWinner());
+  // With the limits that followed from the best values.
+  for (int i = 0; i < session_.objectives_size(); ++i) {
+    *session_.mutable_objectives(i) = objectives_[i];
+  }
   // Chosen in case that readings vary, and never looked at.
   auto* finalists = session_.mutable_finalists();
   for (int i = finalists->size() - 1; i > 0; --i) {

@@ -34,6 +34,7 @@
 #include "tuning/proto/trial.pb.h"
 #include "tuning/search/stop_rule.h"
 #include "tuning/session/evaluator.h"
+#include "tuning/session/metering.h"
 #include "tuning/session/proof.h"
 #include "tuning/session/proposer.h"
 #include "tuning/session/session_journal.h"
@@ -192,7 +193,13 @@ class Session {
   absl::Status NoteLost(const proto::Trial& lost);
 
   absl::Status ChooseFinalists();
+  // With predictions in place of what was not metered (metering.h).
+  std::vector<proto::Trial> CompletedTrials(double deviations) const;
   std::vector<proto::Config> BestByLimits(int count) const;
+  // Of what was read, by one objective alone.
+  absl::optional<proto::Config> BestIn(size_t objective) const;
+  // Limits that depend on the best value, from verified values.
+  void VerifyLimits();
   absl::Status DeclareWinner();
   absl::StatusOr<std::vector<int>> Rank();
   // Reads `candidates` until `ranking`, which is of these, is done.
@@ -220,6 +227,7 @@ class Session {
   // evaluator begins ahead.
   void ExpectReadings(bool of_proof, int round,
                       const std::vector<int>& finalists);
+  void TakeBest(const proto::Trial& trial);
   // The request's ticket.
   int64_t SubmitReading(bool of_proof, int round, int finalist, int of_round);
   void AccountReading(const Reading& reading);
@@ -252,6 +260,7 @@ class Session {
   int lost_in_a_row_ = 0;
   int64_t accounted_ns_ = 0;  // the clock, when several are in flight
 
+  Metering metering_{{}, 0};
   SessionProgress progress_;
   absl::optional<double> improved_to_;
   double earlier_share_ = 0;

@@ -16,6 +16,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/session/metering.h"
+#include "tuning/session/objective.h"
 #include "tuning/session/session_journal.h"
 
 namespace optrail::tuning {
@@ -1020,6 +1022,109 @@ TEST_F(ObjectivesTest, LimitsNameAWinner) {
   EXPECT_NEAR(session->proof().gain(), 159, .01);
   ASSERT_EQ(session->finalists(1).objectives_size(), 2);
   EXPECT_EQ(session->finalists(1).objectives(1).values(0), 325);
+}
+
+TEST_F(ObjectivesTest, ALimitOfTheBestFollowsTheBest) {
+  setup_.header.mutable_objectives(0)->Swap(
+      setup_.header.mutable_objectives(1));
+  // The least memory at no less than .5 of the best throughput.
+  setup_.header.mutable_objectives(1)->set_limit_over_best(.5);
+  const auto session = RunIt();
+  ASSERT_TRUE(session.ok()) << session.status();
+  ASSERT_TRUE(session->has_winner());
+  double best = 0;
+  for (const proto::Trial& trial : session->trials()) {
+    best = std::max(best, ValueOf(trial, "throughput").value_or(0));
+  }
+  // The session says what the limit came to, and the winner keeps it.
+  EXPECT_EQ(session->objectives(1).limit(), .5 * best);
+  double least = 1e300;
+  for (const proto::Trial& trial : session->trials()) {
+    if (*ValueOf(trial, "throughput") >= .5 * best) {
+      least = std::min(least, *ValueOf(trial, "memory"));
+    }
+  }
+  for (const proto::Finalist& finalist : session->finalists()) {
+    if (CanonicalText(finalist.config()) != CanonicalText(session->winner())) {
+      continue;
+    }
+    EXPECT_GE(*ValueOf(finalist, "throughput"), .5 * best);
+    EXPECT_EQ(*ValueOf(finalist, "memory"), least);
+  }
+}
+
+TEST_F(ObjectivesTest, AnObjectiveIsComputedFromMetrics) {
+  proto::Objective product;
+  product.set_metric("memory_time");
+  product.set_direction(proto::LOWER_IS_BETTER);
+  auto* term = product.add_terms();
+  term->set_factor(2);
+  term->add_metrics("memory");
+  term->add_metrics("memory");
+  setup_.header.clear_objectives();
+  *setup_.header.add_objectives() = product;
+  const auto session = RunIt();
+  ASSERT_TRUE(session.ok()) << session.status();
+  ASSERT_TRUE(session->has_winner());
+  for (const proto::Trial& trial : session->trials()) {
+    const double memory = *ValueOf(trial, "memory");
+    EXPECT_EQ(*ValueOf(trial, product), 2 * memory * memory);
+  }
+  // Finalists hold what was read, and the value follows.
+  const proto::Finalist& finalist = session->finalists(0);
+  ASSERT_TRUE(ValueOf(finalist, "memory").has_value());
+  EXPECT_TRUE(ValueOf(finalist, product).has_value());
+}
+
+// Of what takes long, little is metered; the winner is.
+TEST_F(ObjectivesTest, CostlyMetricsAreReadOfFew) {
+  class Costly : public OneAtATime {
+   public:
+    absl::StatusOr<Offer> Open(const proto::Task&) override {
+      Offer offer;
+      offer.costly_metrics = {"joules"};
+      return offer;
+    }
+    Answer Evaluate(const Request& request) override {
+      EXPECT_EQ(request.metrics.size(),
+                request.purpose == Purpose::kSearch ? 2 : 1);
+      const double tile = static_cast<double>(request.config.set(0).int_());
+      const double unroll = static_cast<double>(request.config.set(1).int_());
+      const double time_ns = 1e6 / tile * (1 + .01 * unroll);
+      Answer answer;
+      answer.trial.set_outcome(proto::OK);
+      answer.trial.set_time_ns(time_ns);
+      answer.trial.add_measurements()->set_median_ns(time_ns);
+      if (request.meter_below_ns && time_ns >= *request.meter_below_ns) {
+        return answer;
+      }
+      metered += request.purpose == Purpose::kSearch ? 1 : 0;
+      auto* joules = answer.trial.add_objectives();
+      joules->set_metric("joules");
+      // More unrolling takes time and saves energy.
+      joules->add_values(time_ns * (1 - .05 * unroll));
+      return answer;
+    }
+    int metered = 0;
+  } evaluator;
+  setup_.header.mutable_budget()->set_trials(50);
+  setup_.header.clear_objectives();
+  proto::Objective* joules = setup_.header.add_objectives();
+  joules->set_metric("joules");
+  joules->set_direction(proto::LOWER_IS_BETTER);
+  const auto session = RunSession(setup_, evaluator, clock_);
+  ASSERT_TRUE(session.ok()) << session.status();
+  EXPECT_LE(evaluator.metered, kMeteredTrials);
+  EXPECT_GT(evaluator.metered, 2);
+  EXPECT_GT(session->trials_size(), 2 * kMeteredTrials);
+  EXPECT_THAT(CanonicalText(session->winner()),
+              ::testing::StartsWith("tile=128,"));
+  // What was not read is not stored.
+  int unknown = 0;
+  for (const proto::Trial& trial : session->trials()) {
+    unknown += trial.outcome() == proto::OK && !ValueOf(trial, "joules");
+  }
+  EXPECT_GT(unknown, 0);
 }
 
 TEST_F(ObjectivesTest, SessionsOfOtherObjectivesHaveJournalsOfTheirOwn) {

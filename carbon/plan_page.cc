@@ -1,0 +1,142 @@
+#include "carbon/plan_page.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/units.h"
+#include "carbon/grid.h"
+#include "carbon/page.h"
+
+namespace optrail::carbon {
+namespace {
+
+// In units of the drawing.
+constexpr double kWidth = 900, kChart = 160, kLane = 14, kLeft = 60, kTop = 10;
+
+// One window of a job: hours that follow each other.
+struct Window {
+  int start = 0, length = 0;
+};
+
+std::vector<Window> WindowsOf(const std::vector<int>& hours) {
+  std::vector<Window> windows;
+  for (const int hour : hours) {
+    if (!windows.empty() &&
+        windows.back().start + windows.back().length == hour) {
+      ++windows.back().length;
+    } else {
+      windows.push_back({hour, 1});
+    }
+  }
+  return windows;
+}
+
+std::string Rect(double x, double y, double width, double height,
+                 const char* fill, const std::string& title) {
+  return absl::StrFormat(
+      "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" "
+      "fill=\"%s\"><title>%s</title></rect>\n",
+      x, y, std::max(width, .2), height, fill, EscapeHtml(title));
+}
+
+std::string Drawing(const PlanProblem& problem, const Plan& plan,
+                    int64_t start_unix_s) {
+  const auto hours = static_cast<double>(problem.grams_per_kwh.size());
+  const double most =
+      std::max(1., *std::max_element(problem.grams_per_kwh.begin(),
+                                     problem.grams_per_kwh.end()));
+  const double step = (kWidth - kLeft) / hours;
+  const int lanes = std::min<int>(kDrawnJobs, plan.jobs.size());
+  const double height = kTop + kChart + 10 + kLane * lanes + 20;
+  std::string svg = absl::StrFormat(
+      "<figure><svg viewBox=\"0 0 %.0f %.0f\" role=\"img\" "
+      "aria-label=\"Intensity by hour, and the hours in which jobs run; the "
+      "table below says the same\" font-size=\"10\">\n"
+      "<text x=\"0\" y=\"%.0f\">%.0f</text><text x=\"0\" y=\"%.0f\">0</text>"
+      "<text x=\"0\" y=\"%.0f\">gCO2e/kWh</text>\n",
+      kWidth, height, kTop + 8, most, kTop + kChart, kTop + 20);
+  for (size_t hour = 0; hour < problem.grams_per_kwh.size(); ++hour) {
+    const double grams = problem.grams_per_kwh[hour];
+    const double bar = kChart * std::max(grams, 0.) / most;
+    svg += Rect(kLeft + step * hour, kTop + kChart - bar, step, bar, "#9aa5b1",
+                absl::StrFormat("%s: %.4g gCO2e/kWh",
+                                TimeText(start_unix_s + kHourS * hour), grams));
+  }
+  for (int i = 0; i < lanes; ++i) {
+    const double y = kTop + kChart + 10 + kLane * i;
+    const PlanJob& job = problem.jobs[i];
+    absl::StrAppendFormat(&svg, "<text x=\"0\" y=\"%.2f\">%s</text>\n",
+                          y + kLane - 4, EscapeHtml(job.id.substr(0, 10)));
+    svg += Rect(kLeft + step * job.release, y + kLane / 2 - .5,
+                step * (job.deadline - job.release), 1, "#c3cad2",
+                absl::StrCat(job.id, ": from release to deadline"));
+    for (const Window& window : WindowsOf(plan.jobs[i].hours)) {
+      svg += Rect(kLeft + step * window.start, y + 2, step * window.length,
+                  kLane - 4, "#1b6e3c",
+                  absl::StrCat(job.id, ": ",
+                               TimeText(start_unix_s + kHourS * window.start),
+                               ", ", window.length, "h"));
+    }
+  }
+  absl::StrAppendFormat(
+      &svg, "<text x=\"%.0f\" y=\"%.0f\">%s</text>\n</svg></figure>\n", kLeft,
+      height - 4, TimeText(start_unix_s));
+  return svg;
+}
+
+std::string JobsTable(const PlanProblem& problem, const Plan& plan,
+                      int64_t start_unix_s) {
+  std::string html =
+      "<table><caption>Jobs</caption><tr><th scope=\"col\">job</th>"
+      "<th scope=\"col\">power, W</th><th scope=\"col\">emitted, gCO2e</th>"
+      "<th scope=\"col\">hours</th></tr>\n";
+  for (size_t i = 0; i < plan.jobs.size(); ++i) {
+    const PlacedJob& placed = plan.jobs[i];
+    absl::StrAppendFormat(
+        &html,
+        "<tr><th scope=\"row\">%s</th><td class=\"n\">%.4g</td>"
+        "<td class=\"n\">%s</td><td>%s</td></tr>\n",
+        EscapeHtml(problem.jobs[i].id), problem.jobs[i].watts,
+        placed.hours.empty() ? "" : absl::StrFormat("%.4g", placed.grams),
+        placed.hours.empty() ? "no place"
+                             : HoursText(placed.hours, start_unix_s));
+  }
+  return html + "</table>\n";
+}
+
+}  // namespace
+
+std::string HoursText(const std::vector<int>& hours, int64_t start_unix_s) {
+  std::vector<std::string> parts;
+  for (const Window& window : WindowsOf(hours)) {
+    parts.push_back(absl::StrCat(TimeText(start_unix_s + window.start * kHourS),
+                                 " ", window.length, "h"));
+  }
+  return absl::StrJoin(parts, ", ");
+}
+
+std::string PlanPage(const PlanProblem& problem, const Plan& plan,
+                     int64_t start_unix_s, const std::string& zone) {
+  const std::string summary = absl::StrFormat(
+      "<p>Zone %s, %d machines: %.4g kWh, %.4g gCO2e, %s less than starting "
+      "now (%.4g gCO2e). %s</p>\n",
+      EscapeHtml(zone), problem.machines, plan.kwh, plan.grams,
+      FormatPercent(plan.SavedAgainstNow()), plan.now_grams,
+      plan.exact ? std::string("No plan of these machines emits less.")
+                 : absl::StrCat("Within ", FormatPercent(plan.Gap(), 2),
+                                " of the least possible."));
+  const std::string left_out =
+      plan.jobs.size() > kDrawnJobs
+          ? absl::StrCat("<p>The first ", kDrawnJobs, " of ", plan.jobs.size(),
+                         " jobs are drawn.</p>\n")
+          : "";
+  return PageText(
+      "Carbon plan",
+      absl::StrCat(summary, Drawing(problem, plan, start_unix_s), left_out,
+                   JobsTable(problem, plan, start_unix_s)));
+}
+
+}  // namespace optrail::carbon

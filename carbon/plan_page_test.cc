@@ -1,0 +1,64 @@
+#include "carbon/plan_page.h"
+
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace optrail::carbon {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr int64_t kStart = 1'767'225'600;  // 2026-01-01T00:00:00Z
+
+PlanProblem Problem() {
+  PlanProblem problem;
+  problem.grams_per_kwh = {300, 100, 400, 100, 300, 300};
+  PlanJob job;
+  job.id = "nightly<b>";
+  job.watts = 1000;
+  job.hours = 2;
+  job.deadline = 6;
+  problem.jobs = {job};
+  return problem;
+}
+
+TEST(PlanPageTest, DrawsEveryHourAndEveryWindow) {
+  const PlanProblem problem = Problem();
+  const auto plan = MakePlan(problem);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const std::string page = PlanPage(problem, *plan, kStart, "DE");
+  // Six hours, the span of the job, and its two windows.
+  size_t rects = 0;
+  for (size_t at = 0; (at = page.find("<rect", at)) != std::string::npos;
+       ++at) {
+    ++rects;
+  }
+  EXPECT_EQ(rects, 6 + 1 + 2);
+  EXPECT_THAT(page, HasSubstr(HoursText({1, 3}, kStart)));
+  EXPECT_THAT(page, HasSubstr("Zone DE, 1 machines: 2 kWh, 200 gCO2e"));
+  EXPECT_THAT(page, HasSubstr("nightly&lt;b&gt;"));
+  EXPECT_THAT(page, Not(HasSubstr("<b>")));
+  EXPECT_THAT(page, Not(HasSubstr("<script")));
+}
+
+TEST(PlanPageTest, AJobWithoutAPlaceSaysSo) {
+  PlanProblem problem = Problem();
+  problem.jobs.push_back(problem.jobs[0]);
+  problem.jobs[1].id = "other";
+  problem.jobs[0].deadline = problem.jobs[1].deadline = 3;
+  const auto plan = MakePlan(problem);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->unplaced, 1);
+  EXPECT_THAT(PlanPage(problem, *plan, kStart, "DE"), HasSubstr("no place"));
+}
+
+TEST(PlanPageTest, HoursThatFollowEachOtherAreOneWindow) {
+  EXPECT_THAT(HoursText({1, 2, 3, 7}, kStart), HasSubstr(" 3h, "));
+  EXPECT_EQ(HoursText({}, kStart), "");
+}
+
+}  // namespace
+}  // namespace optrail::carbon

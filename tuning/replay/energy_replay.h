@@ -1,0 +1,63 @@
+#ifndef OPTRAIL_TUNING_REPLAY_ENERGY_REPLAY_H_
+#define OPTRAIL_TUNING_REPLAY_ENERGY_REPLAY_H_
+
+// A tuning session for joules on a recording that has the energy of every
+// config: the whole session as `optrail tune --objective=joules` runs it, with
+// metering of few (tuning/session/metering.h), ranking and proof, scored by
+// what the recording knows.
+//
+//   EnergyReplay run;
+//   run.trials = 40;
+//   OPTRAIL_ASSIGN_OR_RETURN(const EnergyReplayResult result,
+//                            RunEnergyReplay(recording, run));
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/table.h"
+#include "tuning/replay/recording.h"
+
+namespace optrail::tuning {
+
+struct EnergyReplay {
+  std::string strategy = "default";
+  int trials = 40;
+  uint64_t seed = 1;
+  // Configs slower than so many times the fastest are no result; 0: all are.
+  double time_limit = 0;
+  // Every trial is metered, as if energy cost no more than time.
+  bool meter_all = false;
+};
+
+struct EnergyReplayResult {
+  // Joules of the winner over those of the best config there is, less 1.
+  double loss = 0;
+  int trials = 0;
+  int metered = 0;  // configs, in search, ranking and proof together
+  // Time of the winner over that of the fastest config that the run read.
+  double time_over_best = 0;
+};
+
+// InvalidArgument if the recording has no joules; NotFound if nothing worked.
+absl::StatusOr<EnergyReplayResult> RunEnergyReplay(const Recording& recording,
+                                                   const EnergyReplay& run);
+
+// Many of them: each recording by each strategy, with and without metering all.
+struct EnergyReplays {
+  std::vector<Recording> recordings;
+  std::vector<std::string> strategies = {"default"};
+  EnergyReplay run;  // seeds count from its seed
+  int seeds = 10;
+  int jobs = 0;  // threads; 0: one per core
+};
+
+// A row for each recording and strategy: trials, configs that were metered, the
+// mean and the largest loss, how many runs are within 2% of the optimum.
+absl::StatusOr<std::string> RunEnergyReplays(const EnergyReplays& replays,
+                                             OutputFormat format);
+
+}  // namespace optrail::tuning
+
+#endif  // OPTRAIL_TUNING_REPLAY_ENERGY_REPLAY_H_

@@ -1,0 +1,87 @@
+#ifndef OPTRAIL_TUNING_SESSION_METERING_H_
+#define OPTRAIL_TUNING_SESSION_METERING_H_
+
+// Metering decides which trials of a search are metered. Time takes
+// milliseconds to read and joules take seconds, so every trial reads time, few
+// read the costly metrics, and those of the others are predicted.
+//
+//   Metering metering({"joules"}, /*trials=*/40);
+//   request.meter_below_ns = metering.MeterBelowNs(config, objectives);
+//   ...
+//   metering.Add(trial);
+//   proposer.Tell(metering.Completed(trial));
+//
+// All configs of a task do the same work, so a costly metric is nearly a line
+// in time: what the device takes while it is on, and what the work takes. What
+// differs from the line is a Gaussian process over the knobs
+// (gaussian_process.h) with what compiling told (registers, shared memory) as
+// linear terms. Deterministic: the same trials in the same order give the same
+// answers.
+
+#include <string>
+#include <vector>
+
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
+#include "tuning/proto/config.pb.h"
+#include "tuning/proto/session.pb.h"
+#include "tuning/proto/trial.pb.h"
+
+namespace optrail::tuning {
+
+// Trials of a search that are metered at most; finalists are metered as well.
+inline constexpr int kMeteredTrials = 8;
+
+class Metering {
+ public:
+  // `trials`: how many the search is going to have, over which the readings are
+  // spread; 0: nobody knows.
+  Metering(std::vector<std::string> costly, int64_t trials)
+      : costly_(std::move(costly)), budget_(trials) {}
+
+  // False: nothing is costly, and everything is read.
+  bool active() const { return !costly_.empty(); }
+
+  // What takes less time than this could be the best by `objectives`, if the
+  // model is a standard deviation too high; 0: not to be metered at all.
+  double MeterBelowNs(const proto::Config& config,
+                      const std::vector<proto::Objective>& objectives) const;
+
+  void Add(const proto::Trial& trial);
+  // From before this search.
+  void AddKnown(const proto::Trial& trial);
+
+  // The trial with predictions in place of costly metrics that were not read,
+  // `deviations` standard deviations above the mean. As it is while nothing
+  // was metered, and without a time.
+  proto::Trial Completed(const proto::Trial& trial,
+                         double deviations = 0) const;
+  std::vector<proto::Trial> Completed(absl::Span<const proto::Trial> trials,
+                                      double deviations) const;
+
+  // The least time of a trial that worked.
+  absl::optional<double> best_time_ns() const { return best_time_ns_; }
+  const absl::optional<proto::Config>& fastest() const { return fastest_; }
+
+ private:
+  struct Prediction {
+    double value = 0;
+    double relative_deviation = 0;
+  };
+  bool IsMetered(const proto::Trial& trial) const;
+  // Of costly_[metric] for trials with a time.
+  std::vector<Prediction> Predict(
+      size_t metric, absl::Span<const proto::Trial* const> trials) const;
+
+  std::vector<std::string> costly_;
+  int64_t budget_;
+  std::vector<proto::Trial> metered_;  // all costly metrics are known
+  int64_t trials_ = 0;
+  int readings_ = 0;  // of the trials that were added
+  absl::optional<double> best_time_ns_;
+  absl::optional<proto::Config> fastest_;
+};
+
+}  // namespace optrail::tuning
+
+#endif  // OPTRAIL_TUNING_SESSION_METERING_H_

@@ -1,0 +1,39 @@
+#ifndef OPTRAIL_TUNING_SESSION_RESULTS_H_
+#define OPTRAIL_TUNING_SESSION_RESULTS_H_
+
+// What a session found: the one account of which configs count, with which
+// values, for the console, the reports and the findings.
+//
+//   const std::vector<Result> results = ResultsOf(session);
+//   for (const int i : FrontOf(ObjectivesOf(session), results)) ...
+
+#include <vector>
+
+#include "absl/types/optional.h"
+#include "tuning/proto/config.pb.h"
+#include "tuning/proto/session.pb.h"
+
+namespace optrail::tuning {
+
+// A config that worked, within the limits of the objectives.
+struct Result {
+  int trial = 0;  // in the session's trials
+  // One an objective. Verified ones where it was read again: the reading that
+  // made it a finalist is a lucky one and does not count.
+  std::vector<absl::optional<double>> values;
+  bool verified = false;
+  int readings = 1;
+};
+
+// In the order of trials. A config that failed when it was read again is none.
+std::vector<Result> ResultsOf(const proto::Session& session);
+
+// Those that no other beats in every objective, the best in the first
+// objective first; indices of `results`. Of which a value is unknown, they do
+// not compare and are no part of it.
+std::vector<int> FrontOf(const std::vector<proto::Objective>& objectives,
+                         const std::vector<Result>& results);
+
+}  // namespace optrail::tuning
+
+#endif  // OPTRAIL_TUNING_SESSION_RESULTS_H_
