@@ -152,6 +152,12 @@ Json ScheduleJson(const absl::optional<ScheduleView>& view) {
           {"winner", {{"loops", view->loops}, {"decisions", decisions}}}};
 }
 
+Json NextCommandsJson(const AttentionRow& row) {
+  return ListOf(row.commands, [](const NextCommand& command) -> Json {
+    return {{"what", command.what}, {"command", command.text}};
+  });
+}
+
 Json SessionJson(const ReportData& data, const TuningSession& session) {
   const SessionAnalysis& of = session.of;
   return {{"id", of.id()},
