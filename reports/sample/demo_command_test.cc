@@ -8,7 +8,15 @@
 #include "absl/strings/match.h"
 #include "base/file.h"
 #include "gtest/gtest.h"
+#include "reports/build_report_data.h"
+#include "reports/sample/sample_history.h"
+#include "tracker/compare/verdict.h"
+#include "tracker/gate/gate.h"
 #include "tracker/history/history.h"
+#include "tracker/judge/evidence.h"
+#include "tracker/judge/judge.h"
+#include "tracker/series/series.h"
+#include "tracker/triage/triage.h"
 
 namespace optrail::reports {
 namespace {

@@ -125,8 +125,9 @@ const seriesList = {
       if (verdict !== '' && series.v !== Number(verdict)) return;
       if (op !== '' && familyOf(series) !== op) return;
       if (hardware !== '' && hardwareOf(series) !== hardware) return;
-      const text = this.haystack(i);
-      if (words.every(word => text.includes(word))) this.shown.push(i);
+      if (words.every(word => this.haystack(i).includes(word))) {
+        this.shown.push(i);
+      }
     });
     const size = i => Math.abs(Math.log(report.series[i].r[0] || 1));
     const rank = i => report.series[i].v;

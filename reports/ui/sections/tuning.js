@@ -77,9 +77,9 @@ const tuning = {
         'section', {id: 'tuning'},
         el('div', {class: 'section-head'}, el('h2', {}, 'Tuning'),
            el('span', {class: 'muted'},
-              'Each session searched one operator\u2019s configs for one ' +
-                  'shape; the number is how much better its winner is than ' +
-                  'the default, by the proof where there is one.')),
+              'Each session searched the configs of one operator and shape, ' +
+                  'or of a command; the number is how much better its winner ' +
+                  'is than the default, by the proof where there is one.')),
         el('div', {class: 'sessions'}, list, this.pane));
   },
 
@@ -335,6 +335,7 @@ function drawSession(pane, session) {
                 null)),
       ...session.findings.map(
           text => el('p', {class: 'notice'}, data(text))),
+      session.command ? commandLine(session.command) : null,
       session.winner ? el('p', {'data-winner': ''}, data(session.winner)) : null,
       el('dl', {class: 'figures'},
          figure(isTime ? 'Speedup' : 'Gain', isNumber(session.verified_speedup) ?
