@@ -60,6 +60,7 @@ expect_rows() {
   fail "no hostile sample"
 "$sample" "$work/imported.html" 2 1 imported > /dev/null ||
   fail "no imported sample"
+"$sample" "$work/states.html" 60 1 states > /dev/null || fail "no states sample"
 "$sample" "$work/empty.html" 0 0 > /dev/null || fail "no empty sample"
 
 dump overview "$work/plain.html"
@@ -67,6 +68,12 @@ expect overview '84 series'
 expect overview 'Wants attention'
 expect overview 'Synthetic data'
 expect_rows overview 10 40
+
+# What wants attention comes first, then commits and hardware, then series.
+order=$(made_by_script overview | grep -o '<section id="[a-z]*"' |
+  cut -d'"' -f2 | tr '\n' ' ')
+[ "$order" = "overview attention heat series tuned tuning workloads about " ] ||
+  fail "overview: the sections are $order"
 
 # Of the model that the sample has: its times, layers and what fusion gains.
 expect overview 'sample_model'
@@ -121,41 +128,86 @@ expect imported 'title="time · dev"'
 expect imported 'title="time · main"'
 dump imported_phone "$work/imported.html" 400,2000
 expect imported_phone '<small class="narrow"><bdi title="time · main">'
+# Benchmarks of other tools are called benchmarks.
+expect imported '>Benchmark</th>'
+expect imported 'All benchmarks'
+refuse imported 'perator</th>'
+refuse imported 'bazel run'
+
+# with_script NAME PAGE SCRIPT [SIZE]: dumps a copy of the page, without its
+# security policy, that ends with a script.
+with_script() {
+  sed 's/<meta http-equiv="Content-Security-Policy"[^>]*>//' \
+    "$2" > "$work/$1.html"
+  printf '<script>\n%s\n</script>\n' "$3" >> "$work/$1.html"
+  dump "$1" "$work/$1.html" "${4:-1400,9000}"
+}
+titled() { # titled NAME TITLE
+  grep -q "<title>$2<" "$work/$1" ||
+    fail "$1: $(grep -o '<title>[^<]*' "$work/$1"), expected $2"
+}
 
 # A pane without a series takes no room.
-sed 's/<meta http-equiv="Content-Security-Policy"[^>]*>//' \
-  "$work/plain.html" > "$work/pane.html"
-cat >> "$work/pane.html" << 'END'
-<script>
-document.title =
-    'pane: ' + document.querySelector('.detail').getBoundingClientRect().height;
-</script>
-END
-dump pane "$work/pane.html"
-grep -q '<title>pane: 0<' "$work/pane" || fail "pane: an empty box is shown"
+with_script pane "$work/plain.html" \
+  'document.title =
+       document.querySelector("#series .detail").getBoundingClientRect().height;'
+titled pane 0
+
+# A row for each range of commits, with what answers it.
+with_script attention "$work/states.html" \
+  'for (const row of document.querySelectorAll(".attention details")) {
+     row.open = true;
+   }'
+expect attention 'optrail bisect '
+expect attention 'optrail ack '
+expect attention 'optrail compare '
+expect attention 'git log --first-parent'
+expect attention 'Suspected commit'
+expect attention 'softmax: check that rows are finite'
+expect attention 'BM_ParseStrict/4096'
+expect attention '9 of 20 points; use gate or bisect'
+expect attention 'command_server'
+refuse attention 'NaN'
+refuse attention 'undefined'
+
+# No line is drawn over a commit that was measured without the benchmark.
+with_script gap "$work/plain.html" \
+  'const made = {...report.series[0], y: [1, 2, 3, 4], a: [2], cp: []};
+   document.title = placesOf(made).point.join() + " " +
+       seriesSparkline(made).innerHTML.match(/M/g).length;'
+titled gap '0,1,-1,2,3 2'
+
+# The heat map by the keyboard: one stop, arrows move, Enter opens a series.
+with_script heat "$work/plain.html" \
+  'const stops = document.querySelectorAll(".strip[tabindex=\"0\"]");
+   stops[0].focus();
+   const press = key => document.activeElement.dispatchEvent(
+       new KeyboardEvent("keydown", {key, bubbles: true, cancelable: true}));
+   press("ArrowDown");
+   press("Home");
+   press("ArrowRight");
+   const strip = document.activeElement;
+   document.title = stops.length + " " +
+       (Number(strip.ariaValueNow) - Number(strip.ariaValueMin)) + " " +
+       / on .*: [-+\u2212]?[0-9.]+|commit/.test(strip.ariaValueText);
+   press("Enter");'
+titled heat '1 1 true'
+made_by_script heat | grep -q 'of 84 series' || fail "heat: opens nothing"
 
 # The keyboard alone: "/" goes to the filter, Enter from there to the list,
-# arrows move, Enter opens, Escape closes. A copy of the page without its
-# security policy gets a script that types.
+# arrows move, Enter opens, Escape closes.
 type_keys() { # type_keys NAME KEYS: keys as a JavaScript array
-  sed 's/<meta http-equiv="Content-Security-Policy"[^>]*>//' \
-    "$work/plain.html" > "$work/$1.html"
-  cat >> "$work/$1.html" << END
-<script>
-for (const key of $2) {
+  with_script "$1" "$work/plain.html" "for (const key of $2) {
   document.activeElement.dispatchEvent(
       new KeyboardEvent('keydown', {key, bubbles: true, cancelable: true}));
 }
 document.title = 'focus: ' + (document.activeElement.getAttribute('role') ||
-                              document.activeElement.tagName);
-</script>
-END
-  dump "$1" "$work/$1.html" 1400,9000
+                              document.activeElement.tagName);"
 }
 type_keys slash "['/']"
-grep -q '<title>focus: INPUT' "$work/slash" || fail "slash: no filter in focus"
+titled slash 'focus: INPUT'
 type_keys arrows "['/', 'Enter', 'ArrowDown', 'ArrowDown', 'Enter']"
-grep -q '<title>focus: listbox' "$work/arrows" || fail "arrows: no list in focus"
+titled arrows 'focus: listbox'
 expect arrows 'aria-activedescendant="row-2"'
 expect arrows 'Points of the series, newest first'
 type_keys escape "['/', 'Enter', 'ArrowDown', 'Enter', 'Escape']"
@@ -188,17 +240,18 @@ expect empty 'optrail bench --record'
 # A phone.
 dump phone "$work/plain.html" 400,800
 expect phone '84 series'
-# All hardware is in view, below each other.
-sed 's/<meta http-equiv="Content-Security-Policy"[^>]*>//' \
-  "$work/plain.html" > "$work/beside.html"
-cat >> "$work/beside.html" << 'END'
-<script>
-const box = document.querySelector('.matrix').parentNode;
-document.title = 'beside: ' + (box.scrollWidth - box.clientWidth);
-</script>
-END
-dump beside "$work/beside.html" 400,800
-grep -q '<title>beside: 0<' "$work/beside" || fail "phone: hardware is cut off"
+# Nothing is wider than the screen, the tables that scroll apart.
+for page in plain states imported hostile; do
+  with_script "wide_$page" "$work/$page.html" \
+    'for (const row of document.querySelectorAll(".attention details")) {
+       row.open = true;
+     }
+     setTimeout(() => {
+       document.title =
+           document.documentElement.scrollWidth - document.documentElement.clientWidth;
+     }, 100);' 390,2000
+  titled "wide_$page" 0
+done
 
 if [ "$failures" -gt 0 ]; then
   echo "$failures failures"

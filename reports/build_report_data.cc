@@ -4,10 +4,12 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <set>
 #include <tuple>
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "reports/session_view.h"
@@ -163,6 +165,14 @@ std::string SelectionText(const proto::BenchmarkKey& key) {
   }
 }
 
+// "BM_Sort" of "BM_Sort/1024", "io/test_a.py" of "io/test_a.py::test_b[1]".
+std::string FamilyOf(const std::string& imported) {
+  const size_t file = imported.find(".py::");
+  const size_t end =
+      file != std::string::npos ? file + 3 : imported.find_first_of("/[(<");
+  return end == 0 ? imported : imported.substr(0, end);
+}
+
 SeriesView ConvertSeries(const tracker::Series& series,
                          const std::map<CommitKey, int>& commits,
                          int hardware) {
@@ -174,6 +184,10 @@ SeriesView ConvertSeries(const tracker::Series& series,
     absl::StrAppend(&result.name, " ", series.key.metric);
   }
   result.operator_name = key.operator_name();
+  result.imported = key.selection() == proto::CONFIG_SELECTION_UNSPECIFIED &&
+                    key.shape().dims_size() == 0;
+  result.family =
+      result.imported ? FamilyOf(key.operator_name()) : key.operator_name();
   if (key.shape().dims_size() > 0 || key.shape().data_types_size() > 0) {
     result.shape = tuning::CanonicalText(key.shape());
   }
@@ -218,6 +232,9 @@ void ConvertJudgement(const tracker::Judgement& judgement, SeriesView& result) {
   }
   result.verdict = judgement.standing;
   result.verdict_detail = judgement.why;
+  result.levels = judgement.levels;
+  result.known_points = judgement.known_points;
+  result.needed_points = judgement.needed_points;
   result.minimum_detectable_effect = judgement.minimum_detectable_effect;
   if (judgement.decided_by >= 0) {
     const tracker::ChangePoint& change =
@@ -228,6 +245,55 @@ void ConvertJudgement(const tracker::Judgement& judgement, SeriesView& result) {
     result.decided_by = judgement.changes[judgement.decided_by];
   }
 }
+
+// At which commits the suites of a series ran.
+class SuiteCommits {
+ public:
+  SuiteCommits(const std::vector<proto::Run>& runs,
+               const std::map<CommitKey, int>& commits) {
+    std::map<std::tuple<std::string, std::string, std::string>, int> suites;
+    for (const proto::Run& run : runs) {
+      const auto commit =
+          commits.find({run.commit().id(), run.commit().dirty(),
+                        run.commit().id().empty() ? run.started_unix_ns() : 0});
+      if (commit == commits.end()) continue;
+      const auto [suite, is_new] =
+          suites.emplace(std::make_tuple(run.suite(), run.hardware().id(),
+                                         run.commit().branch()),
+                         static_cast<int>(commits_.size()));
+      if (is_new) commits_.emplace_back();
+      commits_[suite->second].insert(commit->second);
+      suite_of_run_[run.run_id()] = suite->second;
+    }
+  }
+
+  // Points of `series` before which one of its suites ran without it; `at` has
+  // their commits.
+  std::vector<int> GapsOf(const tracker::Series& series,
+                          const std::vector<int>& at) const {
+    std::set<int> suites;
+    for (const tracker::Point& point : series.points) {
+      for (const std::string& id : point.run_ids) {
+        const auto suite = suite_of_run_.find(id);
+        if (suite != suite_of_run_.end()) suites.insert(suite->second);
+      }
+    }
+    std::vector<int> gaps;
+    for (size_t i = 1; i < at.size(); ++i) {
+      for (const int suite : suites) {
+        const auto next = commits_[suite].upper_bound(at[i - 1]);
+        if (next == commits_[suite].end() || *next >= at[i]) continue;
+        gaps.push_back(static_cast<int>(i));
+        break;
+      }
+    }
+    return gaps;
+  }
+
+ private:
+  std::vector<std::set<int>> commits_;  // by suite, hardware and branch
+  absl::flat_hash_map<std::string, int> suite_of_run_;
+};
 
 }  // namespace
 
@@ -271,6 +337,7 @@ ReportData BuildReportData(const std::vector<proto::Run>& runs,
   const std::vector<tracker::Series>& all = *data.tracked;
   data.title = options.title;
   data.source = options.source;
+  data.history_flag = options.history_flag;
   data.synthetic = absl::c_any_of(runs, [](const proto::Run& run) {
     return run.source() == kMadeUpSource;
   });
@@ -295,11 +362,13 @@ ReportData BuildReportData(const std::vector<proto::Run>& runs,
   const std::vector<tracker::Judgement> judgements = tracker::JudgeAll(
       all, tracker::TriageBook(options.triage, options.now_unix_ns), judge);
   const std::vector<bool> main = tracker::MainSeries(all);
+  const SuiteCommits suites(runs, commits);
   for (size_t i = 0; i < all.size(); ++i) {
     const tracker::Series& series = all[i];
     SeriesView converted = ConvertSeries(
         series, commits, hardware.IndexOf(series.key.hardware_id));
     ConvertJudgement(judgements[i], converted);
+    converted.gaps = suites.GapsOf(series, converted.commits);
     converted.main = main[i];
     data.series.push_back(std::move(converted));
   }

@@ -1,8 +1,10 @@
 #include "reports/build_report_data.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/algorithm/container.h"
 #include "gmock/gmock.h"
@@ -14,6 +16,7 @@
 #include "reports/page_data.h"
 #include "reports/sample/sample_history.h"
 #include "reports/session_view.h"
+#include "tracker/judge/evidence.h"
 
 namespace optrail::reports {
 namespace {
@@ -158,11 +161,102 @@ TEST(OverviewTest, PairsDefaultWithTunedAndCountsVerdicts) {
   for (const auto& [verdict, count] : overview.verdicts) counted += count;
   EXPECT_EQ(counted, 84);
   for (const OverviewCell& cell : overview.cells) {
-    if (cell.operator_name != "matmul") continue;
+    if (cell.family != "matmul") continue;
     EXPECT_GT(*cell.tuned_speedup, 3);
   }
   ASSERT_FALSE(overview.attention.empty());
-  EXPECT_EQ(data.series[overview.attention[0]].verdict, Verdict::kFailed);
+  EXPECT_EQ(overview.attention[0].verdict, Verdict::kFailed);
+}
+
+TEST(OverviewTest, ARowHasAllThatOneCommitMayExplain) {
+  const ReportData data = SampleData();
+  int slower = 0;
+  for (const AttentionRow& row : Summarize(data).attention) {
+    std::set<std::string> families;
+    for (const int i : row.series) families.insert(data.series[i].family);
+    if (families.count("softmax") == 0) continue;
+    ++slower;
+    EXPECT_EQ(row.verdict, Verdict::kSlower);
+    EXPECT_THAT(row.series, SizeIs(8));
+    EXPECT_THAT(row.hardware, SizeIs(2));
+    EXPECT_GT(*row.change_low, .07);
+    EXPECT_LT(*row.change_high, .11);
+    // The planted commit is among the suspects, and they are few.
+    EXPECT_TRUE(absl::c_linear_search(row.suspects, 42));
+    EXPECT_LE(row.suspects.size(), 3);
+    for (const int i : row.series) {
+      const tracker::Evidence evidence =
+          tracker::EvidenceOf(*data.series[i].decided_by);
+      EXPECT_LE(*row.suspect_count, *evidence.suspects);
+    }
+    std::set<std::string> commands;
+    for (const NextCommand& command : row.commands) {
+      commands.insert(command.text.substr(0, command.text.find(' ', 8)));
+    }
+    EXPECT_EQ(commands.count("optrail ack"), 1);
+    EXPECT_EQ(commands.count("optrail compare"), 1);
+  }
+  EXPECT_EQ(slower, 1);
+}
+
+TEST(OverviewTest, EverySeriesThatWantsAttentionIsInOneRow) {
+  SampleOptions options;
+  options.states = true;
+  const ReportData data = SampleData(options);
+  std::map<int, int> rows;
+  for (const AttentionRow& row : Summarize(data).attention) {
+    for (const int i : row.series) ++rows[i];
+  }
+  for (int i = 0; i < data.series.size(); ++i) {
+    const SeriesView& series = data.series[i];
+    const bool wanted =
+        series.main && tracker::InfoOf(series.verdict).wants_attention;
+    EXPECT_EQ(rows[i], wanted) << series.name;
+  }
+}
+
+TEST(BuildReportDataTest, ACommitThatTheSuiteMeasuredWithoutASeriesIsAGap) {
+  SampleHistory history = MakeSampleHistory({});
+  for (proto::Run& run : history.runs) {
+    const int64_t position = run.commit().first_parent_position() - 400;
+    if (position == 10 || position == 11) {
+      run.mutable_results()->DeleteSubrange(0, 1);
+    }
+    // Nobody ran anything there.
+    if (position == 20) run.mutable_results()->Clear();
+  }
+  history.runs.erase(std::remove_if(history.runs.begin(), history.runs.end(),
+                                    [](const proto::Run& run) {
+                                      return run.results().empty();
+                                    }),
+                     history.runs.end());
+  const ReportData data = BuildReportData(history.runs, {}, {});
+  int with_gaps = 0;
+  for (const SeriesView& series : data.series) {
+    if (series.gaps.empty()) continue;
+    ++with_gaps;
+    EXPECT_EQ(series.gaps, std::vector<int>{10}) << series.name;
+    EXPECT_EQ(series.family, "matmul");
+  }
+  EXPECT_EQ(with_gaps, 3);
+}
+
+TEST(BuildReportDataTest, BenchmarksOfOtherToolsAreGroupedByTheirNames) {
+  proto::Run run;
+  for (const char* name : {"BM_Sort/1024", "BM_Sort", "io/test_a.py::test_b[1]",
+                           "/odd", "std::sort<int>(4)"}) {
+    run.add_results()->mutable_key()->set_operator_name(name);
+  }
+  std::map<std::string, std::string> families;
+  for (const SeriesView& series : BuildReportData({run}, {}, {}).series) {
+    EXPECT_TRUE(series.imported);
+    families[series.name] = series.family;
+  }
+  EXPECT_EQ(families["BM_Sort/1024"], "BM_Sort");
+  EXPECT_EQ(families["BM_Sort"], "BM_Sort");
+  EXPECT_EQ(families["io/test_a.py::test_b[1]"], "io/test_a.py");
+  EXPECT_EQ(families["/odd"], "/odd");
+  EXPECT_EQ(families["std::sort<int>(4)"], "std::sort");
 }
 
 TEST(OverviewTest, OneConfigUnderTwoNamesGainsNothing) {

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/file.h"
+#include "base/quote.h"
 #include "base/status_macros.h"
 #include "reports/build_report_data.h"
 #include "reports/html_report.h"
@@ -73,6 +74,10 @@ absl::StatusOr<ReportData> Load(const ReportCommand& options) {
   BuildOptions build;
   build.title = options.title;
   build.source = options.history;
+  if (options.history_is_named) {
+    build.history_flag =
+        absl::StrCat("--history=", QuoteForShell(options.history));
+  }
   build.triage = std::move(triage.records);
   build.now_unix_ns = absl::GetCurrentTimeNanos();
   for (const std::string& id : NewestOfWorkloads(loaded.runs)) {

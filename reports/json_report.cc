@@ -87,6 +87,8 @@ Json SeriesJson(const ReportData& data, const SeriesView& series) {
       {"lower_is_better", series.of->direction != proto::HIGHER_IS_BETTER},
       {"verdict", std::string(tracker::VerdictName(series.verdict))},
       {"verdict_detail", series.verdict_detail},
+      {"known_points", series.known_points},
+      {"needed_points", series.needed_points},
       {"main", series.main},
       {"evidence", EvidenceJson(series)},
       {"ratio", Optional(series.ratio)},
@@ -97,6 +99,22 @@ Json SeriesJson(const ReportData& data, const SeriesView& series) {
       {"change_points", std::move(changes)},
       {"epochs", std::move(epochs)},
       {"points", PointsJson(series)}};
+}
+
+// `series` and `commit` are places in the lists of the same names.
+Json AttentionRowJson(const ReportData& data, const AttentionRow& row) {
+  Json hardware = Json::array();
+  for (const int i : row.hardware) hardware.push_back(data.hardware[i].id);
+  return {{"verdict", std::string(tracker::VerdictName(row.verdict))},
+          {"series", row.series},
+          {"hardware", std::move(hardware)},
+          {"relative_change_low", Optional(row.change_low)},
+          {"relative_change_high", Optional(row.change_high)},
+          {"suspects", row.range},
+          {"suspect_count", Optional(row.suspect_count)},
+          {"suspected_commits", row.suspects},
+          {"text", row.text},
+          {"commands", NextCommandsJson(row)}};
 }
 
 Json TrialsJson(const SessionAnalysis& session) {
@@ -171,19 +189,21 @@ std::string WriteJsonReport(const ReportData& data) {
   const auto list = [&](const auto& range, const auto& to_json) {
     return ListOf(range, [&](const auto& each) { return to_json(data, each); });
   };
-  const Json report = {{"schema", 1},
-                       {"title", data.title},
-                       {"source", data.source},
-                       {"synthetic", data.synthetic},
-                       {"runs", data.run_count},
-                       {"warnings", data.warnings},
-                       {"verdicts", std::move(verdicts)},
-                       {"commits", ListOf(data.commits, CommitJson)},
-                       {"hardware", ListOf(data.hardware, HardwareJson)},
-                       {"default_vs_tuned", std::move(pairs)},
-                       {"series", list(data.series, SeriesJson)},
-                       {"sessions", list(data.sessions, WholeSessionJson)},
-                       {"workloads", list(data.workloads, WorkloadJson)}};
+  const Json report = {
+      {"schema", 1},
+      {"title", data.title},
+      {"source", data.source},
+      {"synthetic", data.synthetic},
+      {"runs", data.run_count},
+      {"warnings", data.warnings},
+      {"verdicts", std::move(verdicts)},
+      {"attention", list(overview.attention, AttentionRowJson)},
+      {"commits", ListOf(data.commits, CommitJson)},
+      {"hardware", ListOf(data.hardware, HardwareJson)},
+      {"default_vs_tuned", std::move(pairs)},
+      {"series", list(data.series, SeriesJson)},
+      {"sessions", list(data.sessions, WholeSessionJson)},
+      {"workloads", list(data.workloads, WorkloadJson)}};
   return DumpInert(report, 1) + "\n";
 }
 

@@ -10,22 +10,29 @@
 #include "base/markdown.h"
 #include "base/units.h"
 #include "reports/overview.h"
-#include "tracker/judge/evidence.h"
 #include "tracker/series/value_text.h"
 #include "tuning/proto/stop_reason.h"
 
 namespace optrail::reports {
 namespace {
 
-// Shown beside the verdict's word, never instead of it.
-std::string Value(const SeriesView& series) {
-  const absl::optional<double> newest = NewestValue(series);
-  if (!newest) return "not measured";
-  return EscapeForMarkdown(tracker::FormatValue(*newest, series.of->key.unit));
+// "`softmax/...` and 3 more".
+std::string Benchmarks(const ReportData& data, const AttentionRow& row) {
+  std::string text = EscapeForMarkdown(data.series[row.series[0]].name);
+  if (row.series.size() > 1) {
+    absl::StrAppend(&text, " and ", row.series.size() - 1, " more");
+  }
+  return text;
 }
 
-std::string Change(const SeriesView& series) {
-  if (!series.ratio) return "";
+// Of one series with its interval, of several from the smallest to the largest.
+std::string Change(const ReportData& data, const AttentionRow& row) {
+  if (!row.change_low) return "";
+  const SeriesView& series = data.series[row.series[0]];
+  if (row.series.size() > 1) {
+    return absl::StrCat(FormatChange(*row.change_low), " to ",
+                        FormatChange(*row.change_high));
+  }
   std::string text = FormatChange(*series.ratio - 1);
   if (series.ratio_low && series.ratio_high) {
     absl::StrAppend(&text, " (", FormatChange(*series.ratio_low - 1), " to ",
@@ -34,50 +41,55 @@ std::string Change(const SeriesView& series) {
   return text;
 }
 
-std::string Since(const SeriesView& series) {
-  if (!series.decided_by) return EscapeForMarkdown(series.verdict_detail);
-  const proto::Commit& commit = series.decided_by->after().commit;
-  return EscapeForMarkdown(
-      absl::StrCat(commit.id().substr(0, 8), " ", commit.subject()));
+// "`1a2b3c4d..5e6f7a8b`, 3 commits"; of one suspect its subject.
+std::string Suspects(const ReportData& data, const AttentionRow& row) {
+  if (row.range.empty()) return EscapeForMarkdown(row.text);
+  std::string text = EscapeForMarkdown(row.range);
+  if (row.suspect_count == 1 || (!row.suspect_count && row.good < 0)) {
+    return absl::StrCat(text, " ",
+                        EscapeForMarkdown(data.commits[row.bad].subject));
+  }
+  if (row.suspect_count) {
+    absl::StrAppend(&text, ", ", *row.suspect_count, " commits");
+  }
+  return text;
 }
 
 void AppendAttention(const ReportData& data, const Overview& overview,
                      int max_rows, std::string* out) {
   if (overview.attention.empty()) return;
   absl::StrAppend(out,
-                  "\n| verdict | series | hardware | newest | change | since "
-                  "|\n|---|---|---|---:|---:|---|\n");
+                  "\n| verdict | benchmarks | hardware | change | suspected "
+                  "|\n|---|---|---|---:|---|\n");
   int rows = 0;
-  for (int i : overview.attention) {
+  for (const AttentionRow& row : overview.attention) {
     if (rows++ == max_rows) break;
-    const SeriesView& series = data.series[i];
-    absl::StrAppend(out, "| ", tracker::InfoOf(series.verdict).sign, " ",
-                    tracker::VerdictName(series.verdict), " | ",
-                    EscapeForMarkdown(series.name), " | ",
-                    EscapeForMarkdown(data.hardware[series.hardware].id), " | ",
-                    Value(series), " | ", Change(series), " | ", Since(series),
-                    " |\n");
+    const std::string hardware =
+        absl::StrJoin(row.hardware, ", ", [&](std::string* text, const int i) {
+          absl::StrAppend(text, EscapeForMarkdown(data.hardware[i].id));
+        });
+    absl::StrAppend(out, "| ", tracker::InfoOf(row.verdict).sign, " ",
+                    tracker::VerdictName(row.verdict), " | ",
+                    Benchmarks(data, row), " | ", hardware, " | ",
+                    Change(data, row), " | ", Suspects(data, row), " |\n");
   }
   const int rest = static_cast<int>(overview.attention.size()) - max_rows;
   if (rest > 0) absl::StrAppend(out, "\n", rest, " more are not listed.\n");
 }
 
-// What each change for the worse rests on, and the command that narrows it.
+// What each change for the worse rests on, and the commands that answer it.
 void AppendEvidence(const ReportData& data, const Overview& overview,
                     int max_rows, std::string* out) {
   int rows = 0;
-  for (const int i : overview.attention) {
-    const SeriesView& series = data.series[i];
-    if (!series.decided_by || !(series.decided_by->worse_by > 0)) continue;
+  for (const AttentionRow& row : overview.attention) {
+    const SeriesView& first = data.series[row.series[0]];
+    if (!first.decided_by || !(first.decided_by->worse_by > 0)) continue;
     if (rows++ == max_rows) break;
-    const tracker::Evidence evidence = tracker::EvidenceOf(*series.decided_by);
-    absl::StrAppend(
-        out, rows == 1 ? "\n" : "", "- ",
-        EscapeForMarkdown(tracker::EvidenceText(*series.decided_by, evidence)));
-    const std::string command =
-        tracker::NarrowingCommand(*series.decided_by, evidence);
-    if (!command.empty()) {
-      absl::StrAppend(out, "; next: ", EscapeForMarkdown(command));
+    absl::StrAppend(out, rows == 1 ? "\n" : "", "- ",
+                    EscapeForMarkdown(row.text));
+    for (const NextCommand& command : row.commands) {
+      absl::StrAppend(out, "\n  - ", command.what, ": ",
+                      EscapeForMarkdown(command.text));
     }
     absl::StrAppend(out, "\n");
   }

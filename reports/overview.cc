@@ -17,9 +17,18 @@ bool IsTime(const SeriesView& series) {
   return series.of->key.metric == "time";
 }
 
-// Adds the series' log ratios to its first value, per commit.
-void AddTrend(const SeriesView& series, std::vector<double>& log_sum,
-              std::vector<int>& count) {
+// What a cell's series say of each commit.
+struct Trend {
+  explicit Trend(size_t commits)
+      : log_sum(commits), count(commits), ran(commits) {}
+  std::vector<double> log_sum;
+  std::vector<int> count;
+  std::vector<bool> ran;
+};
+
+// Adds the series' log ratios to its first value.
+void AddTrend(const SeriesView& series, Trend& trend) {
+  std::vector<double>& log_sum = trend.log_sum;
   double first = kNaN;
   std::vector<double> at_commit(log_sum.size(), kNaN);
   for (size_t i = 0; i < series.points().size(); ++i) {
@@ -29,13 +38,14 @@ void AddTrend(const SeriesView& series, std::vector<double>& log_sum,
     const int commit = series.commits[i];
     if (commit < 0 || commit >= at_commit.size()) continue;
     at_commit[commit] = std::log(*value / first);
+    trend.ran[commit] = true;
   }
   double carried = kNaN;
   for (size_t i = 0; i < log_sum.size(); ++i) {
     if (!std::isnan(at_commit[i])) carried = at_commit[i];
     if (std::isnan(carried)) continue;
     log_sum[i] += carried;
-    ++count[i];
+    ++trend.count[i];
   }
 }
 
@@ -88,22 +98,19 @@ Overview Summarize(const ReportData& data) {
   Overview overview;
   overview.pairs = FindPairs(data);
 
-  std::map<std::string, int> operator_index;
+  std::map<std::string, int> family_index;
   std::map<std::pair<int, int>, OverviewCell> cells;
   for (int i = 0; i < data.series.size(); ++i) {
     const SeriesView& series = data.series[i];
     if (!series.main) continue;
     ++overview.series;
     ++overview.verdicts[series.verdict];
-    if (tracker::InfoOf(series.verdict).wants_attention) {
-      overview.attention.push_back(i);
-    }
-    const auto [it, inserted] = operator_index.emplace(
-        series.operator_name, static_cast<int>(overview.operators.size()));
-    if (inserted) overview.operators.push_back(series.operator_name);
+    const auto [it, inserted] = family_index.emplace(
+        series.family, static_cast<int>(overview.families.size()));
+    if (inserted) overview.families.push_back(series.family);
     OverviewCell& cell = cells[{it->second, series.hardware}];
     if (cell.series.empty()) {
-      cell.operator_name = series.operator_name;
+      cell.family = series.family;
       cell.hardware = series.hardware;
       cell.worst = series.verdict;
     }
@@ -119,27 +126,26 @@ Overview Summarize(const ReportData& data) {
   for (const TunedPair& pair : overview.pairs) {
     const SeriesView& tuned = data.series[pair.tuned_series];
     auto& [log_sum, count] =
-        speedups[{operator_index[tuned.operator_name], tuned.hardware}];
+        speedups[{family_index[tuned.family], tuned.hardware}];
     log_sum += std::log(pair.speedup);
     ++count;
   }
 
   for (auto& [key, cell] : cells) {
-    std::vector<double> log_sum(data.commits.size(), 0);
-    std::vector<int> count(data.commits.size(), 0);
+    Trend trend(data.commits.size());
     std::vector<double> roofline;
     for (int i : cell.series) {
       const SeriesView& series = data.series[i];
       if (!IsTime(series)) continue;
-      AddTrend(series, log_sum, count);
+      AddTrend(series, trend);
       if (series.roofline_fraction && series.selection != "default" &&
           tracker::IsBoundByRoofline(*series.roofline_fraction)) {
         roofline.push_back(*series.roofline_fraction);
       }
     }
-    for (size_t i = 0; i < log_sum.size(); ++i) {
-      cell.trend.push_back(count[i] == 0 ? kNaN
-                                         : std::exp(log_sum[i] / count[i]));
+    for (size_t i = 0; i < trend.ran.size(); ++i) {
+      cell.trend.push_back(
+          trend.ran[i] ? std::exp(trend.log_sum[i] / trend.count[i]) : kNaN);
     }
     if (!roofline.empty()) cell.roofline_fraction = Median(roofline);
     if (const auto it = speedups.find(key); it != speedups.end()) {
@@ -148,18 +154,7 @@ Overview Summarize(const ReportData& data) {
     overview.cells.push_back(std::move(cell));
   }
 
-  // The size of a change breaks ties: a log ratio, so that both signs count.
-  const auto weight = [&](int i) {
-    const absl::optional<double>& ratio = data.series[i].ratio;
-    return ratio && *ratio > 0 ? std::fabs(std::log(*ratio)) : 0;
-  };
-  std::stable_sort(
-      overview.attention.begin(), overview.attention.end(), [&](int a, int b) {
-        const int rank_a = tracker::VerdictRank(data.series[a].verdict);
-        const int rank_b = tracker::VerdictRank(data.series[b].verdict);
-        if (rank_a != rank_b) return rank_a < rank_b;
-        return weight(a) > weight(b);
-      });
+  overview.attention = AttentionRows(data);
   return overview;
 }
 

@@ -1,8 +1,8 @@
 #ifndef OPTRAIL_REPORTS_OVERVIEW_H_
 #define OPTRAIL_REPORTS_OVERVIEW_H_
 
-// What all formats of a report say first: counts of verdicts, the series that
-// want attention, operators x hardware, default against tuned.
+// What all formats of a report say first: counts of verdicts, what wants
+// attention, operators x hardware, default against tuned.
 //
 //   const Overview overview = Summarize(data);
 //
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/types/optional.h"
+#include "reports/attention.h"
 #include "reports/report_data.h"
 
 namespace optrail::reports {
@@ -20,9 +21,9 @@ namespace optrail::reports {
 // Of the newest point that has one.
 absl::optional<double> NewestValue(const SeriesView& series);
 
-// One operator on one hardware.
+// One operator, or family of imported benchmarks, on one hardware.
 struct OverviewCell {
-  std::string operator_name;
+  std::string family;
   int hardware = 0;
   std::vector<int> series;
   std::map<Verdict, int> verdicts;
@@ -53,11 +54,10 @@ struct Overview {
   // Of the main series alone (SeriesView::main): counts, cells and attention.
   int series = 0;
   std::map<Verdict, int> verdicts;
-  std::vector<std::string> operators;  // in order of first appearance
-  std::vector<OverviewCell> cells;     // by operator, then hardware
-  std::vector<TunedPair> pairs;        // in the order of the tuned series
-  // Series that failed, are missing or changed (suspected or not), worst first.
-  std::vector<int> attention;
+  std::vector<std::string> families;  // in order of first appearance
+  std::vector<OverviewCell> cells;    // by family, then hardware
+  std::vector<TunedPair> pairs;       // in the order of the tuned series
+  std::vector<AttentionRow> attention;
 };
 
 Overview Summarize(const ReportData& data);

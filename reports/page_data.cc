@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -22,12 +23,12 @@ namespace {
 struct Limits {
   int points_per_series = 0;
   int trials_per_session = 0;
-  int trend_points = 0;
 };
 
 constexpr int kMaxProcessMedians = 9;
 constexpr int kFewestPoints = 16;
 constexpr int kFewestTrials = 24;
+constexpr int kHeatMapCommits = 80;  // the newest
 
 Json PageCommitJson(const Commit& commit) {
   return {commit.id.substr(0, 12),
@@ -90,7 +91,26 @@ Json EvidenceJson(const SeriesView& series) {
           tracker::NarrowingCommand(*series.decided_by, evidence)};
 }
 
-Json SeriesJson(const SeriesView& series, int operator_index, int limit) {
+// Levels as the judge has them: [first point drawn, last, value].
+template <typename Place>
+Json LevelsJson(const SeriesView& series, const Place& place) {
+  Json levels = Json::array();
+  for (const tracker::Level& level : series.levels) {
+    levels.push_back(
+        {place(level.begin), place(level.end) - 1, Rounded(level.value)});
+  }
+  return levels;
+}
+
+// The points that are drawn before which the line breaks.
+template <typename Place>
+Json GapsJson(const SeriesView& series, const Place& place) {
+  std::set<int64_t> gaps;
+  for (const int i : series.gaps) gaps.insert(place(i));
+  return gaps;
+}
+
+Json SeriesJson(const SeriesView& series, int family_index, int limit) {
   std::vector<double> values;
   for (const tracker::Point& point : series.points()) {
     values.push_back(
@@ -100,8 +120,8 @@ Json SeriesJson(const SeriesView& series, int operator_index, int limit) {
       PickPoints(values, PointsToKeep(series), limit);
   // Where a point of the series stands among those that were picked.
   const auto place = [&](int point) {
-    return std::lower_bound(picked.begin(), picked.end(), point) -
-           picked.begin();
+    return static_cast<int64_t>(
+        std::lower_bound(picked.begin(), picked.end(), point) - picked.begin());
   };
 
   Json commits = Json::array();
@@ -151,7 +171,8 @@ Json SeriesJson(const SeriesView& series, int operator_index, int limit) {
   }
   return {
       {"n", series.name},
-      {"o", operator_index},
+      {"o", family_index},
+      {"i", series.imported ? 1 : 0},
       {"s", series.shape},
       {"x", series.selection},
       {"k", series.variant},
@@ -179,20 +200,39 @@ Json SeriesJson(const SeriesView& series, int operator_index, int limit) {
       {"configs", config_names},
       {"cp", std::move(changes)},
       {"ep", std::move(epochs)},
+      {"lv", LevelsJson(series, place)},
+      {"a", GapsJson(series, place)},
+      {"z", {series.known_points, series.needed_points}},
   };
 }
 
-Json OverviewJson(const Overview& overview, const Limits& limits) {
+Json AttentionRowJson(const AttentionRow& row) {
+  return {{"v", tracker::VerdictRank(row.verdict)},
+          {"series", row.series},
+          {"hardware", row.hardware},
+          {"low", Rounded(row.change_low)},
+          {"high", Rounded(row.change_high)},
+          {"good", row.good},
+          {"bad", row.bad},
+          {"suspects", row.suspects},
+          {"count", Optional(row.suspect_count)},
+          {"range", row.range},
+          {"text", row.text},
+          {"commands", NextCommandsJson(row)}};
+}
+
+Json OverviewJson(const Overview& overview) {
   Json cells = Json::array();
-  // An import may bring 100,000 operators.
-  std::unordered_map<std::string, int> operator_index;
-  for (const std::string& name : overview.operators) {
-    operator_index.emplace(name, static_cast<int>(operator_index.size()));
+  // An import may bring 100,000 families.
+  std::unordered_map<std::string, int> family_index;
+  for (const std::string& name : overview.families) {
+    family_index.emplace(name, static_cast<int>(family_index.size()));
   }
   for (const OverviewCell& cell : overview.cells) {
     Json at = Json::array();
     Json trend = Json::array();
-    for (int i : PickPoints(cell.trend, {}, limits.trend_points)) {
+    const int commits = static_cast<int>(cell.trend.size());
+    for (int i = std::max(0, commits - kHeatMapCommits); i < commits; ++i) {
       if (std::isnan(cell.trend[i])) continue;
       at.push_back(i);
       trend.push_back(Rounded(cell.trend[i]));
@@ -201,7 +241,7 @@ Json OverviewJson(const Overview& overview, const Limits& limits) {
     for (const auto& [verdict, count] : cell.verdicts) {
       verdicts.push_back({tracker::VerdictRank(verdict), count});
     }
-    cells.push_back({{"o", operator_index.at(cell.operator_name)},
+    cells.push_back({{"o", family_index.at(cell.family)},
                      {"h", cell.hardware},
                      {"n", cell.series.size()},
                      {"v", std::move(verdicts)},
@@ -217,10 +257,9 @@ Json OverviewJson(const Overview& overview, const Limits& limits) {
                      Rounded(pair.default_ns), Rounded(pair.tuned_ns),
                      Rounded(pair.speedup), pair.same_config});
   }
-  return {{"operators", overview.operators},
-          {"cells", std::move(cells)},
+  return {{"cells", std::move(cells)},
           {"pairs", std::move(pairs)},
-          {"attention", overview.attention}};
+          {"attention", ListOf(overview.attention, AttentionRowJson)}};
 }
 
 // Verdicts are told by their place in this list, worst first.
@@ -241,25 +280,25 @@ Json VerdictsJson() {
 std::string Write(const ReportData& data, const Overview& overview,
                   const Limits& limits) {
   // Sessions may be of operators that no series has.
-  std::vector<std::string> operators;
+  std::vector<std::string> families;
   std::unordered_map<std::string, int> known;
-  const auto operator_index = [&](const std::string& name) {
+  const auto family_index = [&](const std::string& name) {
     const auto [at, is_new] =
-        known.emplace(name, static_cast<int>(operators.size()));
-    if (is_new) operators.push_back(name);
+        known.emplace(name, static_cast<int>(families.size()));
+    if (is_new) families.push_back(name);
     return at->second;
   };
-  for (const std::string& name : overview.operators) operator_index(name);
+  for (const std::string& name : overview.families) family_index(name);
 
   Json series = Json::array();
   for (const SeriesView& each : data.series) {
-    series.push_back(SeriesJson(each, operator_index(each.operator_name),
-                                limits.points_per_series));
+    series.push_back(
+        SeriesJson(each, family_index(each.family), limits.points_per_series));
   }
   Json sessions = Json::array();
   for (const TuningSession& session : data.sessions) {
     sessions.push_back(PageSessionJson(
-        data, session, operator_index(session.of.header.task().operator_name()),
+        data, session, family_index(session.of.header.task().operator_name()),
         limits.trials_per_session));
   }
   return DumpInert({
@@ -268,10 +307,10 @@ std::string Write(const ReportData& data, const Overview& overview,
       {"synthetic", data.synthetic},
       {"runs", data.run_count},
       {"verdicts", VerdictsJson()},
-      {"operators", operators},
+      {"families", families},
       {"commits", ListOf(data.commits, PageCommitJson)},
       {"hardware", AllRounded(ListOf(data.hardware, HardwareJson))},
-      {"overview", OverviewJson(overview, limits)},
+      {"overview", OverviewJson(overview)},
       {"series", std::move(series)},
       {"sessions", std::move(sessions)},
       {"workloads", ListOf(data.workloads,
@@ -313,7 +352,6 @@ std::string PageJson(const ReportData& data, int64_t max_bytes) {
     return static_cast<int>(std::min(high, std::max(low, value)));
   };
   Limits limits;
-  limits.trend_points = 80;
   limits.trials_per_session =
       between(kFewestTrials, 0.2 * max_bytes / session_count / kTrialBytes,
               std::min(1500., most_trials));

@@ -101,6 +101,7 @@ Json PageSessionJson(const ReportData& data, const TuningSession& session,
   json["o"] = operator_index;
   json["h"] = session.hardware;
   json["lower"] = of.objectives[0].direction() != proto::HIGHER_IS_BETTER;
+  json["command"] = of.header.command().command();  // "" of an operator
   json["winner"] = tracker::WinnerText(of);
   json["curse"] = tracker::FinalistsText(of);
   json["schedule"] = SomeOfSchedule(session.schedule);

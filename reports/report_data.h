@@ -85,16 +85,26 @@ struct SeriesView {
   // benchmark, its whole name.
   std::string name;
   std::string operator_name;
+  // What the page groups by: the operator or, of an imported benchmark, what
+  // its name begins with ("BM_Sort" of "BM_Sort/1024").
+  std::string family;
+  bool imported = false;  // no operator of Optrail: a benchmark
   std::string shape;      // empty for an imported benchmark
   std::string selection;  // "default", "tuned", a name; empty if imported
   std::string variant;    // threads, cache mode: "threads=1/hot"
   int hardware = 0;       // index into ReportData::hardware
   // By point: index into ReportData::commits.
   std::vector<int> commits;
+  // Points before which a run of the series' suites has none of it.
+  std::vector<int> gaps;
   std::vector<ChangeView> changes;
+  std::vector<tracker::Level> levels;
 
   Verdict verdict = Verdict::kNoBaseline;
   std::string verdict_detail;  // why, one line
+  // As Judgement has them.
+  int known_points = 0;
+  int needed_points = 0;
   // Counted and listed among what wants attention (tracker::MainSeries).
   bool main = true;
   // What the verdict rests on, where a change decided it.
@@ -176,7 +186,10 @@ struct WorkloadView {
 
 struct ReportData {
   std::string title;
-  std::string source;      // where it comes from, for the page's foot
+  std::string source;  // where it comes from, for the page's foot
+  // What commands of the report need to read the same history, such as
+  // "--history=optrail_demo/history"; empty: nothing.
+  std::string history_flag;
   bool synthetic = false;  // a run is kMadeUpSource's: every page says so
   int64_t run_count = 0;
   std::vector<Commit> commits;  // in order; points refer to them

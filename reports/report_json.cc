@@ -164,6 +164,12 @@ Json SideJson(const ProofSide& side) {
           {"p_value", Optional(side.p_value)}};
 }
 
+Json NextCommandsJson(const AttentionRow& row) {
+  return ListOf(row.commands, [](const NextCommand& command) -> Json {
+    return {{"what", command.what}, {"command", command.text}};
+  });
+}
+
 Json SessionJson(const ReportData& data, const TuningSession& session) {
   const SessionAnalysis& of = session.of;
   return {

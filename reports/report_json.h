@@ -10,6 +10,7 @@
 
 #include "absl/types/optional.h"
 #include "nlohmann/json.hpp"
+#include "reports/attention.h"
 #include "reports/report_data.h"
 
 namespace optrail::reports {
@@ -39,6 +40,9 @@ Json ListOf(const Range& range, const ToJson& to_json) {
 
 Json CommitJson(const Commit& commit);
 Json HardwareJson(const Hardware& hardware);
+
+// What each does, and how it is typed.
+Json NextCommandsJson(const AttentionRow& row);
 
 // Without its knobs, schedule and trials.
 Json SessionJson(const ReportData& data, const TuningSession& session);

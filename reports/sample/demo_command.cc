@@ -13,39 +13,8 @@
 #include "reports/commands.h"
 #include "reports/sample/sample_history.h"
 #include "tracker/history/history.h"
-#include "tracker/proto/triage.pb.h"
 
 namespace optrail::reports {
-namespace {
-
-// Appends answers that people would have given to some of the changes.
-absl::Status AppendAnswers(const SampleHistory& sample,
-                           const tracker::History& history) {
-  const proto::Run& newest = sample.runs.back();
-  const int64_t now = newest.started_unix_ns();
-  proto::TriageRecord record;
-  record.set_record_id(tracker::NewRecordId(now));
-  record.set_created_unix_ns(now);
-  record.set_kind(proto::MUTE);
-  record.set_pattern("conv2d/cuda.*");
-  record.set_text("crashes with this driver; an update is on its way");
-  record.set_until_unix_ns(now +
-                           absl::ToInt64Nanoseconds(absl::Hours(24 * 60)));
-  OPTRAIL_RETURN_IF_ERROR(history.AppendTriage(record));
-
-  // The compiler changed on one machine halfway.
-  record.Clear();
-  record.set_record_id(tracker::NewRecordId(now));
-  record.set_created_unix_ns(now);
-  record.set_kind(proto::NOTE);
-  record.set_pattern(".*intel-xeon-spr-4c.*");
-  *record.mutable_commit() = sample.runs[sample.runs.size() / 2].commit();
-  record.set_text("a newer compiler from here on");
-  return history.AppendTriage(record);
-}
-
-}  // namespace
-
 absl::StatusOr<int> RunDemo(const DemoCommand& options, std::ostream& out,
                             std::ostream& log) {
   if (FileExists(options.out)) {
@@ -57,6 +26,7 @@ absl::StatusOr<int> RunDemo(const DemoCommand& options, std::ostream& out,
   }
   SampleOptions wanted;
   wanted.end_unix_ns = absl::ToUnixNanos(absl::Now() - absl::Hours(2));
+  wanted.states = true;
   const SampleHistory sample = MakeSampleHistory(wanted);
 
   const std::string folder = JoinPath(options.out, "history");
@@ -68,7 +38,9 @@ absl::StatusOr<int> RunDemo(const DemoCommand& options, std::ostream& out,
   for (const proto::Session& session : sample.sessions) {
     OPTRAIL_RETURN_IF_ERROR(history.AppendSession(session));
   }
-  OPTRAIL_RETURN_IF_ERROR(AppendAnswers(sample, history));
+  for (const proto::TriageRecord& record : sample.triage) {
+    OPTRAIL_RETURN_IF_ERROR(history.AppendTriage(record));
+  }
 
   ReportCommand report;
   report.history = folder;
@@ -77,6 +49,7 @@ absl::StatusOr<int> RunDemo(const DemoCommand& options, std::ostream& out,
   report.title = "A made-up history";
   OPTRAIL_RETURN_IF_ERROR(RunReport(report, log).status());
 
+  // The last one is of the suite that has every verdict.
   const proto::Run& newest = sample.runs.back();
   const std::string of_history =
       absl::StrCat(" --history=", QuoteForShell(folder));

@@ -1,12 +1,22 @@
 #include "reports/sample/demo_command.h"
 
+#include <set>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "base/file.h"
 #include "gtest/gtest.h"
+#include "reports/build_report_data.h"
+#include "reports/sample/sample_history.h"
+#include "tracker/compare/verdict.h"
+#include "tracker/gate/gate.h"
 #include "tracker/history/history.h"
+#include "tracker/judge/evidence.h"
+#include "tracker/judge/judge.h"
+#include "tracker/series/series.h"
+#include "tracker/triage/triage.h"
 
 namespace optrail::reports {
 namespace {
@@ -27,13 +37,89 @@ TEST(RunDemoTest, WritesAHistoryAndAPageThatSayThatTheyAreMadeUp) {
   EXPECT_EQ(verified->bad_files.size(), 0);
   EXPECT_GT(verified->runs, 100);
   EXPECT_GT(verified->sessions, 3);
-  EXPECT_EQ(verified->triage_records, 2);
+  EXPECT_EQ(verified->triage_records, 5);
   const auto latest = history->FindRun("latest");
   ASSERT_TRUE(latest.ok()) << latest.status();
 
   const auto page = ReadFile(JoinPath(options.out, "report.html"));
   ASSERT_TRUE(page.ok()) << page.status();
   EXPECT_TRUE(absl::StrContains(*page, "\"synthetic\":true"));
+}
+
+// The history of `optrail demo`, of which it writes no more than this.
+class DemoHistoryTest : public ::testing::Test {
+ protected:
+  DemoHistoryTest() {
+    SampleOptions options;
+    options.states = true;
+    sample_ = MakeSampleHistory(options);
+    now_ns_ = options.end_unix_ns + int64_t{3600} * 1000000000 * 2;
+  }
+  SampleHistory sample_;
+  int64_t now_ns_ = 0;
+};
+
+TEST_F(DemoHistoryTest, ASeriesHasEachVerdict) {
+  BuildOptions options;
+  options.triage = sample_.triage;
+  options.now_unix_ns = now_ns_;
+  std::set<std::string> seen;
+  const ReportData data =
+      BuildReportData(sample_.runs, sample_.sessions, options);
+  for (const SeriesView& series : data.series) {
+    seen.insert(std::string(tracker::VerdictName(series.verdict)));
+  }
+  for (const tracker::VerdictInfo& info : tracker::Verdicts()) {
+    if (!info.of_series) continue;
+    EXPECT_EQ(seen.count(std::string(info.name)), 1) << info.name;
+  }
+}
+
+TEST_F(DemoHistoryTest, TheJudgeHasEachKindOfChangeAndEachAnswer) {
+  const std::vector<tracker::Series> series =
+      tracker::BuildSeries(sample_.runs);
+  std::set<std::string> states;
+  for (const tracker::Judgement& judgement : tracker::JudgeAll(
+           series, tracker::TriageBook(sample_.triage, now_ns_))) {
+    for (const tracker::Change& change : judgement.changes) {
+      states.insert(tracker::ChangeText(change));
+    }
+  }
+  for (const char* state : {"new", "acknowledged", "expected", "muted",
+                            "undone", "provisional, new", "return", "new epoch",
+                            "the machine", "creep, new", "renamed, new"}) {
+    EXPECT_EQ(states.count(state), 1) << state;
+  }
+}
+
+TEST_F(DemoHistoryTest, TheGateGivesEachVerdictOfTwoSides) {
+  const std::string folder = JoinPath(::testing::TempDir(), "gated");
+  const auto history = tracker::History::Open(folder);
+  ASSERT_TRUE(history.ok()) << history.status();
+  for (const proto::Run& run : sample_.runs) {
+    ASSERT_TRUE(history->AppendRun(run).ok());
+  }
+  tracker::GateOptions options;
+  options.hardware_id = sample_.runs.back().hardware().id();
+  options.now_unix_s = now_ns_ / 1000000000;
+  const auto policy = tracker::Policy::Parse("", "policy");
+  ASSERT_TRUE(policy.ok()) << policy.status();
+  const auto report = tracker::Gate(*history, *policy, options);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->exit_code, 1);
+  std::set<std::string> seen;
+  for (const tracker::GateRow& row : report->rows) {
+    seen.insert(std::string(tracker::VerdictName(row.row.verdict)));
+  }
+  for (const tracker::VerdictInfo& info : tracker::Verdicts()) {
+    // Those of a series alone, and of one without any past.
+    if (info.verdict == Verdict::kMaybeSlower ||
+        info.verdict == Verdict::kFailed ||
+        info.verdict == Verdict::kNoBaseline) {
+      continue;
+    }
+    EXPECT_EQ(seen.count(std::string(info.name)), 1) << info.name;
+  }
 }
 
 TEST(RunDemoTest, NeverWritesIntoAFolderThatIsThere) {

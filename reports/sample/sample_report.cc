@@ -4,7 +4,8 @@
 //   [KIND]]]
 //
 // KIND: "hostile" names benchmarks like markup; "imported" is what another tool
-// would have given: whole names, no configs, here on two branches.
+// would have given: whole names, no configs, here on two branches; "states" has
+// every verdict, as `optrail demo` has.
 
 #include <cstdlib>
 #include <iostream>
@@ -48,6 +49,7 @@ int main(int argc, char** argv) {
   if (argc > 3) sample.shapes_per_operator = std::atoi(argv[3]);
   const std::string kind = argc > 4 ? argv[4] : "";
   sample.hostile_names = kind == "hostile";
+  sample.states = kind == "states";
   optrail::reports::SampleHistory history =
       optrail::reports::MakeSampleHistory(sample);
   if (kind == "imported") MakeImported(&history.runs);
@@ -55,6 +57,8 @@ int main(int argc, char** argv) {
   optrail::reports::BuildOptions options;
   options.title = "Operator performance";
   options.source = "a synthetic history";
+  options.triage = history.triage;
+  options.now_unix_ns = sample.end_unix_ns;
   const std::string page =
       WriteHtmlReport(BuildReportData(history.runs, history.sessions, options));
   const absl::Status written = optrail::WriteFileAtomically(argv[1], page);

@@ -237,9 +237,24 @@ function shortId(commit) {
   return commit.id.slice(0, 8) + (commit.dirty ? '+' : '');
 }
 
-function operatorOf(series) {
-  return report.operators[series.o];
+// What series are grouped by: an operator, or the family of a benchmark that
+// another tool measured.
+function familyOf(item) {
+  return report.families[item.o];
 }
+
+// A benchmark of another tool is called by its whole name.
+function titleOf(series) {
+  return series.i ? series.n : familyOf(series);
+}
+
+const kHasOperators = report.series.some(series => !series.i) ||
+    report.sessions.some(session => session.operator);
+const kHasBenchmarks = report.series.some(series => series.i);
+const kFamilyWord = !kHasOperators ? 'Benchmark' :
+    kHasBenchmarks ? 'Operator or benchmark' : 'Operator';
+const kFamiliesWord = !kHasOperators ? 'benchmarks' :
+    kHasBenchmarks ? 'operators and benchmarks' : 'operators';
 
 function hardwareOf(item) {
   return (report.hardware[item.h] || {id: '?'}).id;
@@ -268,6 +283,86 @@ function lastValue(series) {
 // A worse value is a longer time, or a smaller throughput.
 function changeOf(series) {
   return isNumber(series.r[0]) ? series.r[0] - 1 : null;
+}
+
+// "9 of 20 points" of a series that has too few for a verdict; else "".
+function pointsWanted(series) {
+  const [known, needed] = series.z;
+  const open = isVerdict(series.v, "can't tell") ||
+      isVerdict(series.v, 'no baseline');
+  return open && known < needed ?
+      `${count(known)} of ${count(needed)} points` : '';
+}
+
+function plural(n, word) {
+  return `${count(n)} ${word}${n === 1 ? '' : 's'}`;
+}
+
+// Sections: a file in sections/ and one call of this -------------------------
+
+const kSections = [];
+
+// `build()` returns the section's element, or null where there is nothing to
+// show; `id` is its address, `title` its name in the bar ("": not there).
+function addSection({id, title, order, build}) {
+  kSections.push({id, title, order, build});
+  kSections.sort((a, b) => a.order - b.order);
+}
+
+// Small parts -----------------------------------------------------------------
+
+function sectionHead(title, note) {
+  return el('div', {class: 'section-head'}, el('h2', {}, title),
+            note ? el('span', {class: 'muted'}, note) : null);
+}
+
+function fact(name, value, note) {
+  return el('div', {}, el('dt', {}, name),
+            el('dd', {}, value, note ? el('small', {}, note) : null));
+}
+
+function meter(fraction, worse) {
+  return el('span', {class: 'meter', 'aria-hidden': 'true'}, el('i', {
+    class: worse ? 'worse' : '',
+    style: `width: ${(Math.max(0, Math.min(1, fraction)) * 100).toFixed(1)}%`,
+  }));
+}
+
+// The first of many rows, and a button that shows the others (at most `most`).
+function withMore(rows, shown, body, most = Infinity) {
+  body.append(...rows.slice(0, shown).map(make => make()));
+  const rest = Math.min(rows.length, most) - shown;
+  if (rest <= 0) return null;
+  return el('div', {class: 'more'}, el('button', {
+    type: 'button',
+    class: 'quiet',
+    onclick: event => {
+      body.append(...rows.slice(shown, most).map(make => make()));
+      event.target.parentNode.remove();
+    },
+  }, `Show ${count(rest)} more`));
+}
+
+// A command with a button that copies it. Where the browser forbids that, the
+// text is selected.
+function commandLine(text) {
+  const code = el('code', {}, el('bdi', {}, text));
+  const button = el('button', {
+    type: 'button',
+    class: 'quiet copy',
+    'aria-label': 'Copy the command ' + text.slice(0, 60),
+    onclick: async () => {
+      try {
+        await navigator.clipboard.writeText(text);
+        button.textContent = 'Copied';
+      } catch (error) {
+        getSelection().selectAllChildren(code);
+        button.textContent = 'Selected';
+      }
+      setTimeout(() => { button.textContent = 'Copy'; }, 1500);
+    },
+  }, 'Copy');
+  return el('div', {class: 'command'}, code, button);
 }
 
 // Theme ------------------------------------------------------------------------

@@ -2,28 +2,6 @@
 // view can be linked to: "#/series?q=softmax&open=NAME&on=HARDWARE".
 'use strict';
 
-function aboutSection() {
-  return el(
-      'section', {id: 'about', class: 'about'},
-      el('div', {class: 'section-head'}, el('h2', {}, 'About this report')),
-      el('p', {}, 'A point is the median of its processes\u2019 medians; the ' +
-             'band spans the processes. Processes, not samples, are the ' +
-             'evidence: a level is said to change only when processes say so. ' +
-             'Axes of series do not start at zero.'),
-      el('dl', {}, kVerdicts.map((verdict, at) => !verdict.series ? [] : [
-        el('dt', {}, verdictLabel(at)), el('dd', {}, verdict.meaning)])),
-      el('p', {}, report.source ? ['Made from ', el('code', {}, report.source),
-                                   '. '] : '',
-         'The page is complete: it loads nothing and sends nothing.'),
-      el('details', {}, el('summary', {}, 'Licences'),
-         el('p', {}, 'Charts are drawn by Apache ECharts 5.6.0, Copyright ' +
-                '2017\u20132024 The Apache Software Foundation, under the ' +
-                'Apache License, Version 2.0:'),
-         el('pre', {tabindex: '0'},
-            document.getElementById('echarts-license').textContent
-                .split('\n').map(line => [line, document.createTextNode('\n')]))));
-}
-
 // The fragment ----------------------------------------------------------------
 
 let remembering = true;
@@ -65,14 +43,14 @@ function remember() {
                        (text ? '?' + text : ''));
 }
 
-// navigate({section, verdict, op, hardware, index}): shows exactly that; `index`
-// is of one series.
+// navigate({section, verdict, family, hardware, index}): shows exactly that;
+// `index` is of one series.
 function navigate(target) {
   seriesList.filter = {
     ...seriesList.filter,
     text: '',
     verdict: target.verdict || '',
-    op: target.op || '',
+    op: target.family || '',
     hardware: target.hardware || '',
     metric: target.index !== undefined && !report.series[target.index].j ?
         'all' : '',
@@ -162,11 +140,7 @@ function watchSections() {
   for (const link of document.querySelectorAll('.bar nav a')) {
     const section =
         document.getElementById(link.getAttribute('href').slice(2));
-    if (section) {
-      links.set(section, link);
-    } else {
-      link.hidden = true;
-    }
+    links.set(section, link);
   }
   const update = () => {
     let current = null;
@@ -206,12 +180,15 @@ function start() {
   theme.start();
   const page = document.getElementById('page');
   const empty = report.series.length === 0 && report.sessions.length === 0;
-  const sections = empty ?
-      [blankSection()] :
-      [pageHead(), attentionSection(), matrixSection(), workloadsSection(),
-       tunedSection(),
-       report.series.length ? seriesList.build() : null, tuning.build()];
-  page.replaceChildren(...sections.filter(Boolean), aboutSection());
+  const nav = document.querySelector('.bar nav');
+  const sections = empty ? [blankSection(), aboutSection()] :
+                           kSections.map(({build}) => build());
+  page.replaceChildren(...sections.filter(Boolean));
+  for (const {id, title} of kSections) {
+    if (document.getElementById(id)) {
+      nav.append(el('a', {href: '#/' + id}, title), ' ');
+    }
+  }
   if (!empty) follow();
   watchSections();
   preparePrint();
@@ -227,6 +204,9 @@ function start() {
       follow();
     }
   });
+  // When the page could be read, for reports/open_time.sh.
+  document.body.getBoundingClientRect();
+  document.documentElement.dataset.opened = Math.round(performance.now());
   document.documentElement.dataset.ready = 'true';
 }
 

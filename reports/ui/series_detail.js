@@ -1,32 +1,23 @@
 // One series: its figures, its chart, and the same as a table.
 'use strict';
 
-function medianOf(values) {
-  const sorted = values.filter(isNumber).sort((a, b) => a - b);
-  if (sorted.length === 0) return null;
-  const middle = sorted.length >> 1;
-  return sorted.length % 2 ? sorted[middle] :
-                             (sorted[middle - 1] + sorted[middle]) / 2;
-}
-
 // Process medians of point i in the series' unit; they travel as hundredths of a
 // percent off the point's value.
 function processesOf(series, i) {
   return series.p[i].map(off => series.y[i] * (1 + off / 1e4));
 }
 
-// The level of every point: the median between the confirmed changes around it.
-function levelsOf(series) {
-  const starts = [0, ...series.cp.map(change => change[0]),
-                  ...series.ep.map(epoch => epoch[0])]
-                     .sort((a, b) => a - b);
-  const levels = [];
-  starts.forEach((start, k) => {
-    const end = k + 1 < starts.length ? starts[k + 1] : series.y.length;
-    const level = medianOf(series.y.slice(start, end));
-    for (let i = start; i < end; ++i) levels[i] = level;
+// Where points stand on the axis: a commit that its suite measured without it
+// leaves a place free, so that no line is drawn over it. `point` has -1 there.
+function placesOf(series) {
+  const gaps = new Set(series.a);
+  const point = [];
+  const place = series.y.map((_, i) => {
+    if (gaps.has(i)) point.push(-1);
+    point.push(i);
+    return point.length - 1;
   });
-  return levels;
+  return {point, place};
 }
 
 // [point, before, after] wherever the tuned config changed.
@@ -109,26 +100,32 @@ function pointTip(series, i) {
 }
 
 function seriesOptions(series) {
-  const n = series.y.length;
-  const {name: unit, scale} = unitFor(series.u, medianOf(series.y));
-  const scaled = series.y.map(v => isNumber(v) ? v * scale : null);
+  const {point, place} = placesOf(series);
+  const n = point.length;
+  const {name: unit, scale} = unitFor(series.u, lastValue(series));
+  const at = list => point.map(i => i < 0 || !isNumber(list[i]) ? null : list[i]);
+  const values = series.y.map(v => isNumber(v) ? v * scale : null);
   const low = [];
-  const high = [];
+  const span = [];
   const dots = [];
-  for (let i = 0; i < n; ++i) {
-    const processes = isNumber(series.y[i]) ? processesOf(series, i) : [];
-    low.push(processes.length ? processes[0] * scale : null);
-    high.push(processes.length ?
-                  (processes[processes.length - 1] - processes[0]) * scale :
-                  null);
-    for (const value of processes) dots.push([i, value * scale]);
+  series.y.forEach((value, i) => {
+    const processes = isNumber(value) ? processesOf(series, i) : [];
+    if (processes.length === 0) return;
+    low[i] = processes[0] * scale;
+    span[i] = (processes[processes.length - 1] - processes[0]) * scale;
+    for (const each of processes) dots.push([place[i], each * scale]);
+  });
+  const scaled = at(values);
+  const alone = at => scaled[at - 1] == null && scaled[at + 1] == null;
+  const levels = point.map(() => null);
+  for (const [begin, end, value] of series.lv) {
+    for (let k = place[begin]; k <= place[end]; ++k) levels[k] = value * scale;
   }
-  const levels = levelsOf(series).map(v => isNumber(v) ? v * scale : null);
   const finite = scaled.filter(isNumber);
   const floor = finite.length ? Math.min(...finite, ...low.filter(isNumber)) : 0;
 
   const lines = series.cp.map(change => ({
-    xAxis: change[0],
+    xAxis: place[change[0]],
     lineStyle: {
       color: theme.color(change[5] ? 'unsure' : change[6] ? 'worse' : 'better'),
       type: change[5] ? 'dashed' : 'solid',
@@ -139,8 +136,8 @@ function seriesOptions(series) {
       color: theme.color(change[5] ? 'unsure' : change[6] ? 'worse' : 'better'),
       fontWeight: 600,
     },
-  })).concat(series.ep.map(([at]) => ({
-    xAxis: at,
+  })).concat(series.ep.map(([first]) => ({
+    xAxis: place[first],
     lineStyle: {color: theme.color('muted'), type: 'dotted', width: 1.5},
     label: {formatter: 'epoch', color: theme.color('muted')},
   })));
@@ -151,11 +148,13 @@ function seriesOptions(series) {
            containLabel: true},
     tooltip: tooltip('axis', params => {
       const list = Array.isArray(params) ? params : [params];
-      return list.length ? pointTip(series, list[0].dataIndex) : [];
+      if (list.length === 0) return [];
+      const i = point[list[0].dataIndex];
+      return i < 0 ? ['measured without this benchmark'] : pointTip(series, i);
     }),
     xAxis: axis({
       type: 'category',
-      data: series.c.map((_, i) => shortId(commitOf(series, i))),
+      data: point.map(i => i < 0 ? '' : shortId(commitOf(series, i))),
       boundaryGap: n < 30,
       splitLine: {show: false},
       axisLabel: {color: theme.color('muted'), fontSize: 11, hideOverlap: true,
@@ -193,9 +192,9 @@ function seriesOptions(series) {
           labelFormatter: () => ''}] :
         [],
     series: [
-      {type: 'line', stack: 'band', data: low, lineStyle: {opacity: 0},
+      {type: 'line', stack: 'band', data: at(low), lineStyle: {opacity: 0},
        areaStyle: {opacity: 0}, ...quiet},
-      {type: 'line', stack: 'band', data: high, lineStyle: {opacity: 0},
+      {type: 'line', stack: 'band', data: at(span), lineStyle: {opacity: 0},
        areaStyle: {color: theme.color('band'), opacity: 1}, ...quiet},
       {type: 'scatter', data: dots.length <= 1500 ? dots : [], symbolSize: 4,
        itemStyle: {color: theme.color('dot')}, silent: true,
@@ -204,17 +203,18 @@ function seriesOptions(series) {
        lineStyle: {color: theme.color('text'), width: 1.2, type: [5, 3],
                    opacity: 0.75}},
       {type: 'line', data: scaled, symbol: 'circle',
-       symbolSize: n > 120 ? 0 : 5, showSymbol: n <= 120, connectNulls: true,
+       symbolSize: (_, {dataIndex}) => n <= 120 || alone(dataIndex) ? 5 : 0,
+       showSymbol: true, showAllSymbol: true, connectNulls: false,
        lineStyle: {color: theme.color('series'), width: 1.6},
        itemStyle: {color: theme.color('series')},
        markLine: {symbol: 'none', silent: true, data: lines}},
       {type: 'scatter', symbol: 'diamond', symbolSize: 11, silent: true, z: 6,
        itemStyle: {color: theme.color('unsure')},
-       data: configChanges(series).filter(([i]) => isNumber(scaled[i]))
-                 .map(([i]) => [i, scaled[i]])},
+       data: configChanges(series).filter(([i]) => isNumber(values[i]))
+                 .map(([i]) => [place[i], values[i]])},
       {type: 'scatter', symbol: 'path://M1 0L5 4L9 0L10 1L6 5L10 9L9 10L5 6L1 10L0 9L4 5L0 1Z',
        symbolSize: 9, silent: true, itemStyle: {color: theme.color('broken')},
-       data: Object.keys(series.q).map(i => [Number(i), floor])},
+       data: Object.keys(series.q).map(i => [place[i], floor])},
     ],
   };
 }
@@ -291,7 +291,7 @@ function drawSeries(pane, series) {
   refill(
       pane,
       el('div', {class: 'detail-head'},
-         el('div', {}, el('h3', {}, data(operatorOf(series)), ' ',
+         el('div', {}, el('h3', {}, data(titleOf(series)), ' ',
                           el('span', {class: 'muted'}, data(series.s))),
             el('p', {class: 'muted small'},
                [series.m, series.x, series.k, hardwareOf(series), series.b]
@@ -315,7 +315,8 @@ function drawSeries(pane, series) {
          isNumber(series.e) ?
              figure('Smallest visible change', percent(series.e, 1)) : null,
          isNumber(series.f) ? figure('Roofline', rooflineShare(series.f)) : null,
-         figure('Points', count(series.t),
+         figure('Points', pointsWanted(series) || count(series.t),
+                pointsWanted(series) ? 'for a verdict' :
                 left > 0 ? `${count(series.y.length)} drawn` : '')),
       el('div', {}, chart, legend(items)),
       newest >= 0 ?

@@ -1,9 +1,9 @@
 // Small lines without axes: a series' or an operator's level over commits.
 'use strict';
 
-// `xs` and `ys` are of the same length; null breaks the line. `base` draws a
-// dashed line at that value. `marks`: [{i, tone}] dots on the line.
-function sparkline(xs, ys, {base = null, marks = [], label = ''} = {}) {
+// `xs` and `ys` are of the same length; null breaks the line, and so does a
+// place in `breaks`, before it. `marks`: [{i, tone}] dots on the line.
+function sparkline(xs, ys, {breaks = new Set(), marks = [], label = ''} = {}) {
   const width = 160;
   const height = 30;
   const finite = ys.filter(isNumber);
@@ -15,8 +15,8 @@ function sparkline(xs, ys, {base = null, marks = [], label = ''} = {}) {
     'aria-label': label || 'trend',
   });
   if (finite.length === 0) return node;
-  let low = Math.min(...finite, base === null ? Infinity : base);
-  let high = Math.max(...finite, base === null ? -Infinity : base);
+  let low = Math.min(...finite);
+  let high = Math.max(...finite);
   // Noise of a percent must not look like a mountain.
   const middle = (low + high) / 2;
   const span = Math.max(high - low, Math.abs(middle) * 0.06) || 1;
@@ -27,12 +27,6 @@ function sparkline(xs, ys, {base = null, marks = [], label = ''} = {}) {
   const x = i => xs.length === 1 ? width : (xs[i] - firstX) / spanX * width;
   const y = value => 2 + (high - value) / (high - low) * (height - 4);
 
-  if (base !== null) {
-    node.append(svg('path', {
-      class: 'base',
-      d: `M0 ${y(base).toFixed(1)}H${width}`,
-    }));
-  }
   let path = '';
   let open = false;
   ys.forEach((value, i) => {
@@ -40,11 +34,12 @@ function sparkline(xs, ys, {base = null, marks = [], label = ''} = {}) {
       open = false;
       return;
     }
-    path += (open ? 'L' : 'M') + x(i).toFixed(1) + ' ' + y(value).toFixed(1);
+    const joined = open && !breaks.has(i);
+    path += (joined ? 'L' : 'M') + x(i).toFixed(1) + ' ' + y(value).toFixed(1);
+    // One point alone is still seen.
+    if (!joined) path += 'h0.01';
     open = true;
   });
-  // One point alone is still seen.
-  if (finite.length === 1) path += 'h0.01';
   node.append(svg('path', {d: path}));
   for (const mark of marks) {
     if (!isNumber(ys[mark.i])) continue;
@@ -63,10 +58,14 @@ function seriesSparkline(series) {
   const n = series.y.length;
   const step = Math.max(1, Math.ceil(n / 64));
   const marked = new Set(series.cp.map(change => change[0]));
+  const gaps = new Set(series.a);
+  const breaks = new Set();
   const xs = [];
   const ys = [];
   const marks = [];
+  let broken = false;
   for (let i = 0; i < n; ++i) {
+    broken = broken || gaps.has(i);
     if (i % step !== (n - 1) % step && !marked.has(i)) continue;
     if (marked.has(i)) {
       const change = series.cp.find(each => each[0] === i);
@@ -75,8 +74,10 @@ function seriesSparkline(series) {
         tone: change[5] ? 'unsure' : change[6] ? 'worse' : 'better',
       });
     }
+    if (broken) breaks.add(xs.length);
+    broken = false;
     xs.push(i);
     ys.push(series.y[i]);
   }
-  return sparkline(xs, ys, {marks, label: `trend of ${n} points`});
+  return sparkline(xs, ys, {breaks, marks, label: `trend of ${n} points`});
 }

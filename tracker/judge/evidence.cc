@@ -4,10 +4,10 @@
 #include <set>
 #include <tuple>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/quote.h"
 #include "base/units.h"
-#include "re2/re2.h"
 #include "tracker/judge/beside.h"
 #include "tracker/series/series_key.h"
 #include "tracker/series/value_text.h"
@@ -87,12 +87,17 @@ Evidence EvidenceOf(const Change& change) {
   }
   evidence.after = LevelOf(series, point.index, point.end);
   evidence.bad = &series.points[std::max(point.latest, point.index)].commit;
+  CountSuspects(evidence);
+  return evidence;
+}
+
+void CountSuspects(Evidence& evidence) {
+  evidence.suspects.reset();
   if (evidence.good != nullptr && evidence.good->has_first_parent_position() &&
       evidence.bad->has_first_parent_position()) {
     evidence.suspects = evidence.bad->first_parent_position() -
                         evidence.good->first_parent_position();
   }
-  return evidence;
 }
 
 std::string SuspectsText(const Evidence& evidence) {
@@ -100,6 +105,15 @@ std::string SuspectsText(const Evidence& evidence) {
     return ShortId(*evidence.bad);
   }
   return absl::StrCat(ShortId(*evidence.good), "..", ShortId(*evidence.bad));
+}
+
+std::string PatternOf(absl::string_view name) {
+  std::string pattern;
+  for (const char c : name) {
+    if (absl::StrContains("\\.+*?()|[]{}^$", c)) pattern += '\\';
+    pattern += c;
+  }
+  return pattern;
 }
 
 std::string NarrowingCommand(const Change& change, const Evidence& evidence) {
@@ -112,7 +126,7 @@ std::string NarrowingCommand(const Change& change, const Evidence& evidence) {
       absl::StrCat("optrail bisect ", ShortId(*evidence.good), " ",
                    ShortId(*evidence.bad), " --filter=",
                    QuoteForShell(absl::StrCat(
-                       "^", RE2::QuoteMeta(DisplayName(key.benchmark)), "$")));
+                       "^", PatternOf(DisplayName(key.benchmark)), "$")));
   if (key.metric != "time") {
     absl::StrAppend(&command, " --metric=", QuoteForShell(key.metric));
   }

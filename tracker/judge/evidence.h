@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "tracker/judge/judge.h"
 #include "tracker/series/series.h"
@@ -45,9 +46,13 @@ struct Evidence {
 std::string ChangeText(const Change& change);
 
 Evidence EvidenceOf(const Change& change);
+// Sets `suspects` anew, for who has moved `good` or `bad`.
+void CountSuspects(Evidence& evidence);
 
 // "1a2b3c4d5e6f..5e6f7a8b9c0d"; "5e6f7a8b9c0d" where that is the only suspect.
 std::string SuspectsText(const Evidence& evidence);
+// A regular expression that matches the name alone, no longer than it must be.
+std::string PatternOf(absl::string_view name);
 // "optrail bisect GOOD BAD --filter=... "; "" where there is nothing to narrow.
 std::string NarrowingCommand(const Change& change, const Evidence& evidence);
 // A sentence without the command.

@@ -69,6 +69,7 @@ class Case {
   Case(const Series& series, const TriageBook& book,
        const JudgeOptions& options)
       : series_(series), book_(book), options_(options) {
+    result_.needed_points = OnlineDetector::kFewestPoints;
     for (int i = 0; i < size(); ++i) {
       if (i == 0 || series_.points[i].epoch != series_.points[i - 1].epoch) {
         result_.epoch_begins.push_back(i);
@@ -248,6 +249,7 @@ class Case {
     const std::vector<double> values = ValuesOf(series_, begin, end);
     if (values.empty()) return;
     const double level = Median(values);
+    result_.levels.push_back({begin, end, level});
     const double spread =
         values.size() < kFewestForLevel ? 0 : MedianAbsoluteDeviation(values);
     for (int i = begin; i < end; ++i) {
@@ -285,6 +287,9 @@ class Case {
   void Decide() {
     if (size() == 0) return;
     FindMinimumDetectableEffect();
+    const int begin = result_.epoch_begins.back();
+    const int known = static_cast<int>(ValuesOf(series_, begin, size()).size());
+    result_.known_points = known;
     const Point& newest = series_.points.back();
     if (!newest.value) {
       const bool contended = newest.outcome == proto::CONTENDED;
@@ -297,8 +302,6 @@ class Case {
                               newest.detail));
     }
     if (DecideByAlert()) return;
-    const int begin = result_.epoch_begins.back();
-    const int known = static_cast<int>(ValuesOf(series_, begin, size()).size());
     // What too few points are for, and what is not for want of more.
     const std::string too_few = absl::StrCat(
         known, " of ", OnlineDetector::kFewestPoints, " points",

@@ -77,6 +77,13 @@ struct Change {
   // has answered, and that lasts.
   bool IsAlert() const;
 };
+
+// A stretch of a series between two shifts of its level.
+struct Level {
+  int begin = 0, end = 0;  // places of the series, `end` not included
+  double value = 0;        // the median
+};
+
 struct Judgement {
   // Ascending by place.
   std::vector<Change> changes;
@@ -91,6 +98,13 @@ struct Judgement {
   // than 1 for one that is far off (kFarOff robust deviations), falling with
   // the square of the distance.
   std::vector<double> weights;
+  // Those with a value, ascending.
+  std::vector<Level> levels;
+
+  // Measured points since the newest epoch began, and how many a level takes:
+  // with fewer a series has no verdict but for what was found before.
+  int known_points = 0;
+  int needed_points = 0;
 
   // Where the newest point of the series stands.
   Verdict standing = Verdict::kNoBaseline;

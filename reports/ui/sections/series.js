@@ -13,7 +13,7 @@ const seriesList = {
   haystacks: null, // lower-case text of every series, made once
 
   build() {
-    const operators = [...new Set(report.series.map(operatorOf))].sort();
+    const families = [...new Set(mainSeries().map(familyOf))].sort();
     const select = (name, label, options) => {
       const node = el('select', {
         'aria-label': label,
@@ -30,7 +30,7 @@ const seriesList = {
     this.search = el('input', {
       type: 'search',
       id: 'filter',
-      placeholder: 'Filter: words of operator, shape, hardware, commit',
+      placeholder: 'Filter: words of name, hardware, verdict, commit',
       'aria-label': 'Filter the series',
       autocomplete: 'off',
       spellcheck: 'false',
@@ -86,8 +86,8 @@ const seriesList = {
                    ...kVerdicts.map((verdict, v) => [String(v), verdict])
                        .filter(([, verdict]) => verdict.series)
                        .map(([v, verdict]) => [v, verdict.name])]),
-           select('op', 'Operator',
-                  [['', 'All operators'], ...operators.map(o => [o, o])]),
+           select('op', kFamilyWord,
+                  [['', `All ${kFamiliesWord}`], ...families.map(o => [o, o])]),
            select('hardware', 'Hardware',
                   [['', 'All hardware'],
                    ...report.hardware.map(h => [h.id, h.id])]),
@@ -105,7 +105,7 @@ const seriesList = {
       this.haystacks = report.series.map(series => {
         const newest = series.c.length ? commitOf(series, series.c.length - 1) :
                                          {id: ''};
-        return [series.n, operatorOf(series), series.s, series.x, series.k,
+        return [series.n, familyOf(series), series.s, series.x, series.k,
                 hardwareOf(series), series.b, series.m, verdictName(series),
                 newest.id]
             .join(' ').toLowerCase();
@@ -123,10 +123,11 @@ const seriesList = {
     report.series.forEach((series, i) => {
       if (metric !== 'all' && !series.j) return;
       if (verdict !== '' && series.v !== Number(verdict)) return;
-      if (op !== '' && operatorOf(series) !== op) return;
+      if (op !== '' && familyOf(series) !== op) return;
       if (hardware !== '' && hardwareOf(series) !== hardware) return;
-      const text = this.haystack(i);
-      if (words.every(word => text.includes(word))) this.shown.push(i);
+      if (words.every(word => this.haystack(i).includes(word))) {
+        this.shown.push(i);
+      }
     });
     const size = i => Math.abs(Math.log(report.series[i].r[0] || 1));
     const rank = i => report.series[i].v;
@@ -212,7 +213,7 @@ const seriesList = {
         },
         verdictLabel(series.v, verdictName(series)),
         el('div', {class: 'name clip'},
-           el('div', {}, data(operatorOf(series)),
+           el('div', {}, data(titleOf(series)),
               el('span', {class: 'narrow-inline muted'},
                  series.x ? ' ' + series.x : '', ' ',
                  data(hardwareOf(series)))),
@@ -226,7 +227,8 @@ const seriesList = {
           class: 'wide num' +
               (kVerdicts[series.v].change ?
                    ' tone-' + kVerdicts[series.v].tone : ' muted'),
-        }, judged && change !== null ? signedPercent(change) : kNotMeasured),
+        }, pointsWanted(series) ||
+            (judged && change !== null ? signedPercent(change) : kNotMeasured)),
         el('span', {class: 'wide trend-cell'}, seriesSparkline(series)));
   },
 
@@ -292,3 +294,6 @@ const seriesList = {
     return true;
   },
 };
+
+addSection({id: 'series', title: 'Series', order: 40,
+            build: () => report.series.length ? seriesList.build() : null});

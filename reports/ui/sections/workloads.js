@@ -5,7 +5,7 @@
 // A series of that layer to open, a tuned one where there is one; -1: none.
 function seriesOfLayer(workload, operator, shape) {
   const fits = series => series.h === workload.h && series.s === shape &&
-      operatorOf(series) === operator && series.m === 'time';
+      familyOf(series) === operator && series.m === 'time';
   const tuned = report.series.findIndex(
       series => fits(series) && series.x === 'tuned');
   return tuned >= 0 ? tuned : report.series.findIndex(fits);
@@ -59,9 +59,9 @@ function libraryItem({library, layers, time_ns: ns}, measured) {
 function workloadCard(workload) {
   const {default_ns: defaultTime, tuned_ns: tunedTime, best_ns: bestTime,
          limit_ns: limit, layers_measured: measured} = workload;
-  const shown = 12;
-  const row = layer => workloadRow(workload, layer);
-  const body = el('tbody', {}, workload.layers.slice(0, shown).map(row));
+  const body = el('tbody');
+  const more = withMore(
+      workload.layers.map(layer => () => workloadRow(workload, layer)), 12, body);
   const gain = ns => isNumber(ns) && ns > 0 ? times(defaultTime / ns) + ' as fast' :
                                               '';
   return el(
@@ -104,25 +104,20 @@ function workloadCard(workload) {
                el('th', {scope: 'col', class: 'num'}, 'Gain'),
                el('th', {scope: 'col'}, 'Share of the best'))),
             body)),
-      workload.layers.length > shown ?
-          el('div', {class: 'more'}, el('button', {
-               type: 'button',
-               class: 'quiet',
-               onclick: event => {
-                 body.append(...workload.layers.slice(shown).map(row));
-                 event.target.parentNode.remove();
-               },
-             }, `Show all ${count(workload.layers.length)} layers`)) : null);
+      more);
 }
 
 function workloadsSection() {
   if (report.workloads.length === 0) return null;
   return el(
       'section', {id: 'workloads'},
-      el('div', {class: 'section-head'}, el('h2', {}, 'Workloads'),
-         el('span', {class: 'muted'},
-            'Newest run of each model: all calls of its operators, one after ' +
-                'another. Layers in muted type are another way to compute a ' +
-                'part and are not in the total.')),
+      sectionHead(
+          'Workloads',
+          'Newest run of each model: all calls of its operators, one after ' +
+              'another. Layers in muted type are another way to compute a ' +
+              'part and are not in the total.'),
       report.workloads.map(workloadCard));
 }
+
+addSection({id: 'workloads', title: 'Workloads', order: 70,
+            build: workloadsSection});

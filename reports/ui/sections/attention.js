@@ -1,0 +1,211 @@
+// What wants attention: a row for each range of commits of which one may explain
+// all of its series, with the commands that answer it.
+'use strict';
+
+function rangeText(row) {
+  const [id, subject] = report.commits[row.bad] || ['', ''];
+  const alone = row.suspects.length === 1 && (row.count === 1 || row.count === null);
+  if (!row.range) {
+    return el('span', {class: 'muted'}, 'last measured at ',
+              el('code', {}, (report.commits[row.good] || ['?'])[0].slice(0, 8)));
+  }
+  if (alone) return [el('code', {}, id.slice(0, 8)), ' ', data(subject)];
+  const [from, to] = row.range.split('..');
+  const many = isNumber(row.count) ? plural(row.count, 'commit') :
+                                     plural(row.suspects.length, 'measured commit');
+  return [el('code', {}, to ? `${from.slice(0, 8)}..${to.slice(0, 8)}` : from),
+          el('span', {class: 'muted'}, ` one of ${many}`)];
+}
+
+function intervalText(series) {
+  if (!isNumber(series.r[1]) || !isNumber(series.r[2])) return '';
+  return `${signedPercent(series.r[1] - 1)} to ${
+      signedPercent(series.r[2] - 1)}`;
+}
+
+// The size of the change, and how sure it is.
+function sizeCell(row) {
+  if (!isNumber(row.low)) return el('span', {class: 'amount'});
+  const series = report.series[row.series[0]];
+  const alone = row.series.length === 1;
+  const same = signedPercent(row.low) === signedPercent(row.high);
+  return el('span', {class: 'amount tone-' + kVerdicts[row.v].tone},
+            alone || same ? signedPercent(changeOf(series)) :
+                `${signedPercent(row.low)} to ${signedPercent(row.high)}`,
+            intervalText(series) ?
+                el('small', {title: alone ? '' : 'Of the clearest series'},
+                   '95 %: ' + intervalText(series)) : null);
+}
+
+// "softmax, attention": what the series belong to.
+function familiesText(row) {
+  const names = [...new Set(row.series.map(i => familyOf(report.series[i])))];
+  return names.slice(0, 3).join(', ') +
+      (names.length > 3 ? ` and ${count(names.length - 3)} more` : '');
+}
+
+function memberRow(index) {
+  const series = report.series[index];
+  const change = changeOf(series);
+  return el(
+      'tr', {},
+      el('td', {class: 'hide-narrow'},
+         verdictLabel(series.v, verdictName(series))),
+      el('td', {}, el('button', {
+           type: 'button',
+           class: 'link',
+           onclick: () => navigate({section: 'series', index}),
+         }, data(titleOf(series)), ' ',
+         el('span', {class: 'muted'}, data(variantOf(series))))),
+      el('td', {class: 'hide-narrow'}, data(hardwareOf(series))),
+      el('td', {class: 'num'}, change === null ? '' : signedPercent(change)),
+      el('td', {class: 'num hide-narrow'}, intervalText(series)));
+}
+
+function suspectRow(at) {
+  const [id, subject, time] = report.commits[at];
+  return el('tr', {}, el('td', {}, el('code', {}, id.slice(0, 12) || 'no commit')),
+            el('td', {class: 'date'}, date(time)), el('td', {}, data(subject)));
+}
+
+function attentionBody(row) {
+  const members = el('tbody');
+  const more = withMore(row.series.map(i => () => memberRow(i)), 8, members, 300);
+  const suspects = el('tbody');
+  const moreSuspects = withMore(
+      [...row.suspects].reverse().map(at => () => suspectRow(at)), 8, suspects,
+      300);
+  const unseen = isNumber(row.count) ? row.count - row.suspects.length : 0;
+  return el(
+      'div', {class: 'attention-body'},
+      el('p', {class: 'small'}, row.series.length > 1 && isNumber(row.low) ?
+             'The clearest: ' : '', data(row.text)),
+      el('div', {class: 'scroll-x'},
+         el('table', {class: 'plain small'},
+            el('thead', {}, el('tr', {},
+               el('th', {scope: 'col', class: 'hide-narrow'}, 'Verdict'),
+               el('th', {scope: 'col'}, 'Benchmark'),
+               el('th', {scope: 'col', class: 'hide-narrow'}, 'Hardware'),
+               el('th', {scope: 'col', class: 'num'}, 'Change'),
+               el('th', {scope: 'col', class: 'num hide-narrow'},
+                  '95 % interval'))),
+            members)),
+      more,
+      row.range && row.suspects.length ? [
+        el('h3', {}, row.suspects.length + unseen > 1 ? 'Suspected commits' :
+                                                        'Suspected commit',
+           unseen > 0 ? el('small', {class: 'muted'},
+                           ` and ${count(unseen)} that nobody measured`) : null),
+        el('div', {class: 'scroll-x'},
+           el('table', {class: 'plain small'}, suspects)),
+        moreSuspects,
+      ] : null,
+      row.commands.length ? el('h3', {}, 'Next') : null,
+      row.commands.map(({what, command}) => el(
+          'div', {class: 'next'}, el('span', {class: 'muted'}, what),
+          commandLine(command))));
+}
+
+// Where it shows, and where the same operators were measured and it does not.
+function hardwareText(row) {
+  const families = new Set(row.series.map(i => report.series[i].o));
+  const others = new Set(report.overview.cells
+      .filter(cell => families.has(cell.o) && !row.hardware.includes(cell.h))
+      .map(cell => cell.h));
+  const names = list => [...list].map(h => report.hardware[h].id).join(', ');
+  return 'on ' + names(row.hardware) +
+      (others.size ? '; not on ' + names(others) : '');
+}
+
+function attentionItem(row) {
+  const first = report.series[row.series[0]];
+  const alone = row.series.length === 1;
+  const item = el('details', {}, el('summary', {},
+      verdictLabel(row.v, verdictName(first)), sizeCell(row),
+      el('span', {class: 'name clip'}, data(alone ? titleOf(first) : familiesText(row)),
+         el('span', {class: 'muted'},
+            alone ? '' : ` ${plural(row.series.length, 'benchmark')}`),
+         el('small', {class: 'clip'}, alone ?
+                [data(variantOf(first)), ' ', data(hardwareText(row))] :
+                data(hardwareText(row)))),
+      el('span', {class: 'why clip'}, rangeText(row),
+         el('small', {class: 'clip muted'},
+            row.range && row.bad >= 0 ? date(report.commits[row.bad][2]) : '',
+            isNumber(row.low) ? null : [' ', data(first.d)]))));
+  // Only what is opened, or printed, is made.
+  const fill = () => {
+    if (item.children.length === 1) item.append(attentionBody(row));
+  };
+  item.addEventListener('toggle', () => item.open && fill());
+  addEventListener('beforeprint', () => {
+    fill();
+    item.open = true;
+  });
+  return el('li', {}, item);
+}
+
+// What people have said of changes, so that nobody wonders where they are.
+function answersList() {
+  const rows = [];
+  report.series.forEach((series, index) => {
+    if (!series.j) return;
+    for (const change of series.cp) {
+      const state = change[7].replace(/^(provisional|creep|renamed), /, '');
+      if (/^(acknowledged|expected|muted)/.test(state)) {
+        rows.push([index, change, state]);
+      }
+    }
+  });
+  if (rows.length === 0) return null;
+  const body = el('tbody');
+  const more = withMore(rows.map(([index, change, state]) => () => el(
+      'tr', {},
+      el('td', {}, el('button', {
+           type: 'button',
+           class: 'link',
+           onclick: () => navigate({section: 'series', index}),
+         }, data(titleOf(report.series[index])))),
+      el('td', {class: 'num'}, signedPercent(change[1])),
+      el('td', {}, data(state)))), 20, body, 300);
+  return el('details', {class: 'answers'},
+            el('summary', {}, plural(rows.length, 'answered change')),
+            el('div', {class: 'card scroll-x'},
+               el('table', {class: 'plain small'}, body), more));
+}
+
+// Why series have no verdict: the judge's reasons, the most frequent first.
+function reasonsText() {
+  const reasons = new Map();
+  for (const series of mainSeries()) {
+    const open = isVerdict(series.v, "can't tell") ||
+        isVerdict(series.v, 'no baseline');
+    if (open) reasons.set(series.d, (reasons.get(series.d) || 0) + 1);
+  }
+  const all = [...reasons].sort((a, b) => b[1] - a[1]);
+  if (all.length === 0) return null;
+  return el('p', {class: 'muted small'}, 'No verdict yet: ',
+            all.slice(0, 3).map(([why, n], i) => [
+              i ? '; ' : '', `${count(n)} series, `, el('bdi', {}, why)]),
+            all.length > 3 ?
+                `; ${plural(all.length - 3, 'other reason')}` : '', '.');
+}
+
+function attentionSection() {
+  if (report.series.length === 0) return null;
+  const rows = report.overview.attention;
+  const list = el('ul', {class: 'attention card'});
+  const more = withMore(rows.map(row => () => attentionItem(row)), 8, list, 200);
+  if (list.firstChild) list.firstChild.firstChild.open = true;
+  return el(
+      'section', {id: 'attention'},
+      sectionHead('Wants attention', rows.length ?
+          'A row for each range of commits that may explain what changed, the ' +
+              'worst first.' : null),
+      rows.length ? list :
+          el('p', {class: 'card calm'}, 'Nothing failed, is missing or changed ' +
+             'its level.'),
+      more, reasonsText(), answersList());
+}
+
+addSection({id: 'attention', title: 'Attention', order: 20,
+            build: attentionSection});
