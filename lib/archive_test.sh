@@ -67,7 +67,7 @@ grep -q "99" out
 # Python.
 wheel=$(echo "$root"/share/optrail/optrail-*.whl)
 python() {
-  env -i OPTRAIL_LIBRARY="${library:-$shared}" PYTHONPATH="$wheel" /usr/bin/python3 "$@"
+  env -i OPTRAIL_LIBRARY="$shared" PYTHONPATH="$wheel" /usr/bin/python3 "$@"
 }
 check "^largest errors: matmul " python "$root/share/optrail/examples/products.py"
 check " refusals$" python "$sources/testdata/statuses.py"
@@ -108,7 +108,7 @@ cc -shared -fPIC older.c -o broken/lib/optrail/liboptrail_impl.so
 check "is of version 0 and liboptrail.so of 1" \
   bash -c "! LD_LIBRARY_PATH=broken/lib ./products"
 cc -shared -fPIC older.c -o older.so
-library=$scratch/older.so check "ImportError: .*is of version 0, and this package needs 1" \
+check "ImportError: .*is of version 0, and this package needs 1" \
   bash -c "! env -i OPTRAIL_LIBRARY=$scratch/older.so PYTHONPATH='$wheel' \
     /usr/bin/python3 -c 'import optrail'"
 check "ImportError: liboptrail cannot be loaded.*OPTRAIL_LIBRARY" \
@@ -117,5 +117,5 @@ check "ImportError: liboptrail cannot be loaded.*OPTRAIL_LIBRARY" \
 # A program that was linked with this one does not start with an older one.
 cc -shared -fPIC -Wl,-soname,liboptrail.so.0 older.c -o broken/lib/liboptrail.so.0
 if LD_LIBRARY_PATH=broken/lib ./products >out 2>&1; then exit 1; fi
-grep -qE "liboptrail.so.0.*(OPTRAIL_1|optrail_)" out
+grep -qE "undefined symbol: optrail_.*OPTRAIL_1|version .OPTRAIL_1. not found" out
 echo "the archive works on its own"

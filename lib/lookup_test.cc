@@ -19,7 +19,7 @@
 #include "tuning/proto/store.pb.h"
 #include "tuning/store/store_files.h"
 
-namespace optrail::lib {
+namespace optrail::c_program {
 namespace {
 
 using ::testing::AllOf;
@@ -308,4 +308,4 @@ TEST(Statuses, HaveNames) {
 }
 
 }  // namespace
-}  // namespace optrail::lib
+}  // namespace optrail::c_program

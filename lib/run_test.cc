@@ -20,7 +20,7 @@
 #include "lib/optrail.h"
 #include "lib/test_handles.h"
 
-namespace optrail::lib {
+namespace optrail::c_program {
 namespace {
 
 using ::testing::HasSubstr;
@@ -437,4 +437,4 @@ TEST(Devices, ThatPlansCannotUseSayWhy) {
 }
 
 }  // namespace
-}  // namespace optrail::lib
+}  // namespace optrail::c_program

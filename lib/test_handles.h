@@ -16,7 +16,7 @@
 #include "gtest/gtest.h"
 #include "lib/optrail.h"
 
-namespace optrail::lib {
+namespace optrail::c_program {
 
 inline optrail_problem ProblemOf(const char* op, const char* shape,
                                  int threads = 1) {
@@ -134,6 +134,6 @@ inline std::string OtherConfig() {
   return "";
 }
 
-}  // namespace optrail::lib
+}  // namespace optrail::c_program
 
 #endif  // OPTRAIL_LIB_TEST_HANDLES_H_
