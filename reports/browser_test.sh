@@ -155,7 +155,8 @@ titled pane 0
 
 # A row for each range of commits, with what answers it.
 with_script attention "$work/states.html" \
-  'for (const row of document.querySelectorAll(".attention details")) {
+  'document.querySelector("#attention .more button").click();
+   for (const row of document.querySelectorAll(".attention details")) {
      row.open = true;
    }'
 expect attention 'optrail bisect '

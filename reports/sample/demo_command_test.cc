@@ -37,7 +37,7 @@ TEST(RunDemoTest, WritesAHistoryAndAPageThatSayThatTheyAreMadeUp) {
   EXPECT_EQ(verified->bad_files.size(), 0);
   EXPECT_GT(verified->runs, 100);
   EXPECT_GT(verified->sessions, 3);
-  EXPECT_EQ(verified->triage_records, 5);
+  EXPECT_EQ(verified->triage_records, 6);
   const auto latest = history->FindRun("latest");
   ASSERT_TRUE(latest.ok()) << latest.status();
 

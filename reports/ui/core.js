@@ -248,8 +248,7 @@ function titleOf(series) {
   return series.i ? series.n : familyOf(series);
 }
 
-const kHasOperators = report.series.some(series => !series.i) ||
-    report.sessions.some(session => session.operator);
+const kHasOperators = report.series.some(series => !series.i);
 const kHasBenchmarks = report.series.some(series => series.i);
 const kFamilyWord = !kHasOperators ? 'Benchmark' :
     kHasBenchmarks ? 'Operator or benchmark' : 'Operator';

@@ -184,10 +184,10 @@ function reasonsText() {
   const all = [...reasons].sort((a, b) => b[1] - a[1]);
   if (all.length === 0) return null;
   return el('p', {class: 'muted small'}, 'No verdict yet: ',
-            all.slice(0, 3).map(([why, n], i) => [
+            all.slice(0, 5).map(([why, n], i) => [
               i ? '; ' : '', `${count(n)} series, `, el('bdi', {}, why)]),
-            all.length > 3 ?
-                `; ${plural(all.length - 3, 'other reason')}` : '', '.');
+            all.length > 5 ?
+                `; ${plural(all.length - 5, 'other reason')}` : '', '.');
 }
 
 function attentionSection() {
