@@ -91,7 +91,7 @@ class Table {
   std::vector<std::vector<Cell>> rows_;
 };
 
-// Columns of the terminal on standard output (or $COLUMNS), else 80.
+// Columns of the terminal on standard output (or $COLUMNS), else 0.
 int TerminalWidth();
 
 // Columns that UTF-8 `text` takes: combining marks none, East Asian wide
