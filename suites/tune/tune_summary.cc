@@ -204,7 +204,8 @@ Table SummaryTable(const std::vector<TuneSummary>& summaries,
         {{"default " + objective, Align::kRight, "default_objective"},
          {"tuned " + objective, Align::kRight, "tuned_objective"}});
   }
-  if (with_configs) columns.push_back({"config", Align::kLeft, "", Clip::kFold});
+  if (with_configs)
+    columns.push_back({"config", Align::kLeft, "", Clip::kFold});
   Table table(columns);
   const auto add = [&](std::vector<Cell> row) {
     if (!with_configs) row.resize(columns.size(), Cell::None());
