@@ -26,7 +26,6 @@ constexpr absl::string_view kEllipsis = "\xe2\x80\xa6";     // U+2026
 constexpr absl::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
 constexpr absl::string_view kGap = "  ";
 constexpr int kMinColumnWidth = 4;
-constexpr int kUsualWidth = 80;  // where there is no terminal
 // The least width beside columns that are never cut. The terminal wraps such a
 // line anyway, so that it should not lose its numbers too.
 constexpr int kMinWidthBesideUncut = 20;
@@ -352,10 +351,8 @@ int TerminalWidth() {
     return width;
   }
   winsize size = {};
-  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
-    return size.ws_col;
-  }
-  return kUsualWidth;
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) return size.ws_col;
+  return 0;
 }
 
 int DisplayWidth(absl::string_view text) {

@@ -225,7 +225,6 @@ TEST(TableTest, TerminalWidthListensToColumns) {
   setenv("COLUMNS", "123", 1);
   EXPECT_EQ(TerminalWidth(), 123);
   unsetenv("COLUMNS");
-  EXPECT_GT(TerminalWidth(), 0) << "of what is no terminal too";
 }
 
 }  // namespace

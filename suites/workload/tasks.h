@@ -32,7 +32,8 @@ struct TaskSelection {
   std::vector<int> threads;
   proto::DeviceKind device = proto::CPU;
   // Names of backends between commas; "": the device kind's own; "all": every
-  // one but Halide's own autoschedulers, a task each and the kind's own first. Operators that lack the named one are left out.
+  // one but Halide's own autoschedulers, a task each and the kind's own first.
+  // Operators that lack the named one are left out.
   std::string backend;
   // Beside the device kind's own where `backend` is "": those that an operator
   // has.
