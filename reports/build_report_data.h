@@ -28,7 +28,7 @@ namespace optrail::reports {
 
 struct BuildOptions {
   std::string title = "Optrail report";
-  std::string source;        // for example the history's folder
+  std::string source;  // for example the history's folder
   int recent_points = 30;
   // What people have said about changes, as of `now_unix_ns`.
   std::vector<proto::TriageRecord> triage;
