@@ -160,8 +160,7 @@ void ShowSession(const proto::Session& session, OutputFormat format,
     std::vector<Cell> row = {Cell::Integer(i + 1),
                              tuning::OutcomeName(trial.outcome())};
     for (const proto::Objective& objective : analysis.objectives) {
-      row.push_back(
-          cell(tuning::ValueOf(trial, objective), objective.unit()));
+      row.push_back(cell(tuning::ValueOf(trial, objective), objective.unit()));
     }
     // Trials of earlier sessions are no progress of this one.
     const int own = i - analysis.warm_start_trials;

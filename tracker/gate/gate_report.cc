@@ -115,10 +115,11 @@ std::vector<std::string> Evidence(const GateRow& gate_row) {
                                row.metric, ")"));
   lines.push_back(row.reason);
   if (row.ratio) {
+    lines.push_back(absl::StrFormat("ratio %s (%s), interval %s",
+                                    RatioText(row), RatioOfText(row),
+                                    IntervalText(row)));
     lines.push_back(absl::StrFormat(
-        "ratio %s (%s), interval %s, %d and %d processes that vary by %s, runs "
-        "by %s",
-        RatioText(row), RatioOfText(row), IntervalText(row),
+        "%d and %d processes that vary by %s, runs by %s",
         row.ratio->baseline_processes, row.ratio->candidate_processes,
         FormatShortPercent(row.ratio->process_spread),
         FormatShortPercent(row.ratio->run_spread)));

@@ -266,23 +266,13 @@ TEST_F(GateStories, AnImprovementRevertedIsASlowDown) {
 
 // One run that was better is not the level yet, and may be.
 TEST_F(GateStories, AnImprovementThatTheNextRunUndoesIsNotGreen) {
-  RecordMany(12);
+  RecordMany(40);
   Record(Slower(3, .7));
   EXPECT_EQ(Latest().exit_code, 0) << GateText(Latest());
   Record(Slower(3, .9));
   const GateReport report = Latest();
   EXPECT_EQ(report.exit_code, 3) << GateText(report);
   EXPECT_EQ(report.CountCannotTell(), 1) << GateText(report);
-  EXPECT_THAT(report.rows[0].row.reason,
-              HasSubstr("worse than the newest run of the baseline"));
-}
-
-TEST_F(GateStories, AnImprovementThatLastsIsGreen) {
-  RecordMany(12);
-  for (int i = 0; i < 4; ++i) {
-    Record(Slower(3, .7));
-    EXPECT_EQ(Latest().exit_code, 0) << i << "\n" << GateText(Latest());
-  }
 }
 
 TEST_F(GateStories, OneBadRunOrAnImprovementBlindsForAtMostTwoRuns) {

@@ -277,13 +277,15 @@ int TuneCommand::Print(const proto::Session& session, std::ostream& out,
     rows = std::move(of_front);
   }
   // One that was run again is known; what others read once is hearsay.
-  std::stable_sort(rows.begin(), rows.end(), [&](const Result& a, const Result& b) {
-    if (a.verified != b.verified) return a.verified;
-    const auto cost_a = Cost(objectives, a.values);
-    const auto cost_b = Cost(objectives, b.values);
-    if (!cost_a || !cost_b) return cost_a.has_value() && !cost_b.has_value();
-    return *cost_a < *cost_b;
-  });
+  std::stable_sort(rows.begin(), rows.end(),
+                   [&](const Result& a, const Result& b) {
+                     if (a.verified != b.verified) return a.verified;
+                     const auto cost_a = Cost(objectives, a.values);
+                     const auto cost_b = Cost(objectives, b.values);
+                     if (!cost_a || !cost_b)
+                       return cost_a.has_value() && !cost_b.has_value();
+                     return *cost_a < *cost_b;
+                   });
   std::vector<Column> columns;
   for (const proto::Objective& objective : objectives) {
     columns.emplace_back(objective.metric(), Align::kRight);

@@ -16,6 +16,8 @@
 #include "base/check.h"
 #include "tuning/command/command_template.h"
 #include "tuning/command/metric.h"
+#include "tuning/session/objective.h"
+#include "tuning/session/parse_objective.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using optrail::tuning::CommandTemplate;
@@ -27,12 +29,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     OPTRAIL_CHECK(command->Fill({{"k", std::string(text)}}).size() >=
                   text.size());
   }
-  const auto declared = optrail::tuning::ParseMetric(text);
-  if (declared.ok()) OPTRAIL_CHECK(std::isfinite(declared->CostOf(1)));
+  const auto declared = optrail::tuning::ParseObjective(text);
+  if (declared.ok()) {
+    OPTRAIL_CHECK(std::isfinite(optrail::tuning::CostOf(*declared, 1)));
+  }
 
   // The first line is the pattern, the rest what the command printed.
   std::vector<Metric> metrics(1);
-  metrics[0].name = "a.b";
+  metrics[0].objective.set_metric("a.b");
   const size_t end = text.find('\n');
   const absl::string_view output =
       end == absl::string_view::npos ? text : text.substr(end + 1);
