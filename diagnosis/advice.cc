@@ -48,7 +48,8 @@ std::vector<proto::DiagnosisAdvice> FromCauses(
   for (const proto::DiagnosisCause& cause : causes) {
     const std::string& name = cause.chain().rbegin()->class_name();
     const ClassRule* const rule = FindClass(name);
-    if (rule == nullptr) continue;
+    // On a busy machine nothing is promised: the cause says what to do.
+    if (rule == nullptr || name == "contention") continue;
     proto::DiagnosisAdvice advice;
     const bool outside = surroundings->count(name) > 0;
     advice.set_kind(outside ? proto::CHANGE_SURROUNDINGS : proto::CHANGE_CODE);

@@ -163,7 +163,9 @@ const std::vector<ClassRule>& ClassTable() {
       {"strided",
        "memory",
        true,
-       {{"page_jumps", kAtLeast, 8}, {"regular_share", kAtLeast, .5}},
+       {{"page_jumps", kAtLeast, 8},
+        {"regular_share", kAtLeast, .5},
+        {"workspace_share", kAtMost, .25}},
        "memory_gain",
        "each page of an operand is visited {page_jumps} times, at a constant "
        "stride: the loop runs across the layout",
@@ -171,7 +173,9 @@ const std::vector<ClassRule>& ClassTable() {
       {"gather",
        "memory",
        true,
-       {{"page_jumps", kAtLeast, 8}, {"regular_share", kAtMost, .5}},
+       {{"page_jumps", kAtLeast, 8},
+        {"regular_share", kAtMost, .5},
+        {"workspace_share", kAtMost, .25}},
        "memory_gain",
        "each page of an operand is visited {page_jumps} times, in no regular "
        "order: the kernel waits for one access after another",

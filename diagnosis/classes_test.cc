@@ -70,6 +70,7 @@ TEST(JudgeTest, TheChainNamesTheLevelOfTheMemory) {
   Numbers numbers = MemoryBound();
   numbers.Set("page_jumps", 40, "test");
   numbers.Set("regular_share", .9, "test");
+  numbers.Set("workspace_share", 0, "test");
   const auto causes = Judge(numbers);
   ASSERT_EQ(causes.size(), 1u);
   ASSERT_EQ(causes[0].chain_size(), 3);

@@ -391,18 +391,27 @@ Number GainOf(const Evaluation& base, const Evaluation& twin) {
   const proto::Measurement& a = *base.measurement;
   const proto::Measurement& b = *twin.measurement;
   std::vector<double> clean, all;
-  const auto is_clean = [](const proto::Measurement& measurement, int i) {
-    const auto& contended = measurement.contended_samples();
-    return std::find(contended.begin(), contended.end(), i) == contended.end();
+  // Per call; without its waiting for a core, where that is known.
+  const auto time_ns = [](const proto::Measurement& measurement, int i,
+                          bool* is_clean) {
+    int64_t ns = measurement.sample_ns(i);
+    for (int k = 0; k < measurement.contended_samples_size(); ++k) {
+      if (measurement.contended_samples(k) != i) continue;
+      *is_clean = false;
+      if (k < measurement.unwaited_ns_size() &&
+          measurement.unwaited_ns(k) > 0) {
+        ns = measurement.unwaited_ns(k);
+      }
+    }
+    return static_cast<double>(ns) /
+           static_cast<double>(measurement.calls_per_sample());
   };
   const int pairs = std::min(a.sample_ns_size(), b.sample_ns_size());
   for (int i = 0; i < pairs; ++i) {
-    const double ratio = (static_cast<double>(b.sample_ns(i)) /
-                          static_cast<double>(b.calls_per_sample())) /
-                         (static_cast<double>(a.sample_ns(i)) /
-                          static_cast<double>(a.calls_per_sample()));
+    bool is_clean = true;
+    const double ratio = time_ns(b, i, &is_clean) / time_ns(a, i, &is_clean);
     all.push_back(ratio);
-    if (is_clean(a, i) && is_clean(b, i)) clean.push_back(ratio);
+    if (is_clean) clean.push_back(ratio);
   }
   const std::vector<double>& ratios =
       clean.size() >= kEnoughPairs ? clean : all;
