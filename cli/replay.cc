@@ -47,7 +47,7 @@ ABSL_FLAG(bool, energy, false,
 ABSL_FLAG(std::string, session, "",
           "Print this session of the history as a recorded space, and judge "
           "nothing.");
-ABSL_FLAG(double, time_limit, 0,
+ABSL_FLAG(double, time_within, 0,
           "With --energy: configs slower than so many times the fastest are no "
           "result, such as 1.05; 0: all are.");
 
@@ -69,9 +69,9 @@ absl::StatusOr<int> ReplayEnergy(const tuning::ReplayCommand& options) {
   tuning::EnergyReplays replays;
   replays.run.trials = options.budgets.front();
   replays.run.seed = options.first_seed;
-  replays.run.time_limit = absl::GetFlag(FLAGS_time_limit);
+  replays.run.time_limit = absl::GetFlag(FLAGS_time_within);
   OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
-      replays.run.time_limit == 0 || replays.run.time_limit >= 1, "time_limit",
+      replays.run.time_limit == 0 || replays.run.time_limit >= 1, "time_within",
       replays.run.time_limit, "at least 1, or 0"));
   replays.seeds = options.seeds;
   replays.jobs = options.jobs;
@@ -102,12 +102,12 @@ suites::Command ReplayCommand() {
       "trials; ev5 is the number of trials until within 5% of the best.\n"
       "\n"
       "  optrail replay --spaces=spaces/ --strategies=all --format=csv\n";
-  command.flags = {"spaces",     "strategies",      "budgets",
-                   "seeds",      "first_seed",      "batch",
-                   "jobs",       "noise",           "compile_time_objective",
-                   "transfer",   "transfer_trials", "shuffle_transfer",
-                   "prior",      "top_k",           "energy",
-                   "time_limit", "session",         "history",
+  command.flags = {"spaces",      "strategies",      "budgets",
+                   "seeds",       "first_seed",      "batch",
+                   "jobs",        "noise",           "compile_time_objective",
+                   "transfer",    "transfer_trials", "shuffle_transfer",
+                   "prior",       "top_k",           "energy",
+                   "time_within", "session",         "history",
                    "format"};
   command.max_arguments = -1;
   command.run =
