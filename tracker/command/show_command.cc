@@ -321,10 +321,10 @@ absl::StatusOr<int> RunShow(const ShowCommand& options, std::ostream& out) {
   if (selected->runs.size() > 1 && !IsForPeople(options.common.format)) {
     std::vector<std::string> ids;
     for (const RunInfo& info : selected->runs) ids.push_back(info.id());
-    return absl::InvalidArgumentError(absl::StrCat(
-        "'", options.what, "' has ", ids.size(),
-        " runs, which are no single document: expected one of ",
-        absl::StrJoin(ids, ", "), " for --format"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", options.what, "' has ", ids.size(),
+                     " runs, which are no single document: expected one of ",
+                     absl::StrJoin(ids, ", "), " for --format"));
   }
   for (const RunInfo& info : selected->runs) {
     OPTRAIL_ASSIGN_OR_RETURN(const proto::Run run, history.ReadRun(info.id()));
