@@ -203,7 +203,7 @@ std::vector<suites::Command> Parts() {
       Part("plan", "", "Places jobs into the hours that emit least.",
            Together({grid,
                      {"jobs_file", "tariff", "machines", "max_cost", "slack",
-                      "format"}}),
+                      "out", "format"}}),
            0, 0, Plan),
       Part("footprint", "ID...", "Says what runs and sessions emitted.",
            Together({grid, {"calls_per_year", "wall_meter", "format"}}), 1, -1,
