@@ -39,7 +39,7 @@ const ClassRule* FindClass(absl::string_view name) {
   return nullptr;
 }
 
-// What changes the code or what is around it: nobody but a person can.
+// Only a person can change the code or its surroundings.
 std::vector<proto::DiagnosisAdvice> FromCauses(
     const Numbers& numbers, const std::vector<proto::DiagnosisCause>& causes) {
   static const auto* const surroundings = new std::set<std::string>{
@@ -157,7 +157,7 @@ class Alternatives {
     const proto::Task& task = subject_.entry.task;
     for (const ops::Backend* backend :
          subject_.entry.entry->BackendsOf(task.device_kind())) {
-      // What searches its schedules has no default worth comparing.
+      // A backend that searches schedules has no default worth comparing.
       if (backend == subject_.entry.backend ||
           absl::StartsWith(backend->name(), "halide") ||
           !ops::Computes(*subject_.entry.entry->op, *backend, task.shape())

@@ -277,7 +277,7 @@ const std::vector<ClassRule>& ClassTable() {
        "{best_offset_bytes} bytes: vectors cross cache lines",
        "align rows and the first element that vectors read"},
 
-      // What the device's compiler and driver tell.
+      // The device's compiler and driver report these.
       {"device_spills",
        "",
        true,

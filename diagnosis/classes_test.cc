@@ -89,7 +89,7 @@ TEST(JudgeTest, AnUnknownNumberHoldsForNothing) {
   EXPECT_EQ(FirstCause(numbers), "tlb");
 }
 
-// What this machine cannot show: by recorded or made-up evidence.
+// Recorded or made-up evidence stands for what this machine cannot show.
 TEST(JudgeTest, ThrottlingContentionAndDenormalsAreCauses) {
   Numbers throttled = Computing();
   throttled.Set("throttled_share", .4, "test");

@@ -55,7 +55,7 @@ void AddHost(Numbers* numbers, int threads) {
     numbers->Set("idle_share", std::clamp(1 - processor->value, 0., 1.),
                  "wall time without a core");
   }
-  // Where others have the core, a thread that waits for it is not idle.
+  // A thread that waits for a core that others have is not idle.
   const bool disturbed = numbers->ValueOr("disturbed_share", 0) > .5 &&
                          numbers->ValueOr("switches", 0) < .5;
   numbers->Set("host_share",
@@ -84,7 +84,7 @@ void AddThreads(Numbers* numbers, int threads) {
                "empty loops, as many");
   const double one_ns = numbers->ValueOr("one_thread_ns", 0);
   if (one_ns > 0) {
-    // Beside what runs on one thread in any case.
+    // Code that runs on one thread in any case is left out.
     const double inflation = mean * threads / one_ns;
     numbers->Set("work_inflation", inflation,
                  "time in loop bodies of all threads against one thread's");

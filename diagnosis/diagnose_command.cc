@@ -86,7 +86,7 @@ class DiagnoseCall {
     return candidates_.empty() ? unavailable : absl::OkStatus();
   }
 
-  // Of several tasks, the slowest.
+  // The slowest of several tasks is diagnosed.
   absl::Status RankCandidates() {
     if (candidates_.size() < 2) return absl::OkStatus();
     suites::EvaluationOptions options;

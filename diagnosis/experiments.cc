@@ -236,7 +236,8 @@ class Experimenter {
   }
 
   void ChangeOffsets() {
-    // Of the copies against each other: they lie on other pages than the base.
+    // The copies are compared with each other: they are on other pages than the
+    // base.
     std::vector<Contender> contenders;
     const std::vector<int> offsets = {0, 4, 60};
     for (const int offset : offsets) {

@@ -5,7 +5,7 @@
 namespace optrail::lib {
 namespace {
 
-// What the last failed call of this thread says.
+// The message of the last failed call of this thread.
 std::string& Message() {
   thread_local std::string message;
   return message;

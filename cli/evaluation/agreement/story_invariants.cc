@@ -22,7 +22,7 @@ std::string Told(const std::string& state, double change) {
   return absl::StrFormat("%s %+.6f", state.substr(0, state.find(':')), change);
 }
 
-// What is smaller, by how much worse it is, is no alert.
+// A change that is worse by less than this is no alert.
 constexpr double kLeastChange = .03;
 
 // The changes of the code in rows of `changes`, but for smaller ones.

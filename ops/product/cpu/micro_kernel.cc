@@ -305,7 +305,7 @@ void AddTile(TileTable& tiles) {
   }
 }
 
-// Of more than four vectors.
+// These tiles have more than four vectors.
 template <int kRows, int... kMore>
 void AddWideTiles(TileTable& tiles, std::integer_sequence<int, kMore...>) {
   (AddTile<kRows, 5 + kMore>(tiles), ...);

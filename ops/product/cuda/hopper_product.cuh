@@ -126,7 +126,7 @@ struct Slot {
   uint32_t barrier, a, b;
 };
 
-// What all threads of a block know.
+// All threads of a block know this.
 struct Block {
   int m, stages;
   int rank, rank_m, rank_n;  // in the cluster
@@ -352,7 +352,7 @@ __device__ __forceinline__ void Consume(const Block& block,
       }
     }
   }
-  // What is still on its way from there is written before the next kernel runs.
+  // Results that are still in flight are written before the next kernel runs.
   if (threadIdx.x % 128 < kStorers) StoreWaitAll();
 }
 

@@ -106,7 +106,7 @@ CudaPlan HopperProduct::Plan(absl::string_view source,
   const int64_t producers =
       HopperProducers(unaligned_, consumers(), m_tiles() * columns() / 2);
   plan.block_x = static_cast<unsigned>(128 * (consumers() + producers));
-  // As in matrices.cuh: steps of unaligned rows that are fetched ahead.
+  // Steps of unaligned rows are fetched this far ahead, as in matrices.cuh.
   constexpr int64_t kFetchedSteps = 3;
   plan.dynamic_shared_bytes = static_cast<unsigned>(
       stages_ * (tile_m_ + tile_n_) * kTileK * 2 +
