@@ -111,6 +111,48 @@ void Check(const ops::OperatorEntry& entry, const proto::Shape& shape,
   optrail_plan_destroy(plan);
 }
 
+// What optrail_infer_shape() makes of a shape's inputs.
+std::string Inferred(const ops::Operator& op, const proto::Shape& shape,
+                     optrail_status* status) {
+  const std::string text = tuning::CanonicalText(shape);
+  std::vector<optrail_operand> inputs;
+  size_t count = 1;
+  for (size_t i = 0; i < count; ++i) {
+    optrail_operand operand = OPTRAIL_OPERAND_INIT;
+    EXPECT_EQ(optrail_shape_operand(op.name().c_str(), text.c_str(), i,
+                                    &operand, &count),
+              OPTRAIL_OK)
+        << optrail_message();
+    if (operand.role != OPTRAIL_OUTPUT) inputs.push_back(operand);
+  }
+  const size_t first = text.find('/'), last = text.rfind('/');
+  const std::string attributes =
+      first == last ? "" : text.substr(first + 1, last - first - 1);
+  char inferred[1024] = "";
+  *status = optrail_infer_shape(op.name().c_str(), inputs.data(), inputs.size(),
+                                attributes.c_str(), inferred, sizeof(inferred));
+  return inferred;
+}
+
+TEST(Operators, ShapesFollowFromInputs) {
+  std::string untold;
+  for (const ops::OperatorEntry* entry : ops::Registry::Get().List()) {
+    for (const proto::Shape& shape : ShapesOf(*entry)) {
+      SCOPED_TRACE(entry->op->name() + " " + tuning::CanonicalText(shape));
+      optrail_status status = OPTRAIL_OK;
+      const std::string inferred = Inferred(*entry->op, shape, &status);
+      if (status == OPTRAIL_UNSUPPORTED) {
+        untold += (untold.empty() ? "" : " ") + entry->op->name();
+        break;
+      }
+      EXPECT_EQ(status, OPTRAIL_OK) << optrail_message();
+      EXPECT_EQ(inferred, tuning::CanonicalText(shape));
+    }
+  }
+  // Their inputs leave a dimension open.
+  EXPECT_EQ(untold, "");
+}
+
 TEST(Operators, AreRightOnOperandsThatLieAnywhere) {
   int shapes = 0;
   for (const ops::OperatorEntry* entry : ops::Registry::Get().List()) {

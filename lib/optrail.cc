@@ -6,19 +6,17 @@
 #include <map>
 #include <mutex>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "lib/c_api.h"
+#include "lib/observer.h"
+#include "lib/operands.h"
 #include "lib/plan.h"
 #include "lib/store.h"
 #include "lib/threads.h"
-#include "ops/core/attributes.h"
 #include "ops/core/device_type.h"
 #include "ops/core/registry.h"
 #include "tuning/proto/canonical.h"
@@ -46,33 +44,14 @@ absl::StatusOr<const char*> HardwareId(const char* device) {
   return ids.try_emplace(kind, hardware.id()).first->second.c_str();
 }
 
-absl::StatusOr<std::string> ShapeText(const std::string& name,
-                                      const int64_t* dims, size_t count,
-                                      const char* attributes,
-                                      const char* types) {
-  const ops::Registry& registry = ops::Registry::Get();
-  const ops::OperatorEntry* const entry = registry.Find(name);
-  if (entry == nullptr) return registry.UnknownOperator(name);
-  const std::vector<std::string> names = entry->op->dims();
-  if (count != names.size() || dims == nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(name, " has ", names.size(), " dimensions (",
-                     absl::StrJoin(names, ", "), "), and ",
-                     dims == nullptr ? 0 : count, " are given"));
+absl::Status CopyText(const std::string& from, char* text, size_t size) {
+  OPTRAIL_RETURN_IF_ERROR(NotNull(text, "text"));
+  if (from.size() >= size) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "text has ", size, " bytes, and ", from, " needs ", from.size() + 1));
   }
-  std::string text;
-  for (size_t i = 0; i < count; ++i) {
-    absl::StrAppend(&text, i == 0 ? "" : ",", names[i], "=", dims[i]);
-  }
-  if (attributes != nullptr && *attributes != '\0') {
-    absl::StrAppend(&text, "/", attributes);
-  }
-  absl::StrAppend(&text, "/", types);
-  OPTRAIL_ASSIGN_OR_RETURN(proto::Shape shape, tuning::ParseShape(text));
-  OPTRAIL_ASSIGN_OR_RETURN(
-      shape, ops::NormaliseAttributes(*entry->op, std::move(shape)));
-  OPTRAIL_RETURN_IF_ERROR(ops::CheckShape(*entry->op, shape));
-  return tuning::CanonicalText(shape);
+  std::memcpy(text, from.c_str(), from.size() + 1);
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -80,6 +59,7 @@ absl::StatusOr<std::string> ShapeText(const std::string& name,
 
 using optrail::lib::Guarded;
 using optrail::lib::NotNull;
+using optrail::lib::Observer;
 using optrail::lib::Of;
 using optrail::lib::ReadStruct;
 using optrail::lib::WriteStruct;
@@ -113,23 +93,55 @@ optrail_status optrail_shape_text(const char* op, const int64_t* dims,
   return Guarded([&]() -> absl::Status {
     OPTRAIL_RETURN_IF_ERROR(NotNull(op, "op"));
     OPTRAIL_RETURN_IF_ERROR(NotNull(types, "types"));
-    OPTRAIL_RETURN_IF_ERROR(NotNull(text, "text"));
     OPTRAIL_ASSIGN_OR_RETURN(
         const std::string shape,
         optrail::lib::ShapeText(op, dims, dim_count, attributes, types));
-    if (shape.size() >= size) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("text has ", size, " bytes, and ", shape, " needs ",
-                       shape.size() + 1));
+    return optrail::lib::CopyText(shape, text, size);
+  });
+}
+
+optrail_status optrail_infer_shape(const char* op,
+                                   const optrail_operand* inputs,
+                                   size_t input_count, const char* attributes,
+                                   char* text, size_t size) {
+  return Guarded([&]() -> absl::Status {
+    OPTRAIL_RETURN_IF_ERROR(NotNull(op, "op"));
+    OPTRAIL_RETURN_IF_ERROR(NotNull(inputs, "inputs"));
+    OPTRAIL_ASSIGN_OR_RETURN(
+        const std::string shape,
+        optrail::lib::InferShape(op, inputs, input_count, attributes));
+    return optrail::lib::CopyText(shape, text, size);
+  });
+}
+
+optrail_status optrail_shape_operand(const char* op, const char* shape,
+                                     size_t index, optrail_operand* operand,
+                                     size_t* count) {
+  return Guarded([&]() -> absl::Status {
+    OPTRAIL_RETURN_IF_ERROR(NotNull(op, "op"));
+    OPTRAIL_RETURN_IF_ERROR(NotNull(shape, "shape"));
+    OPTRAIL_ASSIGN_OR_RETURN(const auto* operands,
+                             optrail::lib::OperandsOfText(op, shape));
+    if (count != nullptr) *count = operands->size();
+    if (index >= operands->size()) {
+      return optrail::lib::NoSuchOperand(absl::StrCat(op, " ", shape), index,
+                                         operands->size());
     }
-    std::memcpy(text, shape.c_str(), shape.size() + 1);
-    return absl::OkStatus();
+    return WriteStruct((*operands)[index].View(), "operand", operand);
+  });
+}
+
+optrail_status optrail_observe(const char* folder, uint32_t flags) {
+  return Guarded([&]() -> absl::Status {
+    OPTRAIL_RETURN_IF_ERROR(NotNull(folder, "folder"));
+    return Observer::Start(folder, flags);
   });
 }
 
 optrail_status optrail_store_open(const char* path, optrail_store** store) {
   return Guarded([&]() -> absl::Status {
     OPTRAIL_RETURN_IF_ERROR(NotNull(store, "store"));
+    OPTRAIL_RETURN_IF_ERROR(Observer::StartFromEnvironment());
     OPTRAIL_ASSIGN_OR_RETURN(
         auto opened, optrail::lib::Store::Open(path == nullptr ? "" : path));
     *store = reinterpret_cast<optrail_store*>(opened.release());
@@ -162,6 +174,7 @@ optrail_status optrail_plan_create(const optrail_store* store,
                                    optrail_plan** plan) {
   return Guarded([&]() -> absl::Status {
     OPTRAIL_RETURN_IF_ERROR(NotNull(plan, "plan"));
+    OPTRAIL_RETURN_IF_ERROR(Observer::StartFromEnvironment());
     optrail_problem read;
     OPTRAIL_RETURN_IF_ERROR(ReadStruct(problem, "problem", &read));
     optrail_plan_options read_options = OPTRAIL_PLAN_OPTIONS_INIT;

@@ -41,7 +41,7 @@ extern "C" {
 #endif
 
 /* Raised with every function or field that is added. */
-#define OPTRAIL_VERSION 1
+#define OPTRAIL_VERSION 2
 
 typedef enum optrail_status {
   OPTRAIL_OK = 0,
@@ -84,7 +84,7 @@ typedef struct optrail_problem {
   size_t struct_size;
   const char* op;         /* "matmul" */
   const char* shape;      /* "m=512,n=512,k=64/f32": optrail_shape_text() */
-  const char* device;     /* NULL: "cpu" */
+  const char* device;     /* NULL: "cpu"; "cuda" */
   const char* backend;    /* NULL: Optrail's own kernel; "onednn", ... */
   const char* cache_mode; /* NULL: "hot"; "cold": tuned with cold caches */
   int32_t threads;        /* 0: 1 */
@@ -100,6 +100,40 @@ typedef struct optrail_problem {
 optrail_status optrail_shape_text(const char* op, const int64_t* dims,
                                   size_t dim_count, const char* attributes,
                                   const char* types, char* text, size_t size);
+
+typedef enum optrail_role {
+  OPTRAIL_INPUT = 0,
+  OPTRAIL_OUTPUT = 1,
+  OPTRAIL_IN_OUT = 2
+} optrail_role;
+
+/* One operand: dense and row-major. */
+typedef struct optrail_operand {
+  size_t struct_size;
+  const char* name;
+  const char* type; /* "f32", "f16", "bf16", "i32", ... */
+  optrail_role role;
+  int32_t rank;
+  const int64_t* dims;
+  size_t bytes;
+} optrail_operand;
+#define OPTRAIL_OPERAND_INIT \
+  { sizeof(optrail_operand), NULL, NULL, OPTRAIL_INPUT, 0, NULL, 0 }
+
+/* Writes the text of the shape whose inputs and in-out operands, in their
+ * order, have the types, ranks and dims of `inputs`: "m=3,n=4,k=5/f32" for
+ * matmul of 3x5 and 5x4. Their names, roles and bytes are not read. */
+optrail_status optrail_infer_shape(const char* op,
+                                   const optrail_operand* inputs,
+                                   size_t input_count, const char* attributes,
+                                   char* text, size_t size);
+
+/* Operand `index` of calls of this shape; it lives as long as the process.
+ * `count` (or NULL) is set to the number of operands, also where the index is
+ * too large. */
+optrail_status optrail_shape_operand(const char* op, const char* shape,
+                                     size_t index, optrail_operand* operand,
+                                     size_t* count);
 
 /* --- Tuned configs ----------------------------------------------------------
  */
@@ -151,12 +185,31 @@ optrail_status optrail_lookup(const optrail_store* store,
                               const optrail_problem* problem,
                               optrail_choice* choice);
 
+/* --- Observed calls ---------------------------------------------------------
+ */
+
+enum {
+  /* How long calls of plans on CPUs take, too: it costs two readings of the
+   * clock a call. */
+  OPTRAIL_OBSERVE_TIME = 1
+};
+
+/* Counts from now on every lookup and every call of a plan of this process, by
+ * operator, shape and how the lookup ended, in a new file in `folder`, for
+ * `optrail observe`. The file is mapped: nothing is lost where the process is
+ * killed, and children of fork() count into the same one. The environment may
+ * ask for it as well, before the first store or plan: OPTRAIL_OBSERVE=FOLDER,
+ * OPTRAIL_OBSERVE_TIME=1. OPTRAIL_FAILED_PRECONDITION where it counts already.
+ */
+optrail_status optrail_observe(const char* folder, uint32_t flags);
+
 /* --- Plans ------------------------------------------------------------------
  */
 
 typedef struct optrail_plan optrail_plan;
 
-/* Where a plan takes memory from for calls that bring none. `allocate` returns
+/* Where a plan on CPUs takes memory from for calls that bring none; on "cuda"
+ * they take it from the driver in the order of their stream. `allocate` returns
  * `bytes` at a multiple of `alignment` (a power of two), or NULL. Both are
  * called by every thread that runs the plan. */
 typedef struct optrail_allocator {
@@ -182,7 +235,13 @@ typedef struct optrail_plan_options {
   { sizeof(optrail_plan_options), NULL, NULL, NULL, 0 }
 
 /* `store` may be NULL: the default config. It may be closed while the plan
- * lives. `options` may be NULL. */
+ * lives. `options` may be NULL.
+ *
+ * On "cuda" a plan belongs to the CUDA context that is current on the calling
+ * thread, and to its GPU: code is loaded into it here and unloaded by
+ * optrail_plan_destroy(), which comes after the work of all calls is done.
+ * OPTRAIL_FAILED_PRECONDITION without a context. Not while the thread captures
+ * a graph. */
 optrail_status optrail_plan_create(const optrail_store* store,
                                    const optrail_problem* problem,
                                    const optrail_plan_options* options,
@@ -195,33 +254,14 @@ void optrail_plan_destroy(optrail_plan* plan);
 optrail_status optrail_plan_choice(const optrail_plan* plan,
                                    optrail_choice* choice);
 
-typedef enum optrail_role {
-  OPTRAIL_INPUT = 0,
-  OPTRAIL_OUTPUT = 1,
-  OPTRAIL_IN_OUT = 2
-} optrail_role;
-
-/* One operand: dense and row-major. */
-typedef struct optrail_operand {
-  size_t struct_size;
-  const char* name;
-  const char* type; /* "f32", "f16", "bf16", "i32", ... */
-  optrail_role role;
-  int32_t rank;
-  const int64_t* dims;
-  size_t bytes;
-} optrail_operand;
-#define OPTRAIL_OPERAND_INIT \
-  { sizeof(optrail_operand), NULL, NULL, OPTRAIL_INPUT, 0, NULL, 0 }
-
 /* 0 for NULL. */
 size_t optrail_plan_operand_count(const optrail_plan* plan);
 optrail_status optrail_plan_operand(const optrail_plan* plan, size_t index,
                                     optrail_operand* operand);
 
-/* Memory that a call needs beside its operands, aligned to 64 bytes; 0: none.
- * Calls at the same time need a workspace each; packed weights are only read
- * and may be shared. */
+/* Memory that a call needs beside its operands, aligned to 64 bytes, on "cuda"
+ * to 256; 0: none. Calls at the same time, or on different streams, need a
+ * workspace each; packed weights are only read and may be shared. */
 size_t optrail_plan_workspace_bytes(const optrail_plan* plan);
 size_t optrail_plan_packed_bytes(const optrail_plan* plan);
 
@@ -252,6 +292,12 @@ void optrail_threads_destroy(optrail_threads* threads);
 /* --- Calls ------------------------------------------------------------------
  */
 
+enum {
+  /* The caller's workspace holds zeros, or what a successful call of the same
+   * plan left there: a kernel that needs zeros gets none written. */
+  OPTRAIL_WORKSPACE_IS_CLEAN = 1
+};
+
 typedef struct optrail_call {
   size_t struct_size;
   void* const* operands; /* in the order of optrail_plan_operand() */
@@ -262,9 +308,12 @@ typedef struct optrail_call {
   const void* packed; /* by optrail_pack(); NULL: packed anew in every call */
   size_t packed_bytes;
   const optrail_threads* threads; /* NULL: the calling thread alone */
+  void*
+      stream; /* on "cuda" a CUstream or cudaStream_t; NULL: the default one */
+  uint32_t flags;
 } optrail_call;
 #define OPTRAIL_CALL_INIT \
-  { sizeof(optrail_call), NULL, 0, NULL, NULL, 0, NULL, 0, NULL }
+  { sizeof(optrail_call), NULL, 0, NULL, NULL, 0, NULL, 0, NULL, NULL, 0 }
 
 /* Writes weights in the kernel's own layout, once for many calls: `packed` has
  * optrail_plan_packed_bytes(). Again once the weights have changed.
@@ -274,7 +323,12 @@ optrail_status optrail_pack(const optrail_plan* plan, const optrail_call* call,
 
 /* Makes one call and returns when it is done. OPTRAIL_INVALID_ARGUMENT for a
  * null or misaligned pointer, a wrong size, and an output that overlaps another
- * operand; then nothing was written. */
+ * operand; then nothing was written.
+ *
+ * On "cuda" operands are device addresses. The call is launched on call->stream
+ * and returns at once; it waits for nothing, and a stream that is being
+ * captured takes it into its graph. The plan's context must be current on the
+ * calling thread. What goes wrong on the GPU is reported by the stream. */
 optrail_status optrail_run(const optrail_plan* plan, const optrail_call* call);
 
 #ifdef __cplusplus

@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "base/status_macros.h"
+#include "lib/cuda_context.h"
 #include "lib/planning_device.h"
 #include "ops/core/compile_cache.h"
 #include "ops/core/device_type.h"
@@ -18,6 +20,7 @@ namespace {
 
 // Of workspaces and packed weights (ops/core/invocation.h).
 constexpr size_t kAlignment = 64;
+constexpr size_t kGpuAlignment = 256;
 
 optrail_allocator DefaultAllocator() {
   optrail_allocator allocator = {};
@@ -47,19 +50,28 @@ std::string Pointer(const void* address) {
   return absl::StrCat("0x", absl::Hex(reinterpret_cast<uintptr_t>(address)));
 }
 
-absl::Status CheckSupported(const Problem& problem,
-                            const optrail_plan_options& options) {
-  if (problem.question.device_kind != proto::CPU) {
-    return absl::UnimplementedError(absl::StrCat(
-        "unsupported here: plans run on CPUs; kernels of ",
-        tuning::DeviceName(problem.question.device_kind),
-        " need a device whose context, modules and clock belong to one thread, "
-        "so that they cannot be run on a caller's stream yet"));
-  }
+absl::Status CheckOptions(const Problem& problem,
+                          const optrail_plan_options& options) {
   if ((options.flags & ~uint32_t{OPTRAIL_MAY_COMPILE}) != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("options->flags is ", options.flags,
                      ", of which this library knows ", OPTRAIL_MAY_COMPILE));
+  }
+  if (problem.question.device_kind == proto::CPU) return absl::OkStatus();
+  if (problem.question.device_kind != proto::CUDA) {
+    return absl::UnimplementedError(
+        absl::StrCat("unsupported here: plans run on cpu and cuda, not on ",
+                     tuning::DeviceName(problem.question.device_kind)));
+  }
+  if (problem.question.threads != 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("problem->threads is ", problem.question.threads,
+                     ", expected 0 or 1 on cuda"));
+  }
+  if (options.allocator != nullptr) {
+    return absl::InvalidArgumentError(
+        "options->allocator is given, expected NULL on cuda, where memory is "
+        "taken in the order of a stream; next: bring call->workspace");
   }
   return absl::OkStatus();
 }
@@ -74,21 +86,6 @@ absl::StatusOr<ops::Artifact> ArtifactOf(const ops::ChosenKernel& kernel,
   return (options.flags & OPTRAIL_MAY_COMPILE) != 0
              ? ops::CompileCached(*kernel.backend, request, folder)
              : ops::CachedArtifact(*kernel.backend, request, folder);
-}
-
-// Memory of the caller's that a call works on: aligned and large enough.
-absl::Status CheckMemory(const char* name, const void* memory, size_t bytes,
-                         size_t needed) {
-  if (!IsAligned(memory, kAlignment)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(name, " is at ", Pointer(memory),
-                     ", expected a multiple of ", kAlignment));
-  }
-  if (bytes < needed) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        name, "_bytes is ", bytes, ", expected at least ", needed));
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -163,7 +160,12 @@ absl::StatusOr<std::unique_ptr<Plan>> Plan::Create(
     const Store* store, const optrail_problem& given,
     const optrail_plan_options& options) {
   OPTRAIL_ASSIGN_OR_RETURN(Problem problem, ParseProblem(given));
-  OPTRAIL_RETURN_IF_ERROR(CheckSupported(problem, options));
+  OPTRAIL_RETURN_IF_ERROR(CheckOptions(problem, options));
+  std::unique_ptr<CudaContext> context;
+  if (problem.question.device_kind == proto::CUDA) {
+    OPTRAIL_ASSIGN_OR_RETURN(context, CudaContext::Current());
+    problem.hardware = context->hardware();
+  }
   OPTRAIL_ASSIGN_OR_RETURN(const optrail_allocator allocator,
                            CheckedAllocator(options.allocator));
   if (options.config != nullptr) problem.question.config = options.config;
@@ -184,21 +186,20 @@ absl::StatusOr<std::unique_ptr<Plan>> Plan::Create(
   plan->name_ = absl::StrCat(problem.question.operator_name, " ",
                              tuning::CanonicalText(kernel.shape));
   plan->threads_ = problem.question.threads;
-  OPTRAIL_ASSIGN_OR_RETURN(std::vector<ops::OperandSpec> specs,
-                           kernel.entry->op->Operands(kernel.shape));
-  for (ops::OperandSpec& spec : specs) {
-    Operand operand;
-    operand.type = tuning::DataTypeName(spec.data_type);
-    operand.bytes = spec.size_bytes();
-    operand.alignment = std::max(tuning::DataTypeBytes(spec.data_type), 1);
-    operand.spec = std::move(spec);
-    plan->operands_.push_back(std::move(operand));
-  }
-  const ops::Target target{proto::CPU, "native", problem.hardware};
+  plan->observed_key_ = ObservedKeyOf(problem, SourceOf(plan->choice_.source));
+  OPTRAIL_ASSIGN_OR_RETURN(plan->operands_,
+                           OperandsOf(*kernel.entry->op, kernel.shape));
+  const bool on_gpu = context != nullptr;
+  const ops::Target target{problem.question.device_kind, on_gpu ? "" : "native",
+                           problem.hardware};
   OPTRAIL_ASSIGN_OR_RETURN(const ops::Artifact artifact,
                            ArtifactOf(kernel, target, options));
-  plan->device_ =
-      std::make_unique<PlanningDevice>(problem.hardware, plan->threads_);
+  plan->gpu_ = context.get();
+  plan->device_ = std::move(context);
+  if (!on_gpu) {
+    plan->device_ =
+        std::make_unique<PlanningDevice>(problem.hardware, plan->threads_);
+  }
   OPTRAIL_ASSIGN_OR_RETURN(plan->invocation_,
                            kernel.backend->Load(artifact, kernel.shape,
                                                 kernel.config, *plan->device_));
@@ -211,22 +212,8 @@ absl::StatusOr<std::unique_ptr<Plan>> Plan::Create(
 }
 
 absl::StatusOr<optrail_operand> Plan::operand(size_t index) const {
-  if (index >= operands_.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("index is ", index, ", and ", name_, " has ",
-                     operands_.size(), " operands"));
-  }
-  const Operand& operand = operands_[index];
-  optrail_operand view = OPTRAIL_OPERAND_INIT;
-  view.name = operand.spec.name.c_str();
-  view.type = operand.type.c_str();
-  view.role = operand.spec.role == ops::Role::kInput    ? OPTRAIL_INPUT
-              : operand.spec.role == ops::Role::kOutput ? OPTRAIL_OUTPUT
-                                                        : OPTRAIL_IN_OUT;
-  view.rank = static_cast<int32_t>(operand.spec.dims.size());
-  view.dims = operand.spec.dims.data();
-  view.bytes = operand.bytes;
-  return view;
+  if (index < operands_.size()) return operands_[index].View();
+  return NoSuchOperand(name_, index, operands_.size());
 }
 
 // What Check() found wrong, in words.
@@ -289,17 +276,69 @@ absl::Status Plan::Check(const optrail_call& call) const {
     OPTRAIL_RETURN_IF_ERROR(
         CheckMemory("packed", call.packed, call.packed_bytes, packed_bytes()));
   }
-  if (call.threads != nullptr) {
-    const Threads& threads = *reinterpret_cast<const Threads*>(call.threads);
-    if (threads.count() > threads_) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(name_, ": the call brings ", threads.count(),
-                       " threads, and the plan was made for ", threads_,
-                       "; next: set problem.threads"));
-    }
-    OPTRAIL_RETURN_IF_ERROR(threads.CheckAlive());
+  if ((call.flags & ~uint32_t{OPTRAIL_WORKSPACE_IS_CLEAN}) != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "call->flags is ", call.flags, ", of which this library knows ",
+        OPTRAIL_WORKSPACE_IS_CLEAN));
+  }
+  return gpu_ == nullptr ? CheckThreads(call) : CheckStream(call);
+}
+
+// Memory of the caller's that a call works on: aligned and large enough.
+absl::Status Plan::CheckMemory(const char* name, const void* memory,
+                               size_t bytes, size_t needed) const {
+  const size_t alignment = gpu_ == nullptr ? kAlignment : kGpuAlignment;
+  if (!IsAligned(memory, alignment)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, " is at ", Pointer(memory),
+                     ", expected a multiple of ", alignment));
+  }
+  if (bytes < needed) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        name, "_bytes is ", bytes, ", expected at least ", needed));
   }
   return absl::OkStatus();
+}
+
+absl::Status Plan::CheckThreads(const optrail_call& call) const {
+  if (call.stream != nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        name_,
+        ": the call brings a stream, and the plan runs on the CPU; next:"
+        " set problem.device to \"cuda\""));
+  }
+  if (call.threads == nullptr) return absl::OkStatus();
+  const Threads& threads = *reinterpret_cast<const Threads*>(call.threads);
+  if (threads.count() > threads_) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name_, ": the call brings ", threads.count(),
+                     " threads, and the plan was made for ", threads_,
+                     "; next: set problem.threads"));
+  }
+  return threads.CheckAlive();
+}
+
+absl::Status Plan::CheckStream(const optrail_call& call) const {
+  if (call.threads != nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name_,
+                     ": the call brings threads, and the plan runs on a "
+                     "GPU; next: set call.stream"));
+  }
+  OPTRAIL_RETURN_IF_ERROR(gpu_->CheckCurrent());
+  const auto check = [&](const void* address, absl::string_view what) {
+    if (address == nullptr || !gpu_->IsHostMemory(address)) {
+      return absl::OkStatus();
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        name_, ": ", what, " is at ", Pointer(address),
+        ", which is memory of the host, expected memory of the GPU"));
+  };
+  for (size_t i = 0; i < operands_.size(); ++i) {
+    OPTRAIL_RETURN_IF_ERROR(check(call.operands[i], operands_[i].spec.name));
+  }
+  OPTRAIL_RETURN_IF_ERROR(check(call.workspace, "workspace"));
+  return check(call.packed, "packed");
 }
 
 absl::Status Plan::RunWith(const optrail_call& given, void* workspace,
@@ -332,6 +371,7 @@ absl::Status Plan::Pack(const optrail_call& call, void* packed) const {
   ops::Call pack;
   pack.operands = absl::MakeConstSpan(call.operands, call.operand_count);
   pack.packed = packed;
+  pack.stream.handle = call.stream;
   if (call.threads == nullptr) return invocation_->Pack(pack);
   Threads::Loops loops(*reinterpret_cast<const Threads*>(call.threads));
   pack.stream.loops = &loops;
@@ -340,13 +380,32 @@ absl::Status Plan::Pack(const optrail_call& call, void* packed) const {
 }
 
 absl::Status Plan::Run(const optrail_call& call) const {
+  const Observer* const observer = Observer::Get();
+  if (observer == nullptr) return RunUncounted(call);
+  // The host's clock does not tell what a GPU takes.
+  const bool timed = observer->times() && gpu_ == nullptr;
+  const int64_t begin_ns = timed ? Clock::Real()->NowNs() : 0;
+  OPTRAIL_RETURN_IF_ERROR(RunUncounted(call));
+  tuning::ObservedCounter& counter =
+      *counter_.Of(*observer, [this] { return observed_key_; });
+  if (timed) {
+    counter.AddRun(Clock::Real()->NowNs() - begin_ns);
+  } else {
+    counter.AddRun();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Plan::RunUncounted(const optrail_call& call) const {
   OPTRAIL_RETURN_IF_ERROR(Check(call));
+  if (gpu_ != nullptr) return Launch(call);
   Lease workspace, packed;
   OPTRAIL_RETURN_IF_ERROR(workspace.Take(call.workspace, *workspaces_));
   if (call.packed == nullptr) {
     OPTRAIL_RETURN_IF_ERROR(packed.Take(nullptr, *packed_));
   }
-  if (call.workspace != nullptr && invocation_->zeroed_bytes() > 0) {
+  if (call.workspace != nullptr && invocation_->zeroed_bytes() > 0 &&
+      (call.flags & OPTRAIL_WORKSPACE_IS_CLEAN) == 0) {
     std::memset(call.workspace, 0, invocation_->zeroed_bytes());
   }
   const absl::Status status =
@@ -356,6 +415,50 @@ absl::Status Plan::Run(const optrail_call& call) const {
     packed.KeepForNextCall();
   }
   return status;
+}
+
+// Memory for one launch: the caller's, else the driver's in the stream's order.
+class Plan::StreamLease {
+ public:
+  StreamLease(const CudaContext& gpu, void* stream)
+      : gpu_(gpu), stream_(stream) {}
+  ~StreamLease() {
+    if (taken_ != nullptr) gpu_.Give(taken_, stream_);
+  }
+  StreamLease(const StreamLease&) = delete;
+  StreamLease& operator=(const StreamLease&) = delete;
+
+  absl::StatusOr<void*> Take(const void* callers, size_t bytes) {
+    if (callers != nullptr || bytes == 0) return const_cast<void*>(callers);
+    OPTRAIL_ASSIGN_OR_RETURN(taken_, gpu_.Take(bytes, stream_));
+    return taken_;
+  }
+
+ private:
+  const CudaContext& gpu_;
+  void* const stream_;
+  void* taken_ = nullptr;
+};
+
+absl::Status Plan::Launch(const optrail_call& given) const {
+  StreamLease workspace(*gpu_, given.stream), packed(*gpu_, given.stream);
+  ops::Call call;
+  call.operands = absl::MakeConstSpan(given.operands, given.operand_count);
+  call.stream.handle = given.stream;
+  OPTRAIL_ASSIGN_OR_RETURN(call.workspace,
+                           workspace.Take(given.workspace, workspace_bytes()));
+  OPTRAIL_ASSIGN_OR_RETURN(call.packed,
+                           packed.Take(given.packed, packed_bytes()));
+  const bool clean = given.workspace != nullptr &&
+                     (given.flags & OPTRAIL_WORKSPACE_IS_CLEAN) != 0;
+  if (!clean) {
+    OPTRAIL_RETURN_IF_ERROR(
+        gpu_->Zero(call.workspace, invocation_->zeroed_bytes(), given.stream));
+  }
+  if (given.packed == nullptr && packed_bytes() > 0) {
+    OPTRAIL_RETURN_IF_ERROR(invocation_->Pack(call));
+  }
+  return invocation_->Run(call);
 }
 
 }  // namespace optrail::lib

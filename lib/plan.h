@@ -19,12 +19,14 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "lib/cuda_context.h"
+#include "lib/observer.h"
+#include "lib/operands.h"
 #include "lib/optrail.h"
 #include "lib/store.h"
 #include "lib/threads.h"
-#include "ops/core/cpu_device.h"
+#include "ops/core/device.h"
 #include "ops/core/invocation.h"
-#include "ops/core/operator.h"
 
 namespace optrail::lib {
 
@@ -70,26 +72,31 @@ class Plan {
   absl::Status Run(const optrail_call& call) const;
 
  private:
-  struct Operand {
-    ops::OperandSpec spec;
-    std::string type;
-    size_t bytes = 0, alignment = 1;
-  };
   class Lease;
+  class StreamLease;
 
   Plan() = default;
+  absl::Status RunUncounted(const optrail_call& call) const;
   absl::Status Check(const optrail_call& call) const;
+  absl::Status CheckMemory(const char* name, const void* memory, size_t bytes,
+                           size_t needed) const;
+  absl::Status CheckThreads(const optrail_call& call) const;
+  absl::Status CheckStream(const optrail_call& call) const;
   absl::Status Refuse(const optrail_call& call) const;
   absl::Status RunWith(const optrail_call& call, void* workspace,
                        void* packed) const;
+  absl::Status Launch(const optrail_call& call) const;
 
   std::string name_;  // for messages: "softmax rows=4,cols=4/f32"
   Choice choice_;
   std::vector<Operand> operands_;
   int threads_ = 1;
-  std::unique_ptr<ops::CpuDevice> device_;  // outlives the invocation
+  std::unique_ptr<ops::Device> device_;  // outlives the invocation
+  const CudaContext* gpu_ = nullptr;     // the device, unless it is the CPU
   std::unique_ptr<const ops::Invocation> invocation_;
   std::unique_ptr<Blocks> workspaces_, packed_;
+  tuning::ObservedKey observed_key_;
+  LazyCounter counter_;
 };
 
 }  // namespace optrail::lib

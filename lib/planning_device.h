@@ -1,9 +1,9 @@
 #ifndef OPTRAIL_LIB_PLANNING_DEVICE_H_
 #define OPTRAIL_LIB_PLANNING_DEVICE_H_
 
-// The CPU as kernels see it while they are made ready: how many threads they
-// may use and what the hardware is. It has no threads and no memory of its own,
-// which calls bring; nothing is measured on it.
+// Devices as kernels see them while plans are made: what the hardware is, how
+// many threads a kernel may use, where code is loaded. Calls bring threads,
+// streams and memory; nothing is measured.
 //
 //   PlanningDevice device(CpuHardware(), 4);
 //   backend.Load(artifact, shape, config, device);
@@ -21,20 +21,13 @@
 
 namespace optrail::lib {
 
-class PlanningDevice final : public ops::CpuDevice {
+// `Base` is a kind of device. It has no memory and no clock here.
+template <class Base>
+class ForPlans : public Base {
  public:
-  PlanningDevice(proto::Hardware hardware, int threads)
-      : hardware_(std::move(hardware)), threads_(threads) {}
+  using Base::Base;
 
-  const proto::Hardware& hardware() const override { return hardware_; }
-  int threads() const override { return threads_; }
-  void ParallelFor(int64_t count,
-                   absl::FunctionRef<void(int64_t)> body) override {
-    for (int64_t i = 0; i < count; ++i) body(i);
-  }
   absl::Status Synchronize() override { return absl::OkStatus(); }
-  void FlushCaches() override {}
-
   absl::StatusOr<std::unique_ptr<ops::Buffer>> Allocate(size_t) override {
     return Nothing();
   }
@@ -52,7 +45,23 @@ class PlanningDevice final : public ops::CpuDevice {
     return absl::UnimplementedError(
         "unsupported here: a device for plans has no memory and no clock");
   }
+};
 
+// The CPU.
+class PlanningDevice final : public ForPlans<ops::CpuDevice> {
+ public:
+  PlanningDevice(proto::Hardware hardware, int threads)
+      : hardware_(std::move(hardware)), threads_(threads) {}
+
+  const proto::Hardware& hardware() const override { return hardware_; }
+  int threads() const override { return threads_; }
+  void ParallelFor(int64_t count,
+                   absl::FunctionRef<void(int64_t)> body) override {
+    for (int64_t i = 0; i < count; ++i) body(i);
+  }
+  void FlushCaches() override {}
+
+ private:
   const proto::Hardware hardware_;
   const int threads_;
 };

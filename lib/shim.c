@@ -26,8 +26,17 @@
     (const char* op, const int64_t* dims, size_t dim_count,                    \
      const char* attributes, const char* types, char* text, size_t size),      \
     (op, dims, dim_count, attributes, types, text, size))                      \
+  F(optrail_infer_shape,                                                       \
+    (const char* op, const optrail_operand* inputs, size_t input_count,        \
+     const char* attributes, char* text, size_t size),                         \
+    (op, inputs, input_count, attributes, text, size))                         \
+  F(optrail_shape_operand,                                                     \
+    (const char* op, const char* shape, size_t index,                          \
+     optrail_operand* operand, size_t* count),                                 \
+    (op, shape, index, operand, count))                                        \
   F(optrail_store_open, (const char* path, optrail_store** store),             \
     (path, store))                                                             \
+  F(optrail_observe, (const char* folder, uint32_t flags), (folder, flags))    \
   R(const char*, optrail_store_digest, (const optrail_store* store), (store),  \
     "")                                                                        \
   F(optrail_lookup,                                                            \

@@ -7,7 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/hash.h"
 #include "base/status_macros.h"
+#include "lib/observer.h"
 #include "lib/threads.h"
+#include "ops/core/attributes.h"
 #include "ops/core/device_type.h"
 #include "ops/core/registry.h"
 #include "tuning/lookup.h"
@@ -143,12 +145,53 @@ absl::StatusOr<Problem> ParseProblem(const optrail_problem& given) {
   return problem;
 }
 
+tuning::ObservedSource SourceOf(optrail_source source) {
+  switch (source) {
+    case OPTRAIL_TUNED_EXACTLY:
+      return tuning::ObservedSource::kExact;
+    case OPTRAIL_TUNED_FOR_OTHER_SHAPE:
+      return tuning::ObservedSource::kOtherShape;
+    case OPTRAIL_TUNED_ON_OTHER_HARDWARE:
+      return tuning::ObservedSource::kOtherHardware;
+    case OPTRAIL_CALLERS_CONFIG:
+      return tuning::ObservedSource::kCallersConfig;
+    case OPTRAIL_DEFAULT_CONFIG:
+      break;
+  }
+  return tuning::ObservedSource::kDefault;
+}
+
+tuning::ObservedKey ObservedKeyOf(const Problem& problem,
+                                  tuning::ObservedSource source) {
+  const ops::KernelQuestion& question = problem.question;
+  proto::Shape shape = question.shape;
+  const ops::OperatorEntry* const entry =
+      ops::Registry::Get().Find(question.operator_name);
+  if (entry != nullptr) {
+    if (auto normal = ops::NormaliseAttributes(*entry->op, shape);
+        normal.ok()) {
+      shape = *std::move(normal);
+    }
+  }
+  tuning::ObservedKey key;
+  key.op = question.operator_name;
+  key.shape = tuning::CanonicalText(shape);
+  key.device = tuning::DeviceName(question.device_kind);
+  key.backend = question.backend;
+  key.cache_mode = tuning::CacheModeName(question.cache_mode);
+  key.hardware_id = problem.hardware.id();
+  key.threads = question.threads;
+  key.source = source;
+  return key;
+}
+
 struct Store::Answer {
   std::string op, shape, device, backend, cache_mode;
   int32_t threads;
   uint32_t flags;
   Choice choice;
   Answer* next = nullptr;
+  LazyCounter counter = {};
 
   Key key() const {
     return {op, shape, device, backend, cache_mode, threads, flags};
@@ -211,19 +254,53 @@ absl::StatusOr<Choice> Store::Choose(const optrail_problem& given) const {
   return choice;
 }
 
+namespace {
+
+// For a problem that was understood.
+tuning::ObservedKey KeyToCount(const optrail_problem& problem,
+                               tuning::ObservedSource source) {
+  const absl::StatusOr<Problem> parsed = ParseProblem(problem);
+  return parsed.ok() ? ObservedKeyOf(*parsed, source) : tuning::ObservedKey();
+}
+
+void Count(const optrail_problem& problem, tuning::ObservedSource source) {
+  if (const Observer* const observer = Observer::Get()) {
+    observer->file().CounterOf(KeyToCount(problem, source))->AddLookup();
+  }
+}
+
+}  // namespace
+
 absl::StatusOr<const Choice*> Store::Find(
     const optrail_problem& problem) const {
   const Key key = KeyOf(problem);
   std::atomic<Answer*>& first = answers_[absl::HashOf(key) % kBuckets];
   Answer* known = first.load(std::memory_order_acquire);
   for (const Answer* answer = known; answer != nullptr; answer = answer->next) {
-    if (answer->key() == key) return &answer->choice;
+    if (!(answer->key() == key)) continue;
+    if (const Observer* const observer = Observer::Get()) {
+      answer->counter
+          .Of(*observer,
+              [&] {
+                return KeyToCount(problem, SourceOf(answer->choice.source));
+              })
+          ->AddLookup();
+    }
+    return &answer->choice;
   }
-  OPTRAIL_ASSIGN_OR_RETURN(Choice choice, Choose(problem));
+  absl::StatusOr<Choice> choice = Choose(problem);
+  if (!choice.ok()) {
+    if ((problem.flags & OPTRAIL_EXACT_ONLY) != 0 &&
+        absl::IsNotFound(choice.status())) {
+      Count(problem, tuning::ObservedSource::kRefused);
+    }
+    return choice.status();
+  }
+  Count(problem, SourceOf(choice->source));
   if (answer_count_.fetch_add(1, std::memory_order_relaxed) >= kMostAnswers) {
     answer_count_.fetch_sub(1, std::memory_order_relaxed);
     thread_local Choice last;
-    last = std::move(choice);
+    last = *std::move(choice);
     return &last;
   }
   // Two threads that ask at the same time add two equal answers.
@@ -234,7 +311,7 @@ absl::StatusOr<const Choice*> Store::Find(
                                   std::string(key.cache_mode),
                                   key.threads,
                                   key.flags,
-                                  std::move(choice),
+                                  *std::move(choice),
                                   known};
   while (!first.compare_exchange_weak(answer->next, answer,
                                       std::memory_order_acq_rel)) {

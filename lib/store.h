@@ -21,6 +21,7 @@
 #include "absl/strings/string_view.h"
 #include "lib/optrail.h"
 #include "ops/core/tuned_kernel.h"
+#include "tuning/observed/observed_file.h"
 #include "tuning/proto/context.pb.h"
 #include "tuning/store/store.h"
 
@@ -44,6 +45,12 @@ struct Problem {
   bool exact_only = false;
 };
 absl::StatusOr<Problem> ParseProblem(const optrail_problem& problem);
+
+tuning::ObservedSource SourceOf(optrail_source source);
+
+// What calls of the problem are counted under.
+tuning::ObservedKey ObservedKeyOf(const Problem& problem,
+                                  tuning::ObservedSource source);
 
 Choice ChoiceOf(const std::string& config, const tuning::LookupResult& found,
                 const proto::Hardware& hardware);

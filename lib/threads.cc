@@ -12,15 +12,6 @@ namespace {
 
 std::atomic<uint32_t> forks{0};
 
-// How often this process is the child of a fork() since threads were first
-// made.
-uint32_t Forks() {
-  static const int watched = pthread_atfork(
-      nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
-  (void)watched;
-  return forks.load(std::memory_order_relaxed);
-}
-
 absl::Status CheckCount(int count) {
   if (count >= 1 && count <= kMostThreads) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
@@ -49,6 +40,13 @@ struct Loop {
 };
 
 }  // namespace
+
+uint32_t Forks() {
+  static const int watched = pthread_atfork(
+      nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
+  (void)watched;
+  return forks.load(std::memory_order_relaxed);
+}
 
 Threads::Threads(int count) : count_(count), forks_(Forks()) {}
 

@@ -23,6 +23,9 @@ namespace optrail::lib {
 
 constexpr int kMostThreads = 1024;  // as a CPU device may have
 
+// How often this process became the child of a fork() since the first question.
+uint32_t Forks();
+
 class Threads {
  public:
   // InvalidArgument unless 1 <= count <= kMostThreads; ResourceExhausted where

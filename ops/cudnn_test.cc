@@ -18,7 +18,7 @@
 #include "ops/core/reference_check.h"
 #include "ops/core/registry.h"
 #include "ops/core/runnable.h"
-#include "ops/device/cuda/device.h"
+#include "ops/device/cuda/measured_gpu.h"
 #include "ops/device/cuda/driver.h"
 #include "tuning/proto/canonical.h"
 
@@ -48,7 +48,7 @@ class CudnnTest : public ::testing::Test {
     auto driver = cuda::Driver::Load("ops/device/cuda/libfake_cuda.so");
     ASSERT_TRUE(driver.ok()) << driver.status();
     driver_ = std::make_unique<cuda::Driver>(*driver);
-    auto device = cuda::CudaDevice::Make(*driver_);
+    auto device = cuda::MeasuredGpu::Make(*driver_);
     ASSERT_TRUE(device.ok()) << device.status();
     device_ = *std::move(device);
   }
@@ -76,7 +76,7 @@ class CudnnTest : public ::testing::Test {
   }
 
   std::unique_ptr<cuda::Driver> driver_;
-  std::unique_ptr<cuda::CudaDevice> device_;
+  std::unique_ptr<cuda::MeasuredGpu> device_;
   const OperatorEntry* entry_ = nullptr;
   proto::Shape shape_;
 };

@@ -1,4 +1,4 @@
-"""Tuned operators on NumPy arrays.
+"""Tuned operators on NumPy arrays, and on GPUs on arrays of other packages.
 
     import numpy, optrail
 
@@ -6,6 +6,14 @@
     plan = optrail.Plan("softmax", "rows=512,cols=384/f32", store=store)
     y = plan(x)                      # x: a float32 array of 512 x 384
     plan.choice.source               # "tuned exactly", "default config", ...
+
+On a GPU (device="cuda") a plan runs on what has __cuda_array_interface__ or
+__dlpack__, on a stream of the caller's, in the CUDA context that is current:
+
+    plan = optrail.Plan("softmax", shape, device="cuda", may_compile=True)
+    plan(x, out=y, stream=torch.cuda.current_stream().cuda_stream)
+
+optrail.torch registers the operators with PyTorch.
 
 Everything is done by liboptrail (optrail.h says how), which is looked for at
 OPTRAIL_LIBRARY, else where the system's loader finds it. What it refuses is an
@@ -16,10 +24,11 @@ Plans and stores may be used by many threads; a call lets others run meanwhile.
 
 import collections
 
-from optrail import _c
+from optrail import _arrays, _c
 from optrail._c import Error
 
-__all__ = ["Error", "Plan", "Store", "Threads", "hardware_id", "operators", "shape_text"]
+__all__ = ["Error", "Plan", "Store", "Threads", "hardware_id", "infer_shape", "observe",
+           "operands", "operators", "shape_text"]
 
 Choice = collections.namedtuple(
     "Choice", "source unverified config hardware_id warning shape_distance")
@@ -28,10 +37,6 @@ Operand = collections.namedtuple("Operand", "name type role dims bytes")
 _SOURCES = ("tuned exactly", "tuned for another shape", "tuned on other hardware",
             "default config", "the caller's config")
 _ROLES = ("input", "output", "in-out")
-# NumPy's names. It has no bfloat16: arrays of the bits will do.
-_DTYPES = {"f64": ("float64",), "f32": ("float32",), "f16": ("float16",),
-           "bf16": ("bfloat16", "uint16"), "i64": ("int64",), "i32": ("int32",),
-           "i16": ("int16",), "i8": ("int8",), "u8": ("uint8",)}
 
 
 def hardware_id(device="cpu"):
@@ -54,6 +59,39 @@ def shape_text(op, dims, attributes="", types="f32"):
         _c.text(op), values, len(dims), _c.text(attributes), _c.text(types),
         buffer, len(buffer)))
     return buffer.value.decode()
+
+
+def infer_shape(op, inputs, attributes=""):
+    """The text of the shape that has these inputs, pairs of dims and type:
+    "m=3,n=4,k=5/f32" for ("matmul", [((3, 5), "f32"), ((5, 4), "f32")])."""
+    given = (_c.Operand * len(inputs))(*(
+        _c.make(_c.Operand, type=_c.text(kind), rank=len(dims),
+                dims=(_c.ctypes.c_int64 * len(dims))(*dims)) for dims, kind in inputs))
+    buffer = _c.ctypes.create_string_buffer(4096)
+    _c.check(_c.lib.optrail_infer_shape(
+        _c.text(op), given, len(inputs), _c.text(attributes), buffer, len(buffer)))
+    return buffer.value.decode()
+
+
+def operands(op, shape):
+    """The operands of calls of a shape, without a plan."""
+    raw, count, found = _c.make(_c.Operand), _c.ctypes.c_size_t(1), []
+    while len(found) < count.value:
+        _c.check(_c.lib.optrail_shape_operand(
+            _c.text(op), _c.text(shape), len(found), _c.ctypes.byref(raw),
+            _c.ctypes.byref(count)))
+        found.append(_operand(raw))
+    return found
+
+
+def _operand(raw):
+    return Operand(raw.name.decode(), raw.type.decode(), _ROLES[raw.role],
+                   tuple(raw.dims[:raw.rank]), raw.bytes)
+
+
+def observe(folder, *, time=False):
+    """Counts from now on what this process asks for. See optrail_observe()."""
+    _c.check(_c.lib.optrail_observe(_c.text(folder), _c.OBSERVE_TIME if time else 0))
 
 
 def _problem(op, shape, device, backend, cache_mode, threads, exact_only):
@@ -101,8 +139,8 @@ class Plan(_c.Owner):
     """An operator that is ready to run one shape.
 
     Called with its inputs it returns its output, or a tuple of several. `out`
-    gives an array, or a tuple of them, to write in place of new ones. Operands
-    that are updated in place count as inputs.
+    gives an array, or a tuple of them, to write in place of new ones; on a GPU
+    it must. Operands that are updated in place count as inputs.
     """
 
     def __init__(self, op, shape, *, store=None, device=None, backend=None,
@@ -116,14 +154,12 @@ class Plan(_c.Owner):
         _c.check(_c.lib.optrail_plan_create(
             store.handle if store is not None else None, _c.ctypes.byref(problem),
             _c.ctypes.byref(options), self._out()))
-        self.operands = [self._operand(i) for i in range(
-            _c.lib.optrail_plan_operand_count(self.handle))]
+        self.on_gpu = device == "cuda"
+        self.operands = operands(op, shape)
 
-    def _operand(self, index):
-        raw = _c.make(_c.Operand)
-        _c.check(_c.lib.optrail_plan_operand(self.handle, index, _c.ctypes.byref(raw)))
-        return Operand(raw.name.decode(), raw.type.decode(), _ROLES[raw.role],
-                       tuple(raw.dims[:raw.rank]), raw.bytes)
+    @property
+    def workspace_bytes(self):
+        return _c.lib.optrail_plan_workspace_bytes(self.handle)
 
     @property
     def choice(self):
@@ -131,53 +167,47 @@ class Plan(_c.Owner):
         _c.check(_c.lib.optrail_plan_choice(self.handle, _c.ctypes.byref(raw)))
         return _choice(raw)
 
-    def run(self, *arrays, threads=None):
+    def run(self, *arrays, threads=None, stream=0):
         """One call on all operands in their order, outputs too."""
         if len(arrays) != len(self.operands):
             raise ValueError(f"{len(arrays)} arrays, expected {len(self.operands)}: " +
                              ", ".join(operand.name for operand in self.operands))
-        for operand, array in zip(self.operands, arrays):
-            _check_array(operand, array)
-        count = len(arrays)
+        self.run_at([_arrays.address(operand, array, self.on_gpu)
+                     for operand, array in zip(self.operands, arrays)],
+                    threads=threads, stream=stream)
+
+    def run_at(self, addresses, *, threads=None, stream=0, workspace=0):
+        """The same on addresses, which nobody checks against the operands' sizes.
+        `workspace` has workspace_bytes at least; 0: the library takes one."""
+        count = len(addresses)
         call = _c.make(
-            _c.Call,
-            operands=(_c.ctypes.c_void_p * count)(*(a.ctypes.data for a in arrays)),
-            operand_count=count,
-            operand_bytes=(_c.ctypes.c_size_t * count)(*(a.nbytes for a in arrays)),
-            threads=threads.handle if threads is not None else None)
+            _c.Call, operands=(_c.ctypes.c_void_p * count)(*addresses),
+            operand_count=count, threads=threads.handle if threads is not None else None,
+            stream=stream or None, workspace=workspace or None,
+            workspace_bytes=self.workspace_bytes if workspace else 0)
         _c.check(_c.lib.optrail_run(self.handle, _c.ctypes.byref(call)))
 
-    def __call__(self, *inputs, out=None, threads=None):
-        import numpy
+    def __call__(self, *inputs, out=None, threads=None, stream=0):
         given = iter(inputs)
         wanted = [o for o in self.operands if o.role != "output"]
         if len(inputs) != len(wanted):
             raise ValueError(f"{len(inputs)} inputs, expected {len(wanted)}: " +
                              ", ".join(operand.name for operand in wanted))
         if out is None:
-            out = tuple(numpy.empty(o.dims, _DTYPES[o.type][-1])
-                        for o in self.operands if o.role == "output")
+            out = self._new_outputs()
         outputs = out if isinstance(out, tuple) else (out,)
         if len(outputs) != len(self.operands) - len(wanted):
             raise ValueError(f"{len(outputs)} outputs in out, expected "
                              f"{len(self.operands) - len(wanted)}")
         written = iter(outputs)
         self.run(*(next(written if o.role == "output" else given)
-                   for o in self.operands), threads=threads)
+                   for o in self.operands), threads=threads, stream=stream)
         return outputs[0] if len(outputs) == 1 else outputs
 
-
-def _check_array(operand, array):
-    what = f"operand {operand.name}"
-    if not hasattr(array, "__array_interface__"):
-        raise TypeError(f"{what} is a {type(array).__name__}, expected a NumPy array")
-    if array.dtype.name not in _DTYPES[operand.type] or not array.dtype.isnative:
-        raise TypeError(f"{what} is of {array.dtype}, expected " +
-                        " or ".join(_DTYPES[operand.type]))
-    if array.shape != operand.dims:
-        raise ValueError(f"{what} has shape {array.shape}, expected {operand.dims}")
-    if not array.flags.c_contiguous:
-        raise ValueError(f"{what} is not dense and row-major; next: "
-                         "numpy.ascontiguousarray()")
-    if operand.role != "input" and not array.flags.writeable:
-        raise ValueError(f"{what} is read-only, and it is written")
+    def _new_outputs(self):
+        if self.on_gpu:
+            raise ValueError("out is not given, and this package takes no memory of a GPU; "
+                             "next: out=")
+        import numpy
+        return tuple(numpy.empty(o.dims, _arrays.DTYPES[o.type][-1])
+                     for o in self.operands if o.role == "output")

@@ -6,8 +6,8 @@ import os
 from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t
 from ctypes import c_uint32, c_void_p
 
-VERSION = 1  # of optrail.h, OPTRAIL_VERSION
-EXACT_ONLY, MAY_COMPILE = 1, 1
+VERSION = 2  # of optrail.h, OPTRAIL_VERSION
+EXACT_ONLY, MAY_COMPILE, OBSERVE_TIME = 1, 1, 1
 
 
 class Error(RuntimeError):
@@ -45,7 +45,8 @@ class Call(ctypes.Structure):
     _fields_ = [("struct_size", c_size_t), ("operands", POINTER(c_void_p)),
                 ("operand_count", c_size_t), ("operand_bytes", POINTER(c_size_t)),
                 ("workspace", c_void_p), ("workspace_bytes", c_size_t),
-                ("packed", c_void_p), ("packed_bytes", c_size_t), ("threads", c_void_p)]
+                ("packed", c_void_p), ("packed_bytes", c_size_t), ("threads", c_void_p),
+                ("stream", c_void_p), ("flags", c_uint32)]
 
 
 # Name: (result, parameters).
@@ -57,6 +58,11 @@ _FUNCTIONS = {
     "optrail_hardware_id": (c_int, [c_char_p, POINTER(c_char_p)]),
     "optrail_shape_text": (c_int, [c_char_p, POINTER(c_int64), c_size_t, c_char_p,
                                    c_char_p, c_char_p, c_size_t]),
+    "optrail_infer_shape": (c_int, [c_char_p, POINTER(Operand), c_size_t, c_char_p,
+                                    c_char_p, c_size_t]),
+    "optrail_shape_operand": (c_int, [c_char_p, c_char_p, c_size_t, POINTER(Operand),
+                                      POINTER(c_size_t)]),
+    "optrail_observe": (c_int, [c_char_p, c_uint32]),
     "optrail_store_open": (c_int, [c_char_p, POINTER(c_void_p)]),
     "optrail_store_close": (None, [c_void_p]),
     "optrail_store_digest": (c_char_p, [c_void_p]),
@@ -65,8 +71,7 @@ _FUNCTIONS = {
                                     POINTER(c_void_p)]),
     "optrail_plan_destroy": (None, [c_void_p]),
     "optrail_plan_choice": (c_int, [c_void_p, POINTER(Choice)]),
-    "optrail_plan_operand_count": (c_size_t, [c_void_p]),
-    "optrail_plan_operand": (c_int, [c_void_p, c_size_t, POINTER(Operand)]),
+    "optrail_plan_workspace_bytes": (c_size_t, [c_void_p]),
     "optrail_threads_create": (c_int, [c_int32, POINTER(c_void_p)]),
     "optrail_threads_destroy": (None, [c_void_p]),
     "optrail_run": (c_int, [c_void_p, POINTER(Call)]),

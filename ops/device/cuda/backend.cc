@@ -7,7 +7,6 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "base/status_macros.h"
-#include "ops/device/cuda/device.h"
 #include "ops/device/cuda/nvrtc.h"
 #include "tuning/proto/canonical.h"
 

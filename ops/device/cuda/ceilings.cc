@@ -31,7 +31,7 @@ constexpr int kHopper = 90;
 
 class Measuring {
  public:
-  explicit Measuring(CudaDevice& device)
+  explicit Measuring(MeasuredGpu& device)
       : device_(device), driver_(device.driver()) {}
   ~Measuring() {
     if (module_ != nullptr) driver_.ModuleUnload(module_);
@@ -153,7 +153,7 @@ class Measuring {
     return seconds;
   }
 
-  CudaDevice& device_;
+  MeasuredGpu& device_;
   const Driver& driver_;
   Event start_ = nullptr, end_ = nullptr;
   Module module_ = nullptr;
@@ -162,7 +162,7 @@ class Measuring {
 
 }  // namespace
 
-absl::StatusOr<proto::Ceilings> MeasureCudaCeilings(CudaDevice& device) {
+absl::StatusOr<proto::Ceilings> MeasureCudaCeilings(MeasuredGpu& device) {
   return Measuring(device).All();
 }
 

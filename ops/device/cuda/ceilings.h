@@ -4,7 +4,7 @@
 // What a GPU can do at best, by kernels that do nothing else (ceilings.cu).
 
 #include "absl/status/statusor.h"
-#include "ops/device/cuda/device.h"
+#include "ops/device/cuda/measured_gpu.h"
 #include "tuning/proto/context.pb.h"
 
 namespace optrail::ops::cuda {
@@ -14,7 +14,7 @@ namespace optrail::ops::cuda {
 // data that is not zero, so that power bounds it as it bounds kernels. Without
 // NVRTC, copying alone. A GPU's kernels have it whole: "one thread" and "all
 // threads" are the same.
-absl::StatusOr<proto::Ceilings> MeasureCudaCeilings(CudaDevice& device);
+absl::StatusOr<proto::Ceilings> MeasureCudaCeilings(MeasuredGpu& device);
 
 }  // namespace optrail::ops::cuda
 

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <atomic>
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
@@ -11,6 +12,8 @@ namespace optrail::ops::cuda {
 namespace {
 
 constexpr char kLibrary[] = "libcuda.so.1";
+
+std::atomic<bool> keeps_environment{false};
 
 // The first symbol that is missing, or null.
 class Symbols {
@@ -56,9 +59,16 @@ absl::StatusOr<Driver> Driver::Load(const std::string& library) {
   symbols.Get("cuDeviceGetUuid_v2", driver.DeviceGetUuid);
   symbols.Get("cuDevicePrimaryCtxRetain", driver.PrimaryCtxRetain);
   symbols.Get("cuCtxSetCurrent", driver.CtxSetCurrent);
+  symbols.Get("cuCtxGetCurrent", driver.CtxGetCurrent);
+  symbols.Get("cuCtxGetDevice", driver.CtxGetDevice);
+  symbols.Get("cuCtxPushCurrent_v2", driver.CtxPushCurrent);
+  symbols.Get("cuCtxPopCurrent_v2", driver.CtxPopCurrent);
   symbols.Get("cuCtxSynchronize", driver.CtxSynchronize);
   symbols.Get("cuMemAlloc_v2", driver.MemAlloc);
   symbols.Get("cuMemFree_v2", driver.MemFree);
+  symbols.Get("cuMemAllocAsync", driver.MemAllocAsync);
+  symbols.Get("cuMemFreeAsync", driver.MemFreeAsync);
+  symbols.Get("cuPointerGetAttribute", driver.PointerGetAttribute);
   symbols.Get("cuMemGetInfo_v2", driver.MemGetInfo);
   symbols.Get("cuMemcpyHtoD_v2", driver.MemcpyHtoD);
   symbols.Get("cuMemcpyDtoH_v2", driver.MemcpyDtoH);
@@ -97,7 +107,9 @@ absl::StatusOr<Driver> Driver::Load(const std::string& library) {
   }
   // One stream is all there is: a context of one channel takes 51 ms to make in
   // place of 110, and eight of them, made at a time, 380 in place of 990.
-  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "1", /*overwrite=*/0);
+  if (!keeps_environment) {
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "1", /*overwrite=*/0);
+  }
   if (const int result = init(0); result != kSuccess) {
     return absl::UnavailableError(absl::StrCat(
         "unsupported here: ", driver.Check(result, "cuInit").message()));
@@ -110,6 +122,8 @@ absl::StatusOr<Driver> Driver::Load(const std::string& library) {
   version(&driver.version_);
   return driver;
 }
+
+void Driver::KeepEnvironment() { keeps_environment = true; }
 
 absl::StatusOr<const Driver*> Driver::Get() {
   // Never destroyed: threads may still look at it during exit.

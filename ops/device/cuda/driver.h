@@ -10,7 +10,7 @@
 //   OPTRAIL_RETURN_IF_ERROR(
 //       driver->Check(driver->MemAlloc(&address, bytes), "cuMemAlloc"));
 //
-// It is no wrapper that owns things: device.h is.
+// It is no wrapper that owns things: measured_gpu.h is.
 
 #include <cstddef>
 #include <cstdint>
@@ -61,9 +61,13 @@ enum class FunctionAttribute : int {
   kNonPortableClusterSize = 14,
 };
 
+// CUpointer_attribute.
+enum class PointerAttribute : int { kMemoryType = 2 };
+
 // CUresult, those that mean something to us.
 enum Result : int {
   kSuccess = 0,
+  kInvalidValue = 1,
   kOutOfMemory = 2,
   kNoDevice = 100,
   kNotReady = 600,
@@ -74,6 +78,10 @@ class Driver {
   // The driver of this machine, initialised, with at least one device.
   // Unavailable, "unsupported here: why", without. Loaded once, never unloaded.
   static absl::StatusOr<const Driver*> Get();
+
+  // Before the first Get(): this process is somebody else's, whose environment
+  // must stay as it is. Else variables that make contexts start faster are set.
+  static void KeepEnvironment();
 
   // The same from another library, for tests with a driver that fails.
   static absl::StatusOr<Driver> Load(const std::string& library);
@@ -94,9 +102,16 @@ class Driver {
   int (*DeviceGetUuid)(unsigned char* uuid, int device);  // 16 bytes
   int (*PrimaryCtxRetain)(Context* context, int device);
   int (*CtxSetCurrent)(Context context);
+  int (*CtxGetCurrent)(Context* context);  // of the calling thread, or null
+  int (*CtxGetDevice)(int* device);
+  int (*CtxPushCurrent)(Context context);
+  int (*CtxPopCurrent)(Context* context);
   int (*CtxSynchronize)();
   int (*MemAlloc)(Address* address, size_t bytes);
   int (*MemFree)(Address address);
+  int (*MemAllocAsync)(Address* address, size_t bytes, Stream stream);
+  int (*MemFreeAsync)(Address address, Stream stream);
+  int (*PointerGetAttribute)(void* value, int attribute, Address address);
   int (*MemGetInfo)(size_t* free_bytes, size_t* total_bytes);
   int (*MemcpyHtoD)(Address to, const void* from, size_t bytes);
   int (*MemcpyDtoH)(void* to, Address from, size_t bytes);

@@ -7,7 +7,10 @@
 //
 // Functions: "nothing"; "overrun" writes behind its first operand's buffer;
 // "differs", "stray", "repeat" and "project" are those of buffer.cc, "turn"
-// that of ops/lib/cudnn.cc.
+// that of ops/lib/cudnn.cc; "map" is relu of f32 in vectors of four.
+//
+// FakeLaunches(stream) and FakeModules() count launches into a stream and
+// modules that are loaded.
 
 #include <unistd.h>
 
@@ -15,20 +18,27 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
 
 using Address = unsigned long long;
 
+using Nodes = std::vector<std::function<void()>>;
+
 struct Clock {
   long long now_ns = 0;
   bool capturing = false;
-  int captured = 0;
+  Nodes captured;
 };
 Clock fake;
+thread_local void *current_context = nullptr, *pushed_context = nullptr;
+std::map<void*, int> launches;  // by stream
+int loaded = 0;                 // modules
 std::map<Address, size_t> allocated;
 std::map<void*, unsigned> dynamic_shared;  // that a function may ask for
 
@@ -99,7 +109,26 @@ FAKE(cuDevicePrimaryCtxRetain, void** context, int) {
   *context = &fake;
   return Scripted("cuDevicePrimaryCtxRetain");
 }
-FAKE(cuCtxSetCurrent, void*) { return 0; }
+FAKE(cuCtxSetCurrent, void* context) {
+  current_context = context;
+  return 0;
+}
+FAKE(cuCtxGetCurrent, void** context) {
+  *context = current_context;
+  return Scripted("cuCtxGetCurrent");
+}
+FAKE(cuCtxGetDevice, int* device) {
+  *device = 0;
+  return current_context == nullptr ? 201 : 0;  // CUDA_ERROR_INVALID_CONTEXT
+}
+FAKE(cuCtxPushCurrent_v2, void* context) {
+  pushed_context = std::exchange(current_context, context);
+  return Scripted("cuCtxPushCurrent");
+}
+FAKE(cuCtxPopCurrent_v2, void** context) {
+  *context = std::exchange(current_context, pushed_context);
+  return 0;
+}
 FAKE(cuCtxSynchronize) { return Scripted("cuCtxSynchronize"); }
 FAKE(cuMemAlloc_v2, Address* address, size_t bytes) {
   if (const int code = Scripted("cuMemAlloc"); code != 0) return code;
@@ -111,6 +140,18 @@ FAKE(cuMemFree_v2, Address address) {
   allocated.erase(address);
   free(reinterpret_cast<void*>(address));
   return 0;
+}
+FAKE(cuMemAllocAsync, Address* address, size_t bytes, void*) {
+  return cuMemAlloc_v2(address, bytes);
+}
+FAKE(cuMemFreeAsync, Address address, void*) { return cuMemFree_v2(address); }
+FAKE(cuPointerGetAttribute, void* value, int, Address address) {
+  for (const auto& [base, bytes] : allocated) {
+    if (address < base || address >= base + bytes) continue;
+    *static_cast<unsigned*>(value) = 2;  // CU_MEMORYTYPE_DEVICE
+    return 0;
+  }
+  return 1;  // CUDA_ERROR_INVALID_VALUE
 }
 FAKE(cuMemGetInfo_v2, size_t* free_bytes, size_t* total_bytes) {
   *free_bytes = *total_bytes = size_t{1} << 30;
@@ -148,9 +189,13 @@ FAKE(cuMemsetD32Async, Address to, unsigned value, size_t count, void*) {
 }
 FAKE(cuModuleLoadData, void** module, const void*) {
   *module = &fake;
+  ++loaded;
   return Scripted("cuModuleLoadData");
 }
-FAKE(cuModuleUnload, void*) { return 0; }
+FAKE(cuModuleUnload, void*) {
+  --loaded;
+  return current_context == nullptr ? 201 : 0;
+}
 FAKE(cuModuleGetFunction, void** function, void*, const char* name) {
   *function = strdup(name);  // as long as the test
   return Scripted("cuModuleGetFunction");
@@ -164,16 +209,26 @@ FAKE(cuFuncSetAttribute, void* function, int attribute, int value) {
   return Scripted("cuFuncSetAttribute");
 }
 FAKE(cuLaunchKernel, void* function, unsigned grid_x, unsigned grid_y, unsigned,
-     unsigned, unsigned, unsigned, unsigned shared, void*, void** parameters,
-     void**) {
+     unsigned, unsigned, unsigned, unsigned shared, void* stream,
+     void** parameters, void**) {
   if (const int code = Scripted("cuLaunchKernel"); code != 0) return code;
   // 48 KiB need no attribute.
   if (shared > std::max(48u << 10, dynamic_shared[function])) return 1;
+  ++launches[stream];
+  std::function<void()> kernel = [] {};
+  if (strcmp(static_cast<const char*>(function), "map") == 0) {
+    kernel = [x = *static_cast<float**>(parameters[0]),
+              y = *static_cast<float**>(parameters[1]),
+              count = 4 * *static_cast<long long*>(parameters[2])] {
+      for (long long i = 0; i < count; ++i) y[i] = std::max(x[i], 0.0f);
+    };
+  }
   if (fake.capturing) {
-    ++fake.captured;
+    fake.captured.push_back(kernel);
     return 0;
   }
   fake.now_ns += kLaunchNs;
+  kernel();
   if (strcmp(static_cast<const char*>(function), "differs") == 0) {
     const auto at = [&](int i) {
       return *static_cast<Address*>(parameters[i]);
@@ -259,29 +314,32 @@ FAKE(cuStreamDestroy_v2, void*) { return 0; }
 FAKE(cuStreamSynchronize, void*) { return Scripted("cuStreamSynchronize"); }
 FAKE(cuStreamBeginCapture_v2, void*, int) {
   fake.capturing = true;
-  fake.captured = 0;
+  fake.captured.clear();
   return 0;
 }
 FAKE(cuStreamEndCapture, void*, void** graph) {
   fake.capturing = false;
-  *graph = new int(fake.captured);
+  *graph = new Nodes(fake.captured);
   return 0;
 }
 FAKE(cuGraphInstantiateWithFlags, void** exec, void* graph,
      unsigned long long) {
-  *exec = new int(*static_cast<int*>(graph));
+  *exec = new Nodes(*static_cast<Nodes*>(graph));
   return Scripted("cuGraphInstantiate");
 }
 FAKE(cuGraphLaunch, void* exec, void*) {
-  fake.now_ns += kLaunchNs * *static_cast<int*>(exec);
+  for (const auto& kernel : *static_cast<Nodes*>(exec)) {
+    fake.now_ns += kLaunchNs;
+    kernel();
+  }
   return 0;
 }
 FAKE(cuGraphDestroy, void* graph) {
-  delete static_cast<int*>(graph);
+  delete static_cast<Nodes*>(graph);
   return 0;
 }
 FAKE(cuGraphExecDestroy, void* exec) {
-  delete static_cast<int*>(exec);
+  delete static_cast<Nodes*>(exec);
   return 0;
 }
 FAKE(cuEventCreate, void** event, unsigned) {
@@ -303,6 +361,9 @@ FAKE(cuEventElapsedTime, float* milliseconds, void* start, void* end) {
                   1e-6f;
   return 0;
 }
+
+FAKE(FakeLaunches, void* stream) { return launches[stream]; }
+FAKE(FakeModules) { return loaded; }
 
 FAKE(nvmlInit_v2) { return 0; }
 FAKE(nvmlDeviceGetHandleByPciBusId_v2, const char*, void** device) {

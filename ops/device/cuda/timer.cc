@@ -31,7 +31,7 @@ constexpr int kCaptureThreadLocal = 1;  // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
 
 class CudaTimer : public Timer {
  public:
-  CudaTimer(CudaDevice& device, Runnable& runnable, OperandSets& operands,
+  CudaTimer(MeasuredGpu& device, Runnable& runnable, OperandSets& operands,
             TimingMode mode)
       : device_(device),
         driver_(device.driver()),
@@ -250,7 +250,7 @@ class CudaTimer : public Timer {
     return device_.Synchronize();
   }
 
-  CudaDevice& device_;
+  MeasuredGpu& device_;
   const Driver& driver_;
   Runnable& runnable_;
   OperandSets& operands_;
@@ -268,7 +268,7 @@ class CudaTimer : public Timer {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Timer>> MakeCudaTimer(CudaDevice& device,
+absl::StatusOr<std::unique_ptr<Timer>> MakeCudaTimer(MeasuredGpu& device,
                                                      Runnable& runnable,
                                                      OperandSets& operands,
                                                      TimingMode mode) {

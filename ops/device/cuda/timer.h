@@ -23,12 +23,12 @@
 #include "absl/status/statusor.h"
 #include "ops/core/device.h"
 #include "ops/core/runnable.h"
-#include "ops/device/cuda/device.h"
+#include "ops/device/cuda/measured_gpu.h"
 
 namespace optrail::ops::cuda {
 
 // ResourceExhausted if there is no memory for the copies of cold mode.
-absl::StatusOr<std::unique_ptr<Timer>> MakeCudaTimer(CudaDevice& device,
+absl::StatusOr<std::unique_ptr<Timer>> MakeCudaTimer(MeasuredGpu& device,
                                                      Runnable& runnable,
                                                      OperandSets& operands,
                                                      TimingMode mode);

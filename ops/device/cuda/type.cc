@@ -13,8 +13,8 @@
 #include "base/status_macros.h"
 #include "base/textproto.h"
 #include "ops/core/device_type.h"
-#include "ops/device/cuda/device.h"
 #include "ops/device/cuda/driver.h"
+#include "ops/device/cuda/measured_gpu.h"
 #include "ops/device/cuda/nvml.h"
 #include "ops/device/cuda/nvrtc.h"
 
@@ -74,7 +74,10 @@ class CudaType : public DeviceType {
 
   absl::StatusOr<proto::Hardware> Hardware() const override {
     OPTRAIL_ASSIGN_OR_RETURN(const Driver* driver, Driver::Get());
-    return HardwareOf(*driver, 0);
+    int device = 0;
+    OPTRAIL_RETURN_IF_ERROR(
+        driver->Check(driver->DeviceGet(&device, 0), "cuDeviceGet"));
+    return HardwareOf(*driver, device);
   }
 
   std::vector<proto::LaunchMode> launch_modes() const override {
@@ -94,8 +97,8 @@ class CudaType : public DeviceType {
   absl::StatusOr<std::unique_ptr<Device>> Make(
       const DeviceOptions& options) const override {
     OPTRAIL_ASSIGN_OR_RETURN(const Driver* driver, Driver::Get());
-    OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<CudaDevice> device,
-                             CudaDevice::Make(*driver));
+    OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<MeasuredGpu> device,
+                             MeasuredGpu::Make(*driver));
     return device;
   }
 

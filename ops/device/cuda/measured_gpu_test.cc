@@ -2,7 +2,7 @@
 // with failures, guard zones and clocks. Kernels are compiled by
 // ops/cuda_kernels_test.cc and run where there is a GPU.
 
-#include "ops/device/cuda/device.h"
+#include "ops/device/cuda/measured_gpu.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -60,7 +60,7 @@ class LaunchesOnce : public Invocation {
   Function function_ = nullptr;
 };
 
-std::unique_ptr<Runnable> Kernel(CudaDevice& device, const char* function) {
+std::unique_ptr<Runnable> Kernel(MeasuredGpu& device, const char* function) {
   return *Runnable::Create(
       std::make_unique<LaunchesOnce>(device.driver(), function), device);
 }
@@ -111,23 +111,23 @@ TEST(CudaType, SaysWhyThereIsNoDeviceHere) {
   EXPECT_THAT(std::string(device.message()), HasSubstr("libcuda.so.1"));
 }
 
-class CudaDeviceTest : public ::testing::Test {
+class MeasuredGpuTest : public ::testing::Test {
  protected:
   void SetUp() override {
     setenv("XDG_CACHE_HOME", ::testing::TempDir().c_str(), 1);
     auto driver = FakeDriver();
     ASSERT_TRUE(driver.ok()) << driver.status();
     driver_ = std::make_unique<Driver>(*driver);
-    auto device = CudaDevice::Make(*driver_);
+    auto device = MeasuredGpu::Make(*driver_);
     ASSERT_TRUE(device.ok()) << device.status();
     device_ = *std::move(device);
   }
 
   std::unique_ptr<Driver> driver_;
-  std::unique_ptr<CudaDevice> device_;
+  std::unique_ptr<MeasuredGpu> device_;
 };
 
-TEST_F(CudaDeviceTest, FingerprintIsMadeOfWhatTheDriverTells) {
+TEST_F(MeasuredGpuTest, FingerprintIsMadeOfWhatTheDriverTells) {
   const proto::Hardware& hardware = device_->hardware();
   EXPECT_EQ(hardware.id(), "fake-gpu-test");
   EXPECT_EQ(hardware.cores(), 4);
@@ -143,14 +143,14 @@ TEST_F(CudaDeviceTest, FingerprintIsMadeOfWhatTheDriverTells) {
   EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
 }
 
-TEST_F(CudaDeviceTest, MemoryThatRunsOutIsResourceExhausted) {
+TEST_F(MeasuredGpuTest, MemoryThatRunsOutIsResourceExhausted) {
   const Script script("cuMemAlloc=2");
   const absl::Status status = device_->Allocate(1000).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(status.message()), HasSubstr("OUT_OF_MEMORY"));
 }
 
-TEST_F(CudaDeviceTest, SumsOfRowsAreThoseOfTheirSigns) {
+TEST_F(MeasuredGpuTest, SumsOfRowsAreThoseOfTheirSigns) {
   const auto buffer = *device_->Allocate(6 * sizeof(uint16_t));
   // 1, 2, -4 and .5, 0, 1 in bf16.
   const uint16_t values[] = {0x3f80, 0x4000, 0xc080, 0x3f00, 0, 0x3f80};
@@ -180,13 +180,13 @@ TEST_F(CudaDeviceTest, SumsOfRowsAreThoseOfTheirSigns) {
   EXPECT_EQ(part[1], 0x3f00);
 }
 
-TEST_F(CudaDeviceTest, AnIllegalAddressIsReportedByName) {
+TEST_F(MeasuredGpuTest, AnIllegalAddressIsReportedByName) {
   const Script script("cuStreamSynchronize=700");
   EXPECT_THAT(std::string(device_->Synchronize().message()),
               HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS"));
 }
 
-TEST_F(CudaDeviceTest, AFailedLaunchIsReportedOnceWhenTheDeviceIsWaitedFor) {
+TEST_F(MeasuredGpuTest, AFailedLaunchIsReportedOnceWhenTheDeviceIsWaitedFor) {
   const auto kernel = Kernel(*device_, "nothing");
   {
     const Script script("cuLaunchKernel=1");
@@ -198,7 +198,7 @@ TEST_F(CudaDeviceTest, AFailedLaunchIsReportedOnceWhenTheDeviceIsWaitedFor) {
   EXPECT_TRUE(device_->Synchronize().ok());
 }
 
-TEST_F(CudaDeviceTest, GuardZonesRevealAnOverrun) {
+TEST_F(MeasuredGpuTest, GuardZonesRevealAnOverrun) {
   auto buffer = device_->Allocate(1000);
   ASSERT_TRUE(buffer.ok());
   (*buffer)->ArmGuards();
@@ -211,7 +211,7 @@ TEST_F(CudaDeviceTest, GuardZonesRevealAnOverrun) {
   EXPECT_THAT(std::string(guards.message()), HasSubstr("after the operand"));
 }
 
-TEST_F(CudaDeviceTest, MemoryIsFilledCopiedAndComparedWhereItLies) {
+TEST_F(MeasuredGpuTest, MemoryIsFilledCopiedAndComparedWhereItLies) {
   // No multiple of 16.
   constexpr size_t kBytes = 1006;
   auto one = device_->Allocate(kBytes), other = device_->Allocate(kBytes);
@@ -235,7 +235,7 @@ TEST_F(CudaDeviceTest, MemoryIsFilledCopiedAndComparedWhereItLies) {
   EXPECT_FALSE((*one)->Equals(**other).ok());
 }
 
-TEST_F(CudaDeviceTest, GuardsAndContentsAreCheckedAtAStroke) {
+TEST_F(MeasuredGpuTest, GuardsAndContentsAreCheckedAtAStroke) {
   // No multiple of 16.
   constexpr size_t kBytes = 1007;
   auto one = device_->Allocate(kBytes), other = device_->Allocate(kBytes);
@@ -269,7 +269,7 @@ TEST_F(CudaDeviceTest, GuardsAndContentsAreCheckedAtAStroke) {
   EXPECT_FALSE(is_sound());
 }
 
-TEST_F(CudaDeviceTest, ItWorksFromALaunchUntilItWasWaitedFor) {
+TEST_F(MeasuredGpuTest, ItWorksFromALaunchUntilItWasWaitedFor) {
   const auto kernel = Kernel(*device_, "nothing");
   ASSERT_TRUE(device_->Synchronize().ok());
   EXPECT_EQ(device_->busy_ns(), 0);
@@ -287,7 +287,7 @@ TEST_F(CudaDeviceTest, ItWorksFromALaunchUntilItWasWaitedFor) {
 }
 
 // A launch takes 10 us by the fake clock, whatever stands around the batch.
-TEST_F(CudaDeviceTest, TheClockHoldsTheBatchAlone) {
+TEST_F(MeasuredGpuTest, TheClockHoldsTheBatchAlone) {
   auto buffer = device_->Allocate(1000);
   ASSERT_TRUE(buffer.ok());
   const auto kernel = Kernel(*device_, "nothing");
@@ -310,7 +310,7 @@ TEST_F(CudaDeviceTest, TheClockHoldsTheBatchAlone) {
 
 // Prepare() makes untimed calls; between two looks at the energy there are
 // none.
-TEST_F(CudaDeviceTest, AMeterReadsCallsAndNothingElse) {
+TEST_F(MeasuredGpuTest, AMeterReadsCallsAndNothingElse) {
   const auto buffer = *device_->Allocate(1000);
   const auto kernel = Kernel(*device_, "nothing");
   OneOperand operands(*buffer);
@@ -338,7 +338,7 @@ TEST_F(CudaDeviceTest, AMeterReadsCallsAndNothingElse) {
   }
 }
 
-TEST_F(CudaDeviceTest, CallsInPlaceAreNotMeteredWithColdCaches) {
+TEST_F(MeasuredGpuTest, CallsInPlaceAreNotMeteredWithColdCaches) {
   class InPlace : public OneOperand {
    public:
     using OneOperand::OneOperand;
@@ -357,7 +357,7 @@ TEST_F(CudaDeviceTest, CallsInPlaceAreNotMeteredWithColdCaches) {
   EXPECT_EQ((*hot)->Run(10)->calls, 10);
 }
 
-TEST_F(CudaDeviceTest, NvmlTellsPowerOfTheMomentApartFromTheAverage) {
+TEST_F(MeasuredGpuTest, NvmlTellsPowerOfTheMomentApartFromTheAverage) {
   const auto nvml =
       Nvml::Open("0000:00:00.0", "ops/device/cuda/libfake_cuda.so");
   ASSERT_TRUE(nvml.ok()) << nvml.status();
@@ -375,7 +375,7 @@ TEST_F(CudaDeviceTest, NvmlTellsPowerOfTheMomentApartFromTheAverage) {
   EXPECT_EQ((*meter)->info().source, "NVML energy counter");
 }
 
-TEST_F(CudaDeviceTest, TimersOfTheSameOperandsTakeTurns) {
+TEST_F(MeasuredGpuTest, TimersOfTheSameOperandsTakeTurns) {
   const auto buffer = *device_->Allocate(1000);
   const auto one = Kernel(*device_, "nothing");
   const auto other = Kernel(*device_, "nothing");
@@ -399,7 +399,7 @@ TEST_F(CudaDeviceTest, TimersOfTheSameOperandsTakeTurns) {
   }
 }
 
-TEST_F(CudaDeviceTest, WhatIsRepeatedLiesBehindItself) {
+TEST_F(MeasuredGpuTest, WhatIsRepeatedLiesBehindItself) {
   std::string held(1024, 0);
   for (int i = 0; i < 256; ++i) held[i] = static_cast<char>(i);
   const auto buffer = *device_->Allocate(held.size());
@@ -412,7 +412,7 @@ TEST_F(CudaDeviceTest, WhatIsRepeatedLiesBehindItself) {
   EXPECT_EQ(held.substr(768), std::string(256, 0));
 }
 
-TEST_F(CudaDeviceTest, WorkspacesAreKept) {
+TEST_F(MeasuredGpuTest, WorkspacesAreKept) {
   auto workspace = device_->AllocateWorkspace(1000);
   ASSERT_TRUE(workspace.ok()) << workspace.status();
   void* const address = (*workspace)->data();
@@ -426,7 +426,7 @@ TEST_F(CudaDeviceTest, WorkspacesAreKept) {
   EXPECT_FALSE(device_->AllocateWorkspace(2000).ok());
 }
 
-TEST_F(CudaDeviceTest, CodeIsLoadedOnce) {
+TEST_F(MeasuredGpuTest, CodeIsLoadedOnce) {
   const auto first = device_->Load("some code");
   ASSERT_TRUE(first.ok()) << first.status();
   const Script script("cuModuleLoadData=2");
@@ -438,7 +438,7 @@ TEST_F(CudaDeviceTest, CodeIsLoadedOnce) {
 }
 
 // Configs of the same code that are measured in turns, each in a graph.
-TEST_F(CudaDeviceTest, WhoeverComesLaterTakesNobodysSharedMemory) {
+TEST_F(MeasuredGpuTest, WhoeverComesLaterTakesNobodysSharedMemory) {
   const Driver& driver = device_->driver();
   Module module = nullptr;
   Function function = nullptr;
@@ -458,12 +458,12 @@ TEST_F(CudaDeviceTest, WhoeverComesLaterTakesNobodysSharedMemory) {
 }
 
 // Another process, of another session, with a device of its own.
-TEST_F(CudaDeviceTest, TwoProcessesTakeTurnsAndAreNoDisturbance) {
+TEST_F(MeasuredGpuTest, TwoProcessesTakeTurnsAndAreNoDisturbance) {
   int told[2];
   ASSERT_EQ(pipe(told), 0);
   const pid_t other = fork();
   if (other == 0) {
-    auto device = CudaDevice::Make(*driver_);
+    auto device = MeasuredGpu::Make(*driver_);
     if (!device.ok()) _exit(1);
     const auto turn = (*device)->TakeTurn([] {});
     (void)!write(told[1], turn != nullptr ? "t" : "n", 1);
@@ -516,7 +516,7 @@ TEST_F(CudaDeviceTest, TwoProcessesTakeTurnsAndAreNoDisturbance) {
   waitpid(other, nullptr, 0);
 }
 
-TEST_F(CudaDeviceTest, ABatchThatFailsIsNoTime) {
+TEST_F(MeasuredGpuTest, ABatchThatFailsIsNoTime) {
   auto buffer = device_->Allocate(1000);
   ASSERT_TRUE(buffer.ok());
   const auto kernel = Kernel(*device_, "nothing");
