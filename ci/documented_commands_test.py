@@ -18,6 +18,7 @@ import glob
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import time
@@ -78,6 +79,20 @@ def write(path, text, executable=False):
         os.chmod(path, 0o755)
 
 
+def write_calls(folder):
+    """What a process leaves that counts its calls (tuning/observed)."""
+    def record(op, shape, calls):
+        text = '\t'.join([op, shape, 'cpu', '', 'hot', 'acme-abacus-1c', '1', '3'])
+        return (text.encode().ljust(508, b'\0') + struct.pack('<I', 1) +
+                struct.pack('<4Q', 0, calls, 0, 0).ljust(512, b'\0'))
+    os.makedirs(folder)
+    records = (record('softmax', 'rows=64,cols=64/f32', 90) +
+               record('matmul', 'm=64,n=64,k=64/f32', 10))
+    with open(os.path.join(folder, 'host-1-1.observed'), 'wb') as file:
+        file.write(struct.pack('<16sQQ', b'optrail calls 1', 1024,
+                               2).ljust(4096, b'\0') + records)
+
+
 def make_workspace(root):
     """What the examples name, in the current folder."""
     def git(*args):
@@ -94,6 +109,7 @@ def make_workspace(root):
         write('run%d.json' % i, google_benchmark(1 + i / 1000))
     for name, scale in [('old_bench', 1.0), ('new_bench', 1.1)]:
         write(name, PROGRAM % google_benchmark(scale), executable=True)
+    write_calls('calls')
     write('results.csv', 'name,value,unit\nparse,12.5,us\nparse,12.6,us\n')
     series = ''.join('matmul,%d,%g\n' % (i, 10 + (i % 3) / 10 + 3 * (i > 20))
                      for i in range(40))

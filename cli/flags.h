@@ -89,6 +89,8 @@ suites::Command DoctorCommand();
 suites::Command TuneCommand();
 suites::Command CompileCommand();
 suites::Command StoreCommand();
+suites::Command ObserveCommand();
+suites::Command CoverageCommand();
 suites::Command ReplayCommand();
 suites::Command ImportCommand();
 suites::Command LogCommand();

@@ -48,6 +48,7 @@ int main(int argc, char** argv) {
       {"The machine", {cli::DoctorCommand()}},
       {"Tune",
        {cli::TuneCommand(), cli::CompileCommand(), cli::StoreCommand(),
+        cli::ObserveCommand(), cli::CoverageCommand(),
         cli::ConvergenceCommand(), cli::ReplayCommand(),
         suites::WorkerCommand()}},
       {"Measure",

@@ -71,6 +71,12 @@ python() {
 }
 check "^largest errors: matmul " python "$root/share/optrail/examples/products.py"
 check " refusals$" python "$sources/testdata/statuses.py"
+check "^right on a GPU that there is not|libnvrtc" env -i OPTRAIL_LIBRARY="$shared" \
+  PYTHONPATH="$wheel" LD_LIBRARY_PATH="$sources/fake_driver" \
+  /usr/bin/python3 "$sources/testdata/cuda_arrays.py"
+check "ImportError: unsupported here: optrail.torch needs PyTorch|^torch is here" \
+  bash -c "! env -i OPTRAIL_LIBRARY='$shared' PYTHONPATH='$wheel' \
+    /usr/bin/python3 -c 'import optrail.torch' || echo torch is here"
 # What the wheel says of its files is so.
 python - "$wheel" <<'END'
 import base64, hashlib, sys, zipfile

@@ -3,8 +3,13 @@
 //
 //   ./bazelw run //lib:optrail_benchmark
 
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "benchmark/benchmark.h"
@@ -12,6 +17,7 @@
 #include "lib/planning_device.h"
 #include "ops/core/device_type.h"
 #include "ops/core/tuned_kernel.h"
+#include "tuning/observed/observed_file.h"
 #include "tuning/proto/canonical.h"
 
 namespace optrail::lib {
@@ -158,6 +164,71 @@ void BM_Plan(benchmark::State& state, Case c) {
   }
 }
 BENCHMARK_CAPTURE(BM_Plan, matmul, kMatmul)->Unit(benchmark::kMicrosecond);
+
+// From here on calls are counted, until the process ends.
+const std::string& ObservedFolder() {
+  static const std::string& folder = *new std::string([] {
+    const char* const scratch = std::getenv("TMPDIR");
+    const std::string path =
+        std::string(scratch != nullptr ? scratch : "/tmp") +
+        "/optrail_benchmark." + std::to_string(getpid());
+    return optrail_observe(path.c_str(), 0) == OPTRAIL_OK ? path : "";
+  }());
+  return folder;
+}
+
+void BM_LookupObserved(benchmark::State& state) {
+  if (ObservedFolder().empty()) state.SkipWithError(optrail_message());
+  BM_Lookup(state);
+}
+BENCHMARK(BM_LookupObserved)->Arg(1)->Arg(1024);
+
+void BM_RunObserved(benchmark::State& state, Case c) {
+  if (ObservedFolder().empty()) state.SkipWithError(optrail_message());
+  BM_Run(state, c, /*own_workspace=*/true);
+}
+BENCHMARK_CAPTURE(BM_RunObserved, relu, kRelu);
+
+// 64 threads ask about one shape. The counter `lost` says how many of their
+// calls the file lacks.
+void BM_LookupObservedBy64Threads(benchmark::State& state) {
+  constexpr int kThreads = 64, kCalls = 20000;
+  optrail_store* store = nullptr;
+  if (ObservedFolder().empty() ||
+      optrail_store_open(nullptr, &store) != OPTRAIL_OK) {
+    state.SkipWithError(optrail_message());
+    return;
+  }
+  optrail_problem problem = ProblemOf(kSoftmax);
+  problem.shape = "rows=64,cols=64/f32";
+  static int64_t made = 0;  // over all repetitions
+  for (auto _ : state) {
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&] {
+        optrail_choice choice = OPTRAIL_CHOICE_INIT;
+        for (int i = 0; i < kCalls; ++i) {
+          optrail_lookup(store, &problem, &choice);
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    made += int64_t{kThreads} * kCalls;
+  }
+  int64_t counted = 0;
+  const auto rows = tuning::ReadObservedFiles({ObservedFolder()});
+  if (!rows.ok()) state.SkipWithError(rows.status().ToString().c_str());
+  for (const tuning::ObservedRow& row : *rows) {
+    if (row.key.shape == problem.shape) counted += row.lookups;
+  }
+  state.counters["lost"] = static_cast<double>(made - counted);
+  state.SetItemsProcessed(made);
+  optrail_store_close(store);
+}
+BENCHMARK(BM_LookupObservedBy64Threads)
+    ->Iterations(5)
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace optrail::lib

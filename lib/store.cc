@@ -248,9 +248,6 @@ absl::StatusOr<Choice> Store::Choose(const optrail_problem& given) const {
     choice = ChoiceOf(tuning::CanonicalText(kernel.config), kernel.found,
                       problem.hardware);
   }
-  if (problem.exact_only && choice.source != OPTRAIL_TUNED_EXACTLY) {
-    return absl::NotFoundError(choice.warning);
-  }
   return choice;
 }
 
@@ -288,19 +285,17 @@ absl::StatusOr<const Choice*> Store::Find(
     }
     return &answer->choice;
   }
-  absl::StatusOr<Choice> choice = Choose(problem);
-  if (!choice.ok()) {
-    if ((problem.flags & OPTRAIL_EXACT_ONLY) != 0 &&
-        absl::IsNotFound(choice.status())) {
-      Count(problem, tuning::ObservedSource::kRefused);
-    }
-    return choice.status();
+  OPTRAIL_ASSIGN_OR_RETURN(Choice choice, Choose(problem));
+  if ((problem.flags & OPTRAIL_EXACT_ONLY) != 0 &&
+      choice.source != OPTRAIL_TUNED_EXACTLY) {
+    Count(problem, tuning::ObservedSource::kRefused);
+    return absl::NotFoundError(choice.warning);
   }
-  Count(problem, SourceOf(choice->source));
+  Count(problem, SourceOf(choice.source));
   if (answer_count_.fetch_add(1, std::memory_order_relaxed) >= kMostAnswers) {
     answer_count_.fetch_sub(1, std::memory_order_relaxed);
     thread_local Choice last;
-    last = *std::move(choice);
+    last = std::move(choice);
     return &last;
   }
   // Two threads that ask at the same time add two equal answers.
@@ -311,7 +306,7 @@ absl::StatusOr<const Choice*> Store::Find(
                                   std::string(key.cache_mode),
                                   key.threads,
                                   key.flags,
-                                  *std::move(choice),
+                                  std::move(choice),
                                   known};
   while (!first.compare_exchange_weak(answer->next, answer,
                                       std::memory_order_acq_rel)) {

@@ -44,6 +44,12 @@ assert error.status == "NOT_FOUND"
 refuses(optrail.Error, "/nowhere", lambda: optrail.Store("/nowhere"))
 refuses(optrail.Error, "unsupported here",
         lambda: optrail.Plan("softmax", "rows=4,cols=8/f32", device="cuda"))
+assert optrail.infer_shape("matmul", [((3, 5), "f32"), ((5, 4), "f32")]) == "m=3,n=4,k=5/f32"
+refuses(optrail.Error, "expected 5x", lambda: optrail.infer_shape(
+    "matmul", [((3, 5), "f32"), ((6, 4), "f32")]))
+refuses(optrail.Error, "2 inputs", lambda: optrail.infer_shape(
+    "matmul", [((3, 5), "f32"), ((5, 4), "f32"), ((1,), "f32")]))
+assert [o.name for o in optrail.operands("softmax", "rows=4,cols=8/f32")] == ["x", "y"]
 store = optrail.Store()
 assert len(store.digest) == 16
 choice = store.lookup("softmax", "rows=4,cols=8/f32")

@@ -144,11 +144,15 @@ ObservedFile::Record* ObservedFile::NewRecord(const std::string& text) {
     header_->records.fetch_sub(1, std::memory_order_relaxed);
     return nullptr;
   }
-  const uint64_t first = i / kRecordsReserved * kRecordsReserved;
-  if (posix_fallocate(descriptor_,
-                      static_cast<off_t>(kHeaderBytes + first * sizeof(Record)),
-                      kRecordsReserved * sizeof(Record)) != 0) {
-    return nullptr;
+  if (i >= reserved_) {
+    const uint64_t first = i / kRecordsReserved * kRecordsReserved;
+    if (posix_fallocate(
+            descriptor_,
+            static_cast<off_t>(kHeaderBytes + first * sizeof(Record)),
+            kRecordsReserved * sizeof(Record)) != 0) {
+      return nullptr;
+    }
+    reserved_ = first + kRecordsReserved;
   }
   Record& record = records_[i];
   std::memcpy(record.text, text.c_str(), text.size() + 1);

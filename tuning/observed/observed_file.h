@@ -130,6 +130,7 @@ class ObservedFile {
   Header* header_ = nullptr;
   Record* records_ = nullptr;  // behind the header
   std::mutex mutex_;
+  uint64_t reserved_ = 0;  // records whose blocks this process reserved
   std::unordered_map<std::string, ObservedCounter*> counters_;
 };
 

@@ -1,0 +1,107 @@
+// `optrail observe` and `optrail coverage`: what programs call by liboptrail.
+
+#include <iostream>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "cli/flags.h"
+#include "suites/command/command_flags.h"
+#include "suites/observed/observed.h"
+
+ABSL_DECLARE_FLAG(std::string, device);
+
+namespace optrail::cli {
+namespace {
+
+std::vector<std::string> UserPaths(const std::vector<std::string>& paths) {
+  std::vector<std::string> files;
+  for (const std::string& path : paths) files.push_back(UserPath(path));
+  return files;
+}
+
+absl::StatusOr<int> Observe(const std::vector<std::string>& paths) {
+  suites::ObserveCommand observe;
+  observe.files = UserPaths(paths);
+  observe.op_regex = absl::GetFlag(FLAGS_op);
+  observe.device = absl::GetFlag(FLAGS_device);
+  const std::vector<std::string> threads = absl::GetFlag(FLAGS_threads);
+  if (threads.size() > 1 || (threads.size() == 1 &&
+                             (!absl::SimpleAtoi(threads[0], &observe.threads) ||
+                              observe.threads < 1))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("flag --threads=", absl::StrJoin(threads, ","),
+                     ": expected one number from 1 on"));
+  }
+  observe.out = UserPath(absl::GetFlag(FLAGS_out));
+  observe.format = absl::GetFlag(FLAGS_format);
+  return suites::RunObserve(observe, std::cout, std::cerr);
+}
+
+absl::StatusOr<int> Coverage(const std::vector<std::string>& paths) {
+  suites::CoverageCommand coverage;
+  coverage.files = UserPaths(paths);
+  coverage.op_regex = absl::GetFlag(FLAGS_op);
+  OPTRAIL_ASSIGN_OR_RETURN(coverage.context, suites::RunContextFromFlags());
+  coverage.format = absl::GetFlag(FLAGS_format);
+  return suites::RunCoverage(coverage, std::cout, std::cerr);
+}
+
+}  // namespace
+
+suites::Command ObserveCommand() {
+  suites::Command command;
+  command.name = "observe";
+  command.arguments = "FILE...";
+  command.summary =
+      "Turns calls that programs counted into a workload to tune.";
+  command.details =
+      "A program that uses liboptrail counts its calls where OPTRAIL_OBSERVE "
+      "is\n"
+      "set to a folder. The files of many processes are added; an argument is "
+      "a\n"
+      "file or a folder of them. --out writes a workload, in which the number\n"
+      "of calls is a shape's weight:\n"
+      "\n"
+      "  optrail observe calls --out=service.workload.textproto\n"
+      "  optrail tune --workload=service.workload.textproto "
+      "--total_trials=400\n";
+  command.flags = {"op", "device", "threads", "out", "format"};
+  command.defaults = {{"device", ""}};
+  command.meanings = {
+      {"device",
+       "The device whose calls the workload takes; by default that of most "
+       "calls."},
+      {"threads",
+       "The number of threads whose calls the workload takes; by default that "
+       "of most calls."},
+      {"out", "File for the workload; by default none is written."}};
+  command.min_arguments = 1;
+  command.max_arguments = -1;
+  command.run = Observe;
+  return command;
+}
+
+suites::Command CoverageCommand() {
+  suites::Command command;
+  command.name = "coverage";
+  command.arguments = "FILE...";
+  command.summary = "Says how much of what programs call is tuned.";
+  command.details =
+      "Looks every shape up that programs counted (`optrail help observe`), "
+      "in\n"
+      "today's store and for the device of this machine. What tuning the rest\n"
+      "would bring is estimated from the gains of what is tuned. Exit code 3: no\n"
+      "call was made on hardware like this.\n"
+      "\n"
+      "  optrail coverage calls\n";
+  command.flags = {"op", "device", "store", "format"};
+  command.min_arguments = 1;
+  command.max_arguments = -1;
+  command.run = Coverage;
+  return command;
+}
+
+}  // namespace optrail::cli
