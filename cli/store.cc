@@ -1,4 +1,4 @@
-// `optrail store`: tuned configs: show, diff, promote, mend.
+// `optrail store`: tuned configs: show, diff, promote, mend, check.
 
 #include <algorithm>
 #include <iostream>
@@ -20,6 +20,8 @@
 #include "cli/flags.h"
 #include "ops/core/device_type.h"
 #include "ops/core/registry.h"
+#include "suites/command/command_flags.h"
+#include "suites/tune/store_check.h"
 #include "tracker/command/command_support.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/store/operator_folders.h"
@@ -28,6 +30,11 @@
 ABSL_FLAG(std::string, tree, "",
           "Folder below which operators are looked for, as BUILD files declare "
           "them; by default the workspace.");
+
+ABSL_FLAG(bool, all, false,
+          "Of store check: entries whose kernel has not changed, too.");
+
+ABSL_DECLARE_FLAG(bool, retune);
 
 namespace optrail::cli {
 namespace {
@@ -239,12 +246,30 @@ absl::StatusOr<int> MendStore(const std::vector<std::string>&) {
   return 0;
 }
 
+absl::StatusOr<int> CheckStore(const std::vector<std::string>&) {
+  suites::StoreCheckCommand check;
+  OPTRAIL_RETURN_IF_ERROR(CheckDuration(
+      "time_budget", absl::GetFlag(FLAGS_time_budget), absl::ZeroDuration()));
+  if (absl::GetFlag(FLAGS_time_budget) > absl::ZeroDuration()) {
+    check.time = absl::GetFlag(FLAGS_time_budget);
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(check.context, suites::RunContextFromFlags());
+  OPTRAIL_ASSIGN_OR_RETURN(check.tune,
+                           suites::TuneFromFlags(proto::Workload()));
+  check.op_regex = absl::GetFlag(FLAGS_op);
+  check.all = absl::GetFlag(FLAGS_all);
+  check.dry_run = absl::GetFlag(FLAGS_dry_run);
+  check.retune = absl::GetFlag(FLAGS_retune);
+  check.format = absl::GetFlag(FLAGS_format);
+  return suites::RunStoreCheck(check, std::cout, std::cerr);
+}
+
 }  // namespace
 
 suites::Command StoreCommand() {
   suites::Command command;
   command.name = "store";
-  command.arguments = "show | diff | promote | mend";
+  command.arguments = "show | diff | promote | mend | check";
   command.summary = "Shows tuned configs, or moves them into the source tree.";
   command.details =
       "Tuning writes its winners to an overlay, .optrail/store, which wins "
@@ -257,7 +282,17 @@ suites::Command StoreCommand() {
       "one,\n"
       "`mend` keeps the later, and names kernels of one release ago by their "
       "ids\n"
-      "of today.\n";
+      "of today. `check` proves entries again whose kernel, compiler or "
+      "library\n"
+      "has changed since, and tunes those that fail. Exit codes of `check`: 1 "
+      "an\n"
+      "entry fails and is not tuned again, 3 the time was too short for "
+      "some.\n";
+  command.defaults = {{"retune", "true"}};
+  command.meanings = {
+      {"time_budget", "Of check: for everything; 0: 2 minutes."},
+      {"retune", "Of check: tune entries that fail, in the time that is left."},
+      {"dry_run", "Of check: list entries and measure nothing."}};
   command.parts = {
       Part("show", "", "Lists tuned configs and the best backends.",
            {"store", "tree", "op", "format"}, 0, 0, ShowStore),
@@ -265,6 +300,10 @@ suites::Command StoreCommand() {
            {"store", "tree", "op"}, 0, 0, DiffStore),
       Part("promote", "", "Moves winners into the source tree.",
            {"store", "tree", "op"}, 0, 0, PromoteStore),
+      Part("check", "", "Proves entries again whose kernel has changed.",
+           {"store", "history", "op", "device", "time_budget", "all", "retune",
+            "dry_run", "quiet", "format"},
+           0, 0, CheckStore),
       Part("mend", "", "Repairs files of tuned configs after a merge.",
            {"store", "tree"}, 0, 0, MendStore)};
   return command;

@@ -11,6 +11,7 @@
 #include "base/exit_code.h"
 #include "base/status_macros.h"
 #include "base/units.h"
+#include "base/utf8.h"
 #include "ops/core/registry.h"
 #include "ops/core/tuned_kernel.h"
 #include "suites/observed/observed.h"
@@ -196,7 +197,8 @@ absl::StatusOr<int> RunCoverage(const CoverageCommand& command,
     if (answer == kDefault) expected.Add(shape, gains.Of(shape.key.op));
   }
   for (const auto& [id, calls] : elsewhere) {
-    notes << "left out: " << FormatCount(calls) << " calls on " << id << "\n";
+    notes << "left out: " << FormatCount(calls) << " calls on "
+          << SanitiseText(id) << "\n";
   }
   if (all.shapes == 0) {
     notes << "no call was made on " << hardware.id()

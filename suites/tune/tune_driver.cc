@@ -34,6 +34,7 @@
 #include "tracker/history/history.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/session/objective.h"
+#include "tuning/session/stored_config.h"
 #include "tuning/store/store_files.h"
 
 namespace optrail::suites {
@@ -195,10 +196,14 @@ absl::StatusOr<tuning::TunedConfigStore> LoadStore(
   return store;
 }
 
-const proto::TunedConfig* FindTuned(const tuning::TunedConfigStore& store,
-                                    const TaskEntry& task,
-                                    const std::string& objective,
-                                    const TaskSpace& space) {
+namespace {
+
+// The answer for exactly this task, of whatever kernel; no config: there is
+// none that is valid.
+tuning::LookupResult FindExact(const tuning::TunedConfigStore& store,
+                               const TaskEntry& task,
+                               const std::string& objective,
+                               const TaskSpace& space) {
   tuning::LookupRequest request = tuning::RequestOf(task.task);
   request.former_kernel_id = task.former_kernel_id;
   request.objective = objective;
@@ -208,9 +213,18 @@ const proto::TunedConfig* FindTuned(const tuning::TunedConfigStore& store,
   const tuning::ConfigPredicate predicate(is_valid);
   request.is_valid = &predicate;
   const tuning::LookupResult found = store.Lookup(request);
-  return found.source == tuning::LookupSource::kExact && !found.unverified
-             ? found.tuned
-             : nullptr;
+  return found.source == tuning::LookupSource::kExact ? found
+                                                      : tuning::LookupResult();
+}
+
+}  // namespace
+
+const proto::TunedConfig* FindTuned(const tuning::TunedConfigStore& store,
+                                    const TaskEntry& task,
+                                    const std::string& objective,
+                                    const TaskSpace& space) {
+  const tuning::LookupResult found = FindExact(store, task, objective, space);
+  return found.unverified ? nullptr : found.tuned;
 }
 
 namespace {
@@ -382,8 +396,23 @@ absl::Status TuneCall::FindPending(const std::vector<TaskEntry>& tasks) {
       summaries_.push_back(std::move(summary));
       continue;
     }
-    summary.skipped = !options_.retune &&
-                      FindTuned(store, task, objective, *space) != nullptr;
+    if (options_.stored_only && space->configs != nullptr) {
+      summary.error =
+          "unsupported here: configs that no space lists are not proven alone";
+      summaries_.push_back(std::move(summary));
+      continue;
+    }
+    if (options_.stored_only) {
+      const tuning::LookupResult stored =
+          FindExact(store, task, objective, *space);
+      summary.skipped = stored.config == nullptr;
+      if (!summary.skipped) {
+        space->configs = std::make_shared<tuning::StoredConfig>(*stored.config);
+      }
+    } else {
+      summary.skipped = !options_.retune &&
+                        FindTuned(store, task, objective, *space) != nullptr;
+    }
     // What a killed call with a total budget had finished already belongs to
     // that total. Otherwise the answer is there, and nothing else is asked for.
     if (summary.skipped && !together()) {
@@ -486,7 +515,8 @@ absl::Status TuneCall::Record(Pending& pending,
   if (!recorded.ok() && !absl::IsAlreadyExists(recorded)) return recorded;
   pending.was_recorded = absl::IsAlreadyExists(recorded);
   const proto::Task& task = pending.task->task;
-  if (session->has_winner()) {
+  if (session->has_winner() &&
+      (!options_.stored_only || session->proof().claimed())) {
     OPTRAIL_RETURN_IF_ERROR(tuning::WriteOverlay(
         context_.store, task.operator_name(), task.hardware_id(),
         task.device_kind(), TunedConfigOf(*session)));

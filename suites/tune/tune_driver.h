@@ -32,6 +32,10 @@ struct TuneDriverOptions {
   // process's own. Not with a total.
   std::string elsewhere;
   bool retune = false;  // also what the store has
+  // Prove what the store has, whatever kernel it was measured with, and search
+  // nothing; the store changes only where the proof succeeds. Tasks of which it
+  // has no valid config are skipped. Not with a total.
+  bool stored_only = false;
   // Start over without the trials of earlier sessions.
   bool forget_trials = false;
   bool quiet = false;

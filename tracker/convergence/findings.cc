@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "tracker/convergence/finders.h"
 #include "tracker/convergence/space_evidence.h"
+#include "tuning/session/stored_config.h"
 
 namespace optrail::tracker {
 namespace {
@@ -96,7 +97,11 @@ absl::string_view LeverName(Lever lever) {
 std::vector<Finding> FindFaults(absl::Span<const SessionAnalysis> sessions,
                                 const FindingOptions& options) {
   std::vector<const SessionAnalysis*> in_time;
-  for (const SessionAnalysis& session : sessions) in_time.push_back(&session);
+  for (const SessionAnalysis& session : sessions) {
+    // One that proved a stored config searched nothing.
+    if (session.header.strategy() == tuning::kStoredStrategy) continue;
+    in_time.push_back(&session);
+  }
   std::stable_sort(
       in_time.begin(), in_time.end(),
       [](const SessionAnalysis* a, const SessionAnalysis* b) {

@@ -30,6 +30,7 @@ constexpr char kMagic[16] = "optrail calls 1";
 constexpr char kSuffix[] = ".observed";
 constexpr size_t kHeaderBytes = 4096;
 constexpr int kRecordsReserved = 256;  // at a time
+constexpr int kFields = 8;             // of a key's text, with tabs between
 constexpr const char* kSourceNames[kObservedSources] = {
     "exact", "other shape", "other hardware", "default", "caller's", "refused"};
 
@@ -45,7 +46,7 @@ absl::StatusOr<ObservedKey> ParseText(absl::string_view text) {
   const std::vector<std::string> parts = absl::StrSplit(text, '\t');
   ObservedKey key;
   int source = 0;
-  if (parts.size() != 8 || !absl::SimpleAtoi(parts[6], &key.threads) ||
+  if (parts.size() != kFields || !absl::SimpleAtoi(parts[6], &key.threads) ||
       !absl::SimpleAtoi(parts[7], &source) || source < 0 ||
       source >= kObservedSources) {
     return absl::InvalidArgumentError(
@@ -106,7 +107,10 @@ absl::StatusOr<std::unique_ptr<ObservedFile>> ObservedFile::Create(
       open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (descriptor < 0) return SystemError(path, "cannot be created", errno);
   std::unique_ptr<ObservedFile> file(new ObservedFile(path, descriptor));
-  OPTRAIL_RETURN_IF_ERROR(file->Map());
+  if (const absl::Status mapped = file->Map(); !mapped.ok()) {
+    unlink(path.c_str());
+    return mapped;
+  }
   return file;
 }
 
@@ -137,7 +141,10 @@ ObservedFile::~ObservedFile() {
 }
 
 ObservedFile::Record* ObservedFile::NewRecord(const std::string& text) {
-  if (text.size() >= sizeof(Record::text)) return nullptr;
+  if (text.size() >= sizeof(Record::text) ||
+      std::count(text.begin(), text.end(), '\t') != kFields - 1) {
+    return nullptr;
+  }
   // Processes that were forked begin records, too.
   const uint64_t i = header_->records.fetch_add(1, std::memory_order_relaxed);
   if (i >= kMostKeys) {
@@ -179,6 +186,11 @@ absl::Status ObservedFile::Read(const std::string& path,
                      ", expected a file that liboptrail "
                      "wrote while OPTRAIL_OBSERVE was set"));
   };
+  // Written last: without it the process was killed before it counted anything.
+  if (bytes.substr(0, sizeof(kMagic)).find_first_not_of('\0') ==
+      std::string::npos) {
+    return absl::OkStatus();
+  }
   if (bytes.size() < kHeaderBytes) return refuse("too short");
   Header header;
   std::memcpy(static_cast<void*>(&header), bytes.data(), sizeof(header));

@@ -116,6 +116,7 @@ TEST(ObservedFile, WhatHasNoRoomIsCountedTogether) {
   const auto file = ObservedFile::Create(Folder("full"));
   ASSERT_TRUE(file.ok()) << file.status();
   (*file)->CounterOf(Key(std::string(600, 'n')))->AddLookup();
+  (*file)->CounterOf(Key("n=1\tm=2/f32"))->AddLookup();
   const int kKeys = ObservedFile::kMostKeys + 10;
   for (int i = 0; i < kKeys; ++i) {
     (*file)->CounterOf(Key("n=" + std::to_string(i) + "/f32"))->AddLookup();
@@ -125,9 +126,9 @@ TEST(ObservedFile, WhatHasNoRoomIsCountedTogether) {
   EXPECT_EQ(rows->size(), static_cast<size_t>(ObservedFile::kMostKeys));
   int64_t calls = 0;
   for (const ObservedRow& row : *rows) calls += row.calls();
-  EXPECT_EQ(calls, kKeys + 1);
+  EXPECT_EQ(calls, kKeys + 2);
   EXPECT_EQ((*rows)[0].key.op, "");
-  EXPECT_EQ((*rows)[0].calls(), 12);
+  EXPECT_EQ((*rows)[0].calls(), 13);
 }
 
 TEST(ObservedFile, WrongFilesAreRefused) {
@@ -141,6 +142,8 @@ TEST(ObservedFile, WrongFilesAreRefused) {
   const std::string path = JoinPath(folder, "a.observed");
   ASSERT_TRUE(WriteFileAtomically(path, "text").ok());
   EXPECT_THAT(refused(folder), HasSubstr("too short"));
+  ASSERT_TRUE(WriteFileAtomically(path, std::string(5000, '\0')).ok());
+  EXPECT_TRUE(ReadObservedFiles({folder}).ok());  // begun, and no more
   ASSERT_TRUE(WriteFileAtomically(path, std::string(9000, 'x')).ok());
   EXPECT_THAT(refused(path), HasSubstr("no counts of calls"));
 

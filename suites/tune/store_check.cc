@@ -1,0 +1,289 @@
+#include "suites/tune/store_check.h"
+
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "base/exit_code.h"
+#include "base/status_macros.h"
+#include "base/units.h"
+#include "ops/core/registry.h"
+#include "re2/re2.h"
+#include "tracker/command/command_support.h"
+#include "tuning/proto/canonical.h"
+#include "tuning/search/strategies.h"
+#include "tuning/store/tuned_entry.h"
+
+namespace optrail::suites {
+namespace {
+
+// A proof decides within it, or hardly ever.
+constexpr absl::Duration kLeastProof = absl::Seconds(1);
+constexpr absl::Duration kMostProof = absl::Seconds(20);
+// Shorter searches are not worth their start.
+constexpr absl::Duration kLeastSearch = absl::Seconds(5);
+
+enum class State { kAffected, kHolds, kFails, kUndecided, kRetuned, kSkipped };
+
+struct Entry {
+  std::string operator_name;
+  proto::TunedConfig tuned;
+  TaskEntry task;
+  State state = State::kAffected;
+  std::string text;  // why it is here, then what came of it
+};
+
+TaskSelection SelectionOf(const proto::TunedConfigs& file,
+                          const proto::TunedConfig& tuned) {
+  TaskSelection selection;
+  selection.op_regex = RE2::QuoteMeta(file.operator_name());
+  // Taken as a pattern and, where no file lists it, as a shape.
+  selection.shape_regex = tuned.shape();
+  selection.threads = {tuned.threads()};
+  selection.device = file.device_kind();
+  selection.backend = tuned.backend();
+  selection.cache_mode = tuned.cache_mode();
+  selection.launch_mode = tuned.launch_mode();
+  return selection;
+}
+
+// The task of an entry. NotFound where this program has no such kernel.
+absl::StatusOr<TaskEntry> TaskOf(const proto::TunedConfigs& file,
+                                 const proto::TunedConfig& tuned,
+                                 const proto::Hardware& hardware) {
+  OPTRAIL_ASSIGN_OR_RETURN(std::vector<TaskEntry> tasks,
+                           SelectTasks(SelectionOf(file, tuned), hardware));
+  for (TaskEntry& task : tasks) {
+    if (tuning::CanonicalText(task.task.shape()) != tuned.shape()) continue;
+    OPTRAIL_RETURN_IF_ERROR(task.available);
+    return std::move(task);
+  }
+  return absl::NotFoundError("no such shape");
+}
+
+bool IsCurrent(const TaskEntry& task, const proto::TunedConfig& tuned) {
+  const tuning::KernelIds ids{task.task.kernel_id(), task.former_kernel_id};
+  return ids.Has(tuned.kernel_id());
+}
+
+absl::StatusOr<std::vector<Entry>> FindEntries(
+    const StoreCheckCommand& command) {
+  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<RE2> pattern,
+                           tracker::CompilePattern("op", command.op_regex));
+  std::vector<TaskEntry> operators;
+  for (const ops::OperatorEntry* entry : ops::Registry::Get().List()) {
+    operators.emplace_back().entry = entry;
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(const tuning::TunedConfigStore store,
+                           LoadStore(command.context, operators));
+  const proto::Hardware& hardware = command.context.hardware;
+  std::vector<Entry> entries;
+  for (const proto::TunedConfigs& file : store.Contents()) {
+    if (file.hardware_id() != hardware.id() ||
+        (!command.op_regex.empty() &&
+         !tracker::MatchesWhole(*pattern, file.operator_name()))) {
+      continue;
+    }
+    for (const proto::TunedConfig& tuned : file.tuned()) {
+      Entry entry;
+      entry.operator_name = file.operator_name();
+      entry.tuned = tuned;
+      absl::StatusOr<TaskEntry> task = TaskOf(file, tuned, hardware);
+      if (!task.ok()) {
+        entry.state = State::kSkipped;
+        entry.text = std::string(task.status().message());
+      } else {
+        entry.task = *std::move(task);
+        const bool current = IsCurrent(entry.task, tuned);
+        if (current && !command.all) continue;
+        entry.text =
+            current
+                ? "its kernel has not changed"
+                : absl::StrCat("its kernel has changed: ", tuned.kernel_id(),
+                               " is now ", entry.task.task.kernel_id());
+      }
+      if (entry.state == State::kAffected &&
+          (!tuned.objective().empty() || tuned.devices() > 1)) {
+        entry.state = State::kSkipped;
+        entry.text = absl::StrCat("tuned for ", tuned.objective(),
+                                  "; next: optrail tune --retune");
+      }
+      entries.push_back(std::move(entry));
+    }
+  }
+  return entries;
+}
+
+std::string GainText(const proto::Proof& proof) {
+  return absl::StrCat(
+      FormatChange(proof.gain()), " (", FormatChange(proof.gain_low()), " to ",
+      FormatChange(proof.gain_high()), ", ", proof.rounds(), " paired rounds)");
+}
+
+// What a session that tried the stored config alone says of it.
+void Judge(const TuneSummary& summary, double min_gain, Entry* entry) {
+  entry->state = State::kFails;
+  if (!summary.error.empty()) {
+    entry->text = summary.error;
+    entry->state = State::kUndecided;
+  } else if (!summary.session.has_value()) {
+    entry->text = "its config is not valid any more";
+  } else if (!summary.session->has_proof()) {
+    entry->text = tuning::CanonicalText(summary.session->winner()) ==
+                          entry->tuned.config()
+                      ? "it is the default config"
+                      : "its config does not work any more";
+  } else {
+    const proto::Proof& proof = summary.session->proof();
+    entry->text = GainText(proof);
+    if (proof.claimed()) {
+      entry->state = State::kHolds;
+    } else if (!proof.has_gain_high() || proof.gain_high() > min_gain) {
+      entry->state = State::kUndecided;
+    }
+  }
+}
+
+// Proves one stored config against the default.
+absl::Status Verify(const StoreCheckCommand& command, absl::Duration proof_time,
+                    Entry* entry) {
+  if (entry->tuned.ties()) {
+    entry->state = State::kFails;
+    entry->text = "the default had won";
+    return absl::OkStatus();
+  }
+  TuneDriverOptions options = command.tune;
+  options.stored_only = true;
+  options.retune = false;
+  options.total_trials = options.total_time_ns = 0;
+  options.tune.budget.Clear();
+  options.tune.budget.set_trials(1);
+  options.tune.strategy = tuning::kDefaultStrategy;
+  options.tune.proof.max_time = proof_time;
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<TuneSummary> summaries,
+                           TuneTasks({entry->task}, command.context, options));
+  Judge(summaries[0], options.tune.proof.min_gain, entry);
+  return absl::OkStatus();
+}
+
+absl::Status Retune(const StoreCheckCommand& command, absl::Duration time,
+                    Entry* entry) {
+  TuneDriverOptions options = command.tune;
+  options.retune = true;
+  options.total_trials = options.total_time_ns = 0;
+  options.tune.budget.Clear();
+  options.tune.budget.set_time_ns(absl::ToInt64Nanoseconds(time / 2));
+  options.tune.proof.max_time = time / 4;
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<TuneSummary> summaries,
+                           TuneTasks({entry->task}, command.context, options));
+  const TuneSummary& summary = summaries[0];
+  if (!summary.error.empty() || !summary.session.has_value() ||
+      !summary.session->has_winner()) {
+    entry->text = summary.error.empty() ? "no config works" : summary.error;
+    return absl::OkStatus();
+  }
+  entry->state = State::kRetuned;
+  entry->text =
+      summary.session->has_proof() && summary.session->proof().claimed()
+          ? GainText(summary.session->proof())
+          : "the default stays";
+  return absl::OkStatus();
+}
+
+// All that are in `state`, as long as there is time.
+template <class Step>
+absl::Status ForEach(std::vector<Entry>& entries, State state,
+                     absl::Time deadline, absl::Duration least,
+                     absl::Duration most, const Step& step) {
+  const auto left = [&] {
+    return std::count_if(entries.begin(), entries.end(),
+                         [&](const Entry& e) { return e.state == state; });
+  };
+  int64_t count = left();
+  for (Entry& entry : entries) {
+    if (entry.state != state) continue;
+    const absl::Duration share =
+        std::min((deadline - absl::Now()) / std::max<int64_t>(1, count), most);
+    if (share < least) return absl::OkStatus();
+    OPTRAIL_RETURN_IF_ERROR(step(share, &entry));
+    --count;
+  }
+  return absl::OkStatus();
+}
+
+const char* NameOf(State state) {
+  switch (state) {
+    case State::kAffected:
+      return "not checked";
+    case State::kHolds:
+      return "holds";
+    case State::kFails:
+      return "fails";
+    case State::kUndecided:
+      return "undecided";
+    case State::kRetuned:
+      return "tuned again";
+    case State::kSkipped:
+      return "left out";
+  }
+  return "";
+}
+
+}  // namespace
+
+absl::StatusOr<int> RunStoreCheck(const StoreCheckCommand& command,
+                                  std::ostream& out, std::ostream& notes) {
+  const absl::Time deadline = absl::Now() + command.time;
+  OPTRAIL_ASSIGN_OR_RETURN(std::vector<Entry> entries, FindEntries(command));
+  if (!command.dry_run) {
+    // A trial, opening processes and the proof take about twice the proof.
+    OPTRAIL_RETURN_IF_ERROR(ForEach(entries, State::kAffected, deadline,
+                                    2 * kLeastProof, 2 * kMostProof,
+                                    [&](absl::Duration share, Entry* entry) {
+                                      return Verify(command, share / 2, entry);
+                                    }));
+    if (command.retune) {
+      OPTRAIL_RETURN_IF_ERROR(ForEach(entries, State::kFails, deadline,
+                                      kLeastSearch, absl::InfiniteDuration(),
+                                      [&](absl::Duration share, Entry* entry) {
+                                        return Retune(command, share, entry);
+                                      }));
+    }
+  }
+  Table table({{"entry", Align::kLeft, "", Clip::kFold},
+               {"state"},
+               {"why", Align::kLeft, "", Clip::kFold},
+               {"config"}});
+  bool fails = false, open = false;
+  for (const Entry& entry : entries) {
+    fails = fails || entry.state == State::kFails;
+    open = open || entry.state == State::kUndecided ||
+           (entry.state == State::kAffected && !command.dry_run);
+    table.AddRow(
+        {absl::StrCat(entry.operator_name, " ", tuning::EntryText(entry.tuned)),
+         NameOf(entry.state), entry.text, entry.tuned.config()});
+  }
+  if (entries.empty() && command.format == OutputFormat::kTable) {
+    notes << "every tuned config of " << command.context.hardware.id()
+          << " was proven with the kernel of today\n";
+    return 0;
+  }
+  out << table.Format(command.format, TerminalWidth());
+  if (fails) {
+    notes << "next: a longer --time_budget, or optrail tune --retune for the "
+             "entries that fail\n";
+    return ToInt(ExitCode::kCheckFailed);
+  }
+  if (open) {
+    notes << "next: the same command with a longer --time_budget\n";
+    return ToInt(ExitCode::kNotEnoughData);
+  }
+  return 0;
+}
+
+}  // namespace optrail::suites

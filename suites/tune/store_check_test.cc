@@ -1,0 +1,144 @@
+// Stored configs are proven again, with real workers.
+
+#include "suites/tune/store_check.h"
+
+#include <cstdlib>
+#include <sstream>
+#include <string>
+
+#include "base/file.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "suites/stopwatch/stopwatch.h"
+#include "suites/worker/worker.h"
+#include "suites/workload/tasks.h"
+#include "tuning/proto/canonical.h"
+#include "tuning/store/store_files.h"
+
+namespace optrail::suites {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr char kShape[] = "n=4096/f32";
+
+class StoreCheck : public ::testing::Test {
+ protected:
+  StoreCheck() {
+    EXPECT_TRUE(CreateDirectories(folder_).ok());
+    setenv("BUILD_WORKSPACE_DIRECTORY", folder_.c_str(), /*overwrite=*/1);
+    auto context = FindRunContext(proto::CPU, "", "");
+    EXPECT_TRUE(context.ok()) << context.status();
+    command_.context = *std::move(context);
+    command_.op_regex = "add";
+    command_.format = OutputFormat::kCsv;
+    command_.tune.quiet = true;
+    command_.tune.tune.sampling = DefaultSamplingOptions();
+    command_.tune.tune.finalists = 1;
+    command_.tune.tune.rank_rounds = 1;
+  }
+
+  void Store(const std::string& config, const std::string& kernel_id) {
+    proto::TunedConfig tuned;
+    tuned.set_shape(kShape);
+    tuned.set_config(config);
+    tuned.set_threads(1);
+    tuned.set_cache_mode(proto::HOT);
+    tuned.set_kernel_id(kernel_id);
+    const absl::Status written =
+        tuning::WriteOverlay(command_.context.store, "add",
+                             command_.context.hardware.id(), proto::CPU, tuned);
+    ASSERT_TRUE(written.ok()) << written;
+  }
+  // The whole overlay, as text.
+  std::string Overlay() {
+    std::string text;
+    const auto files = tuning::ReadOverlay(command_.context.store);
+    EXPECT_TRUE(files.ok()) << files.status();
+    for (const proto::TunedConfigs& file : *files) {
+      text += tuning::FormatTunedConfigs(file);
+    }
+    return text;
+  }
+  std::string DefaultConfig() {
+    TaskSelection selection;
+    selection.op_regex = "add";
+    selection.shape_regex = kShape;
+    const auto tasks = SelectTasks(selection, command_.context.hardware);
+    EXPECT_TRUE(tasks.ok()) << tasks.status();
+    const auto space = BindTask((*tasks)[0], command_.context.hardware);
+    EXPECT_TRUE(space.ok()) << space.status();
+    return tuning::CanonicalText(space->bound->default_config());
+  }
+  int Run() {
+    out_.str("");
+    notes_.str("");
+    const auto code = RunStoreCheck(command_, out_, notes_);
+    EXPECT_TRUE(code.ok()) << code.status();
+    return code.value_or(-1);
+  }
+
+  const std::string folder_ =
+      JoinPath(::testing::TempDir(),
+               ::testing::UnitTest::GetInstance()->current_test_info()->name());
+  StoreCheckCommand command_;
+  std::ostringstream out_, notes_;
+};
+
+TEST_F(StoreCheck, ListsWhatHasChangedAndMeasuresNothing) {
+  command_.dry_run = true;
+  EXPECT_EQ(Run(), 0);
+  EXPECT_THAT(notes_.str(), HasSubstr("every tuned config of"));
+  Store(DefaultConfig(), "0123456789abcdef");
+  const std::string before = Overlay();
+  EXPECT_EQ(Run(), 0);
+  EXPECT_THAT(out_.str(),
+              AllOf(HasSubstr("add n=4096/f32"), HasSubstr(",not checked,"),
+                    HasSubstr("0123456789abcdef is now ")));
+  EXPECT_EQ(Overlay(), before);
+}
+
+TEST_F(StoreCheck, AConfigThatIsNotValidAnyMoreFails) {
+  Store("no_such_knob=3", "0123456789abcdef");
+  command_.retune = false;
+  EXPECT_EQ(Run(), 1);
+  EXPECT_THAT(out_.str(),
+              AllOf(HasSubstr(",fails,"), HasSubstr("not valid any more")));
+  EXPECT_THAT(Overlay(), HasSubstr("no_such_knob"));
+  command_.retune = true;
+  command_.time = absl::Seconds(12);
+  EXPECT_EQ(Run(), 0) << out_.str() << notes_.str();
+  EXPECT_THAT(out_.str(), HasSubstr(",tuned again,"));
+  EXPECT_THAT(Overlay(), Not(HasSubstr("no_such_knob")));
+  command_.dry_run = true;
+  Run();
+  EXPECT_THAT(notes_.str(), HasSubstr("every tuned config of"));
+}
+
+// How it ends is up to the machine's noise; the entry stays unless the config
+// is proven better, which the default is not.
+TEST_F(StoreCheck, TheDefaultItselfIsNotProvenBetter) {
+  Store(DefaultConfig(), "0123456789abcdef");
+  command_.retune = false;
+  command_.time = absl::Seconds(6);
+  const std::string before = Overlay();
+  EXPECT_THAT(Run(), AnyOf(1, 3));
+  EXPECT_THAT(out_.str(),
+              AnyOf(HasSubstr(",fails,"), HasSubstr(",undecided,")));
+  EXPECT_EQ(Overlay(), before);
+}
+
+}  // namespace
+}  // namespace optrail::suites
+
+// Workers are this binary, too.
+int main(int argc, char** argv) {
+  if (optrail::suites::IsWorker(argc, argv)) {
+    return optrail::suites::RunWorker(argc, argv);
+  }
+  ::testing::InitGoogleMock(&argc, argv);
+  return RUN_ALL_TESTS();
+}
