@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/clock.h"
 #include "base/random.h"
 #include "diagnosis/classes.h"
 #include "suites/workload/tasks.h"
@@ -23,6 +24,8 @@ using suites::Evaluation;
 // Gains below this are lost in the noise of the next process.
 constexpr double kWorthAdvising = .04;
 constexpr int kNeighbours = 6;
+// No other neighbour is tried after so long: each may have to be compiled.
+constexpr int64_t kNeighboursNs = 5'000'000'000;
 
 void SetPrediction(const Number& gain, proto::DiagnosisAdvice* advice) {
   advice->set_predicted_gain(gain.value);
@@ -124,8 +127,12 @@ class Alternatives {
         space->bound->Neighbours(*levels, tuning::Neighbourhood::kAdjacent);
     Rng rng(1);
     rng.Shuffle(neighbours);
+    const int64_t start_ns = Clock::Real()->NowNs();
     for (const tuning::Levels& next : neighbours) {
-      if (tried == kNeighbours) break;
+      if (tried == kNeighbours ||
+          Clock::Real()->NowNs() - start_ns > kNeighboursNs) {
+        break;
+      }
       ++tried;
       const proto::Config config = space->bound->ToConfig(next);
       const auto gain = GainBy(subject_.entry.task.backend(), config, false);

@@ -40,7 +40,8 @@ void AddPages(Numbers* numbers) {
   const double passes = visits / std::max(distinct, 1.);
   numbers->Set("passes", passes, "pages visited by one call, over all pages");
   numbers->Set("page_jumps", jumps, "visits a page of the worst operand");
-  numbers->Set("regular_share", regular, "of its visits, at one stride");
+  numbers->Set("regular_share", regular,
+               "of its visits, at a distance seen just before");
   numbers->Set("workspace_share", workspace / visits, "of the pages visited");
   const double memory = numbers->ValueOr("memory_gain", 0);
   numbers->Set("pass_gain", std::max(0., 1 - 1 / passes), kEstimated);

@@ -15,13 +15,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/clock.h"
 #include "base/status_macros.h"
-#include "base/table.h"
-#include "base/units.h"
-#include "diagnosis/diagnose.h"
+#include "diagnosis/classes.h"
 #include "diagnosis/evaluation/planted_cases.h"
 #include "diagnosis/evaluators.h"
-#include "diagnosis/report.h"
+#include "diagnosis/experiments.h"
 #include "re2/re2.h"
 #include "suites/worker/worker.h"
 #include "suites/workload/tasks.h"
@@ -29,19 +28,32 @@
 
 ABSL_FLAG(uint64_t, seed, 1, "Draws sizes and amounts.");
 ABSL_FLAG(std::string, cases, ".*", "Cases whose name this matches.");
-ABSL_FLAG(bool, verbose, false, "Print each diagnosis.");
+ABSL_FLAG(bool, verbose, false,
+          "Print the numbers of every case, not only of wrong ones.");
 
 namespace optrail::diagnosis {
 namespace {
 
 // Without those of the machine: they are not the kernel's.
-std::vector<std::string> CausesOf(const proto::Diagnosis& diagnosis) {
-  std::vector<std::string> causes;
-  for (const proto::DiagnosisCause& cause : diagnosis.causes()) {
+std::vector<std::string> CausesOf(const Numbers& numbers) {
+  std::vector<std::string> names;
+  for (const proto::DiagnosisCause& cause : Judge(numbers)) {
     const std::string& name = cause.chain().rbegin()->class_name();
-    if (name != "contention" && name != "throttling") causes.push_back(name);
+    if (name != "contention" && name != "throttling") names.push_back(name);
   }
-  return causes;
+  return names;
+}
+
+void PrintNumbers(const Numbers& numbers) {
+  for (const proto::DiagnosisNumber& number : numbers.ToProto()) {
+    std::cout << "    " << number.name() << " ";
+    if (number.has_value()) {
+      std::cout << absl::StreamFormat("%.3g (%.3g to %.3g)\n", number.value(),
+                                      number.low(), number.high());
+    } else {
+      std::cout << number.unsupported() << "\n";
+    }
+  }
 }
 
 absl::StatusOr<Subject> SubjectOf(const PlantedCase& one,
@@ -68,6 +80,20 @@ struct Score {
   int planted = 0, first = 0, among_two = 0, healthy = 0, left_alone = 0;
   int failed = 0;
 
+  // Whether the answer is right.
+  bool Add(const PlantedCase& one, const std::vector<std::string>& causes) {
+    if (one.expected.empty()) {
+      ++healthy;
+      left_alone += causes.empty();
+      return causes.empty();
+    }
+    const bool right = !causes.empty() && causes[0] == one.expected;
+    ++planted;
+    first += right;
+    among_two += right || (causes.size() > 1 && causes[1] == one.expected);
+    return right;
+  }
+
   std::string Text() const {
     return absl::StrFormat(
         "first cause right: %d of %d; among the first two: %d; healthy "
@@ -75,6 +101,39 @@ struct Score {
         first, planted, among_two, left_alone, healthy, failed);
   }
 };
+
+absl::Status DiagnoseCase(const PlantedCase& one,
+                          const suites::RunContext& context,
+                          const Machine& machine, Score* score) {
+  std::cout << absl::StreamFormat("%-22s %-44s %s\n", one.name, one.shape,
+                                  one.config)
+            << std::flush;
+  Evaluators evaluators(suites::WorkerOptions(), context);
+  OPTRAIL_ASSIGN_OR_RETURN(const Subject subject,
+                           SubjectOf(one, context.hardware));
+  const int64_t start_ns = Clock::Real()->NowNs();
+  const auto numbers = RunExperiments(
+      subject, machine, [&](const proto::Task& task) -> suites::Evaluator& {
+        return evaluators.Of(task);
+      });
+  if (!numbers.ok()) {
+    ++score->failed;
+    std::cout << "  " << numbers.status().message() << std::endl;
+    return absl::OkStatus();
+  }
+  const std::vector<std::string> causes = CausesOf(*numbers);
+  const bool right = score->Add(one, causes);
+  std::cout << absl::StreamFormat(
+      "  %s: %s; expected %s; %.0f%% of samples disturbed, %.1f s\n",
+      right ? "right" : "WRONG",
+      causes.empty() ? "no cause" : absl::StrJoin(causes, ", "),
+      one.expected.empty() ? "none" : one.expected,
+      100 * numbers->ValueOr("disturbed_share", 0),
+      static_cast<double>(Clock::Real()->NowNs() - start_ns) * 1e-9);
+  if (absl::GetFlag(FLAGS_verbose) || !right) PrintNumbers(*numbers);
+  std::cout << std::flush;
+  return absl::OkStatus();
+}
 
 absl::StatusOr<int> Run() {
   OPTRAIL_ASSIGN_OR_RETURN(const suites::RunContext context,
@@ -85,53 +144,13 @@ absl::StatusOr<int> Run() {
         absl::StrCat("flag --cases: ", pattern.error()));
   }
   const Machine machine = {context.hardware, suites::CeilingsOf(context)};
-  Table table({{"case"},
-               {"shape"},
-               {"expected"},
-               {"causes"},
-               {"right"},
-               {"seconds", Align::kRight}});
   Score score;
   for (const PlantedCase& one :
        DrawCases(absl::GetFlag(FLAGS_seed), context.hardware.cores())) {
     if (!RE2::FullMatch(one.name, pattern)) continue;
-    std::cerr << one.name << " " << one.shape << " " << one.config << "\n";
-    Evaluators evaluators(suites::WorkerOptions(), context);
-    AdviceTools tools;
-    tools.evaluator_for = [&](const proto::Task& task) -> suites::Evaluator& {
-      return evaluators.Of(task);
-    };
-    tools.hardware = context.hardware;
-    OPTRAIL_ASSIGN_OR_RETURN(const Subject subject,
-                             SubjectOf(one, context.hardware));
-    const auto diagnosis = Diagnose(subject, machine, tools, {});
-    if (!diagnosis.ok()) {
-      ++score.failed;
-      table.AddRow({one.name, one.shape, one.expected,
-                    std::string(diagnosis.status().message()), "", ""});
-      continue;
-    }
-    if (absl::GetFlag(FLAGS_verbose)) {
-      std::cout << DiagnosisText(*diagnosis, /*markdown=*/false) << "\n";
-    }
-    const std::vector<std::string> causes = CausesOf(*diagnosis);
-    bool right = false;
-    if (one.expected.empty()) {
-      ++score.healthy;
-      right = causes.empty();
-      score.left_alone += right;
-    } else {
-      ++score.planted;
-      right = !causes.empty() && causes[0] == one.expected;
-      score.first += right;
-      score.among_two +=
-          right || (causes.size() > 1 && causes[1] == one.expected);
-    }
-    table.AddRow({one.name, one.shape, one.expected, absl::StrJoin(causes, " "),
-                  right ? "yes" : "NO",
-                  absl::StrFormat("%.1f", diagnosis->elapsed_seconds())});
+    OPTRAIL_RETURN_IF_ERROR(DiagnoseCase(one, context, machine, &score));
   }
-  std::cout << table.ToText() << score.Text();
+  std::cout << score.Text();
   return 0;
 }
 

@@ -18,14 +18,23 @@ struct Region {
   char* open[PageTrace::kOpenPages] = {};
   int next = 0;
   int64_t visits = 0, regular = 0, distinct = 0;
-  int64_t last_page = 0, last_step = 0;
-  uint8_t* seen = nullptr;  // one byte a page
+  int64_t last_page = 0;
+  int64_t steps[PageTrace::kRecentSteps] = {};  // a ring of the last distances
+  uint8_t* seen = nullptr;                      // one byte a page
   bool complete = true;
 };
 
 Region the_regions[kMostRegions];
 int the_count = 0;
 struct sigaction the_former_action;
+
+// Beyond the first visit a distance is never 0: the last page is open.
+bool IsRecent(const Region& region, int64_t step) {
+  for (const int64_t recent : region.steps) {
+    if (recent == step) return true;
+  }
+  return false;
+}
 
 void Visit(Region& region, char* page) {
   char*& slot = region.open[region.next];
@@ -35,8 +44,8 @@ void Visit(Region& region, char* page) {
   mprotect(page, kPage, PROT_READ | PROT_WRITE);
   const auto number = static_cast<int64_t>((page - region.begin) / kPage);
   const int64_t step = number - region.last_page;
-  if (region.visits > 1 && step == region.last_step) ++region.regular;
-  region.last_step = step;
+  if (IsRecent(region, step)) ++region.regular;
+  region.steps[region.visits % PageTrace::kRecentSteps] = step;
   region.last_page = number;
   ++region.visits;
   if (region.seen[number] == 0) {

@@ -31,6 +31,7 @@ class PageTrace {
  public:
   static constexpr int kOpenPages = 48;
   static constexpr int64_t kMostVisits = 40'000;
+  static constexpr int kRecentSteps = 16;
 
   // `begin` is the start of a page, `bytes` a multiple of pages. The number of
   // the region; -1 where there are too many.
@@ -41,8 +42,9 @@ class PageTrace {
 
   int64_t pages(int region) const;
   int64_t visits(int region) const;
-  // Visits whose distance from the one before, in pages, was the same as that
-  // one's.
+  // Visits whose distance from the one before, in pages, is one of the last
+  // kRecentSteps distances. Vectorised code visits the rows of a column in an
+  // order that repeats with every vector.
   int64_t regular(int region) const;
   // Visits to pages that had not been visited before.
   int64_t distinct(int region) const;

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "base/random.h"
 #include "gtest/gtest.h"
 #include "ops/device/cpu/operand_memory.h"
 
@@ -48,6 +49,28 @@ TEST_F(PageTraceTest, ColumnsVisitPagesAgainAndAgainAtOneStride) {
   });
   EXPECT_EQ(trace_.visits(region_), 16 * kPages);
   EXPECT_GT(trace_.regular(region_), 15 * kPages - 40);
+}
+
+TEST_F(PageTraceTest, AColumnInTheOrderOfAVectorsLanesIsRegular) {
+  trace_.Watch([&] {
+    for (int c = 0; c < 16; ++c) {
+      for (int r = 0; r < kPages; r += 8) {
+        for (const int lane : {4, 0, 6, 2, 5, 1, 7, 3}) {
+          x_[(r + lane) * 1024 + c] += 1;
+        }
+      }
+    }
+  });
+  EXPECT_GT(trace_.regular(region_), 15 * kPages - 40);
+}
+
+TEST_F(PageTraceTest, ARandomOrderIsNotRegular) {
+  Rng rng(1);
+  trace_.Watch([&] {
+    for (int i = 0; i < 4000; ++i) x_[rng.UniformInt(kPages) * 1024] += 1;
+  });
+  EXPECT_GT(trace_.visits(region_), 500);
+  EXPECT_LT(trace_.regular(region_), .35 * trace_.visits(region_));
 }
 
 TEST_F(PageTraceTest, StopsAtItsLimitAndSaysSo) {
