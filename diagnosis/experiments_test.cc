@@ -34,19 +34,17 @@ class FakeEvaluator : public suites::Evaluator {
  public:
   explicit FakeEvaluator(double memory_part) : memory_part_(memory_part) {}
 
-  Evaluation Evaluate(const proto::Config&,
-                      const suites::EvaluationOptions&) override {
-    if (fails) {
+  std::vector<Evaluation> Measure(const std::vector<Contender>& contenders,
+                                  const suites::EvaluationOptions&) override {
+    const auto failed = [](proto::Outcome outcome, const char* detail) {
       Evaluation evaluation;
-      evaluation.outcome = proto::CRASHED;
-      evaluation.detail = "signal 11";
-      return evaluation;
+      evaluation.outcome = outcome;
+      evaluation.detail = detail;
+      return std::vector<Evaluation>{evaluation};
+    };
+    if (fails && contenders.size() == 1) {
+      return failed(proto::CRASHED, "signal 11");
     }
-    return Taking(10'000);
-  }
-  absl::StatusOr<std::vector<Evaluation>> EvaluatePerturbed(
-      const std::vector<Contender>& contenders,
-      const suites::EvaluationOptions&) override {
     std::vector<Evaluation> evaluations;
     for (const Contender& contender : contenders) {
       double ns = 10'000;
@@ -56,7 +54,7 @@ class FakeEvaluator : public suites::Evaluator {
       }
       if (contender.perturbation &&
           contender.perturbation->pages() == proto::Perturbation::HUGE) {
-        return absl::UnimplementedError("no huge pages here");
+        return failed(proto::UNSUPPORTED, "no huge pages here");
       }
       evaluations.push_back(Taking(ns));
     }

@@ -22,6 +22,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "ops/core/device.h"
+#include "ops/core/measurement_policy.h"
 #include "tuning/proto/context.pb.h"
 #include "tuning/proto/measurement_settings.pb.h"
 
@@ -66,13 +67,8 @@ class DeviceType {
   // that this process may use but the first, which launches.
   virtual std::vector<int> SpareCores(const DeviceOptions& options) const;
 
-  // How many processes with such a device may be opened, and wait idle, while
-  // another is measured: 0 where they would disturb it.
-  virtual int processes_ahead() const { return 0; }
-
-  // Where opening would, but not waiting: how many processes may be opened at
-  // the same time, before any of them is measured.
-  virtual int processes_together() const { return 1; }
+  // How it wants to be measured.
+  virtual MeasurementPolicy policy() const { return {}; }
 
   // A cheap text that changes whenever Hardware() may: a fingerprint that took
   // long to read is kept under it. Empty: Hardware() is cheap, or nobody knows.

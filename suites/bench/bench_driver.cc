@@ -119,10 +119,6 @@ BenchCase TunedCase(const TaskEntry& task, const TaskSpace& space,
   return bench;
 }
 
-// Where benchmarks are sampled in turns, another one runs in between: what
-// starting over takes must not show.
-constexpr int64_t kSampleInTurnsNs = 1'000'000;
-
 // Times that CeilingsOf is asked again; it keeps the highest readings.
 constexpr int kCeilingReadings = 3;
 void SetRooflineFractions(proto::Run& run) {
@@ -376,9 +372,9 @@ absl::StatusOr<MeasuredRun> RunBenchmarks(const std::vector<BenchCase>& cases,
   *run.mutable_ceilings() = CeilingsOf(context);
   BenchOptions bench = options.bench;
   if (const auto type = ops::FindDeviceType(context.hardware.device_kind());
-      type.ok() && (*type)->processes_ahead() > 0) {
-    bench.sampling.set_min_sample_ns(
-        std::max(bench.sampling.min_sample_ns(), kSampleInTurnsNs));
+      type.ok()) {
+    bench.sampling.set_min_sample_ns(std::max(
+        bench.sampling.min_sample_ns(), (*type)->policy().round_sample_ns));
   }
   *run.mutable_settings() = SettingsOf(bench.sampling, options.worker,
                                        context.hardware.device_kind());

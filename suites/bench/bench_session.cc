@@ -235,23 +235,24 @@ class Session {
   std::map<size_t, absl::optional<proto::Measurement>> MeasureInTurns(
       const std::vector<size_t>& group, int round) {
     if (group.size() < 2) return {};
+    Evaluator& evaluator = *evaluators_[group[0]];
+    if (!evaluator.policy().interleaves_rounds) return {};
     std::vector<Contender> contenders;
     for (const size_t i : group) {
       contenders.push_back({cases_[i].task.backend(), cases_[i].config, {}});
     }
-    absl::optional<std::vector<Evaluation>> evaluations;
+    std::vector<Evaluation> evaluations;
     for (int attempt = 0; attempt < kBenchAttempts; ++attempt) {
-      evaluations =
-          evaluators_[group[0]]->EvaluateInTurns(contenders, OptionsFor(round));
-      if (!evaluations) return {};
-      if (std::none_of(evaluations->begin(), evaluations->end(), IsUndecided)) {
+      evaluations = evaluator.Measure(contenders, OptionsFor(round));
+      if (evaluations.size() < group.size()) return {};
+      if (std::none_of(evaluations.begin(), evaluations.end(), IsUndecided)) {
         break;
       }
     }
     std::map<size_t, absl::optional<proto::Measurement>> measurements;
     for (size_t i = 0; i < group.size(); ++i) {
       ReportProgress(group[i]);
-      measurements[group[i]] = Noted((*evaluations)[i], round, group[i]);
+      measurements[group[i]] = Noted(evaluations[i], round, group[i]);
     }
     return measurements;
   }

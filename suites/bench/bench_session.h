@@ -4,9 +4,9 @@
 // RunBenchSession measures benchmarks in rounds: in each round every benchmark
 // gets one fresh process, so that a change of the machine's mood during the
 // session hits all benchmarks alike, and neighbours in the list (default and
-// tuned config of one task) are read close together. Where one process can
-// sample them in turns (Evaluator::EvaluateInTurns), those of one operator and
-// shape, backends too, share a process a round. Afterwards processes whose
+// tuned config of one task) are read close together. Where the policy of
+// the device interleaves rounds, those of one operator and shape, backends too,
+// share a process a round. Afterwards processes whose
 // core was slow, as calibration loops beside them say (ops/device/cpu/
 // calibration.h), are measured again: a neighbour on the core's other hardware
 // thread often stays for longer than a process, and code takes 20% more there.

@@ -4,6 +4,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "suites/bench/bench_journal.h"
+#include "suites/worker/one_by_one_evaluator.h"
 
 namespace optrail::suites {
 namespace {
@@ -12,7 +13,7 @@ using ::testing::ElementsAre;
 using ::testing::UnorderedElementsAre;
 
 // Answers with the outcomes of a list, the last one for ever.
-class ScriptedEvaluator : public Evaluator {
+class ScriptedEvaluator : public OneByOneEvaluator {
  public:
   ScriptedEvaluator(std::string name, std::vector<proto::Outcome> outcomes,
                     int unwaited, std::vector<double>* core_loops_ns,
@@ -23,8 +24,8 @@ class ScriptedEvaluator : public Evaluator {
         core_loops_ns_(core_loops_ns),
         log_(log) {}
 
-  Evaluation Evaluate(const proto::Config&,
-                      const EvaluationOptions& options) override {
+  Evaluation EvaluateOne(const proto::Config&,
+                         const EvaluationOptions& options) override {
     EXPECT_TRUE(options.fresh_process);
     log_->push_back(name_);
     Evaluation evaluation;
@@ -68,18 +69,25 @@ class InTurnsEvaluator : public ScriptedEvaluator {
         wrong_(wrong),
         log_(log) {}
 
-  absl::optional<std::vector<Evaluation>> EvaluateInTurns(
-      const std::vector<Contender>& contenders,
-      const EvaluationOptions& options) override {
+  ops::MeasurementPolicy policy() const override {
+    ops::MeasurementPolicy policy;
+    policy.interleaves_rounds = true;
+    return policy;
+  }
+  std::vector<Evaluation> Measure(const std::vector<Contender>& contenders,
+                                  const EvaluationOptions& options) override {
+    if (contenders.size() == 1) {
+      return ScriptedEvaluator::Measure(contenders, options);
+    }
     EXPECT_TRUE(options.fresh_process);
     std::string names = absl::StrCat("round ", options.input_seed + 1, ":");
     bool is_wrong = names == *wrong_;
     for (const Contender& one : contenders) {
-      absl::StrAppend(&names, " ", one.backend);
-      is_wrong |= one.backend == *wrong_;
+      absl::StrAppend(&names, " ", *one.backend);
+      is_wrong |= *one.backend == *wrong_;
     }
     log_->push_back(names);
-    if (is_wrong) return absl::nullopt;
+    if (is_wrong) return {Evaluation()};
     std::vector<Evaluation> evaluations(contenders.size());
     for (size_t i = 0; i < evaluations.size(); ++i) {
       evaluations[i].outcome = proto::OK;

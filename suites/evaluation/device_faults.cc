@@ -96,7 +96,7 @@ absl::StatusOr<ExitCode> Run() {
   for (int i = 0; i < absl::GetFlag(FLAGS_faults); ++i) {
     const std::string& fault =
         behaviours[rng.UniformInt(static_cast<int64_t>(behaviours.size()))];
-    for (int next = 1; next <= evaluator.ProcessesAhead(); ++next) {
+    for (int next = 1; next <= evaluator.policy().processes_ahead; ++next) {
       evaluator.OpenAhead({i + next, {0}});
     }
     if (measure("ok", i).outcome != proto::OK) ++failed_after;

@@ -175,7 +175,7 @@ absl::Status MeasureRound(std::vector<std::string> order, int process, Rng& rng,
     OPTRAIL_ASSIGN_OR_RETURN(configs.emplace_back(), tuning::ParseConfig(text));
   }
   std::vector<Evaluation> evaluations;
-  if (process > 0 && evaluator.ProcessesAhead() > 0) {
+  if (process > 0 && evaluator.policy().interleaves_rounds) {
     evaluations = evaluator.EvaluateTogether(configs, options);
   } else {
     for (const proto::Config& config : configs) {
@@ -203,7 +203,7 @@ absl::StatusOr<std::map<std::string, Times>> Measure(
                              tuning::ParseConfig(text));
     evaluator.Prepare(config);
   }
-  if (evaluator.ProcessesAhead() > 0) {
+  if (evaluator.policy().processes_ahead > 0) {
     for (int process = 0; process <= absl::GetFlag(FLAGS_rounds); ++process) {
       ComingProcess coming;
       coming.process_of_round = process;

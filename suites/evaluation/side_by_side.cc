@@ -97,12 +97,15 @@ bool MeasureInTurns(const proto::Task& task, const SideOptions& options,
       return static_cast<int64_t>(us * 1e3 * static_cast<double>(calls));
     };
   }
-  const auto evaluations = sides[0].ours->EvaluateInTurns(
-      contenders, OptionsOf(options, kSampleInTurnsNs));
-  if (!evaluations) return false;
+  if (!sides[0].ours->policy().interleaves_rounds || measured.size() < 2) {
+    return false;
+  }
+  const std::vector<Evaluation> evaluations =
+      sides[0].ours->Measure(contenders, OptionsOf(options, kSampleInTurnsNs));
+  if (evaluations.size() < measured.size()) return false;
   for (Side& side : sides) side.us.emplace_back();
   for (size_t i = 0; i < measured.size(); ++i) {
-    const Evaluation& one = (*evaluations)[i];
+    const Evaluation& one = evaluations[i];
     if (one.outcome != proto::OK || !one.time_ns) continue;
     sides[measured[i]].us.back() = *one.time_ns * 1e-3;
   }

@@ -3,7 +3,7 @@
 
 // Several ways to compute one task, measured interleaved: every round measures
 // every side once, in shuffled order, so that clocks and temperature are the
-// same for all. Where the device can (Evaluator::EvaluateInTurns), sides are
+// same for all. Where the device can (Evaluator::Measure), sides are
 // sampled in turns, a millisecond each.
 //
 //   std::vector<Side> sides;

@@ -164,249 +164,317 @@ absl::StatusOr<Sampling> TakeFirstSample(const proto::SamplingOptions& options,
   return first;
 }
 
+namespace {
+
+// The samples of one contender, and what they say so far.
+class Samples {
+ public:
+  Samples(const proto::SamplingOptions& options, ops::Timer& timer,
+          ops::Monitor& monitor)
+      : options_(options), timer_(timer), monitor_(monitor) {}
+
+  // Warms up, unless `first` stands for that.
+  absl::Status Begin(const Sampling* first) {
+    WarmedUp warmed_up;
+    if (first != nullptr && first->time_ns >= kLongCallNs &&
+        first->time_ns >= static_cast<double>(options_.min_sample_ns())) {
+      const bool disturbed = first->measurement.contended_samples_size() > 0;
+      warmed_up.sample =
+          Batch{first->measurement.sample_ns(0), disturbed,
+                disturbed ? first->measurement.unwaited_ns(0) : 0};
+    } else {
+      OPTRAIL_ASSIGN_OR_RETURN(warmed_up, WarmUp(options_, timer_, monitor_));
+    }
+    Restart(warmed_up.calls);
+    ready_ = warmed_up.sample;
+    return absl::OkStatus();
+  }
+
+  // Forgets the samples; the next ones have so many calls.
+  void Restart(int64_t calls) {
+    calls_ = std::min(timer_.max_calls(), calls);
+    measurement_.Clear();
+    measurement_.set_calls_per_sample(calls_);
+    clean_.clear();
+    unwaited_.clear();
+    by_round_.clear();
+    fastest_ns_ = HUGE_VAL;
+  }
+
+  // The next sample; the warm-up may have left one.
+  absl::StatusOr<Batch> Take() {
+    if (ready_.has_value()) return *std::exchange(ready_, absl::nullopt);
+    return TimeBatch(calls_, timer_, monitor_);
+  }
+  bool has_one_ready() const { return ready_.has_value(); }
+  void ForgetWarmUp() { ready_.reset(); }
+
+  void Add(const Batch& batch) {
+    if (batch.disturbed) {
+      measurement_.add_contended_samples(measurement_.sample_ns_size());
+      measurement_.add_unwaited_ns(batch.unwaited_ns);
+    }
+    measurement_.add_sample_ns(batch.elapsed_ns);
+    if (batch.unwaited_ns > 0) {
+      unwaited_.push_back(PerCall(batch.unwaited_ns));
+      fastest_ns_ = std::min(fastest_ns_, unwaited_.back());
+    }
+    if (!batch.disturbed) {
+      clean_.push_back(PerCall(std::max<int64_t>(1, batch.elapsed_ns)));
+      fastest_ns_ = std::min(fastest_ns_, clean_.back());
+    }
+    by_round_.push_back(batch.disturbed ? 0 : clean_.back());
+  }
+
+  int64_t calls() const { return calls_; }
+  bool may_have_more_calls() const { return calls_ < timer_.max_calls(); }
+  int taken() const { return measurement_.sample_ns_size(); }
+  // In nanoseconds per call.
+  const std::vector<double>& clean() const { return clean_; }
+  double fastest_clean_ns() const {
+    return *std::min_element(clean_.begin(), clean_.end());
+  }
+  double fastest_ns() const { return fastest_ns_; }
+  bool has_unwaited() const { return !unwaited_.empty(); }
+  // Whether samples work for so long that their waiting can be taken out.
+  bool IsWaitingKnown() const {
+    return static_cast<double>(calls_) * fastest_ns_ >= kLeastUnwaitedNs;
+  }
+  // Of the rounds in which both were left alone.
+  std::vector<double> RatiosTo(const Samples& other) const {
+    std::vector<double> ratios;
+    for (size_t i = 0; i < by_round_.size(); ++i) {
+      if (by_round_[i] > 0 && other.by_round_[i] > 0) {
+        ratios.push_back(by_round_[i] / other.by_round_[i]);
+      }
+    }
+    return ratios;
+  }
+
+  // What was sampled, with the median of samples that tell.
+  Sampling Finish(proto::Outcome outcome, double time_ns) {
+    Sampling result;
+    result.outcome = outcome;
+    result.time_ns = time_ns;
+    measurement_.set_clean_sample_count(static_cast<int>(clean_.size()));
+    if (!clean_.empty()) measurement_.set_median_ns(Median(clean_));
+    if (!IsWaitingKnown()) {
+      unwaited_.clear();
+      for (int64_t& ns : *measurement_.mutable_unwaited_ns()) ns = 0;
+    }
+    if (clean_.size() < kMinCleanSamples && !unwaited_.empty()) {
+      unwaited_.insert(unwaited_.end(), clean_.begin(), clean_.end());
+      measurement_.set_median_ns(Median(unwaited_));
+    }
+    result.measurement = std::move(measurement_);
+    return result;
+  }
+
+ private:
+  double PerCall(int64_t ns) const {
+    return static_cast<double>(ns) / static_cast<double>(calls_);
+  }
+
+  const proto::SamplingOptions& options_;
+  ops::Timer& timer_;
+  ops::Monitor& monitor_;
+  int64_t calls_ = 1;  // per sample
+  absl::optional<Batch> ready_;
+  proto::Measurement measurement_;
+  std::vector<double> clean_, unwaited_;
+  std::vector<double> by_round_;  // 0 where it was disturbed
+  double fastest_ns_ = HUGE_VAL;  // of clean and unwaited samples
+};
+
+// Whether `batch`, the last sample, shows that its config cannot win.
+bool IsRacedOut(const proto::SamplingOptions& options, const Samples& samples,
+                const Batch& batch) {
+  if (!options.has_hopeless_above_ns() || samples.clean().empty()) return false;
+  double factor = 1;
+  if (samples.clean().size() < kMinCleanSamples) {
+    factor = batch.elapsed_ns >= kLongCallNs ? kLongSlower : kFarSlower;
+  }
+  return samples.fastest_clean_ns() > factor * options.hopeless_above_ns();
+}
+
+bool IsDecided(const proto::SamplingOptions& options, const Samples& samples,
+               const Batch& batch) {
+  return options.has_decisive_above_ns() && !samples.clean().empty() &&
+         (batch.elapsed_ns >= kLongCallNs ||
+          samples.clean().size() >= kMinCleanSamples) &&
+         samples.fastest_clean_ns() > options.decisive_above_ns();
+}
+
+// When one contender has been sampled enough.
+class AloneRule {
+ public:
+  explicit AloneRule(const proto::SamplingOptions& options)
+      : options_(options), next_look_(options.min_samples()) {}
+
+  enum class Next { kGoOn, kEnough, kContended, kLonger };
+  Next After(const Samples& samples, int64_t spent_ns) {
+    const std::vector<double>& clean = samples.clean();
+    const bool out_of_time = spent_ns >= options_.max_time_ns();
+    // Calls so long that min_samples of them exceed the time limit.
+    const bool long_calls = out_of_time && clean.size() >= kMinCleanSamples;
+    const bool enough = clean.size() >= options_.min_samples() || long_calls;
+    if (enough) {
+      if (clean.size() >= next_look_) {
+        if (IsPrecise(clean, spent_ns)) return Next::kEnough;
+        next_look_ = clean.size() + std::max<size_t>(1, clean.size() / 10);
+      }
+      return out_of_time || clean.size() >= options_.max_samples()
+                 ? Next::kEnough
+                 : Next::kGoOn;
+    }
+    // Samples that are never left alone tell where they are longer.
+    if (out_of_time && !made_longer_ && options_.min_time_ns() > 0 &&
+        samples.has_unwaited() && !samples.IsWaitingKnown() &&
+        samples.may_have_more_calls()) {
+      made_longer_ = true;
+      return Next::kLonger;
+    }
+    return spent_ns >= 2 * options_.max_time_ns() &&
+                   samples.taken() >= 2 * kMinCleanSamples
+               ? Next::kContended
+               : Next::kGoOn;
+  }
+  void StartOver() { next_look_ = options_.min_samples(); }
+
+ private:
+  bool IsPrecise(const std::vector<double>& clean, int64_t spent_ns) const {
+    return spent_ns >= options_.min_time_ns() &&
+           (options_.min_time_ns() == 0 || FoundFastest(clean)) &&
+           PreciseEnough(clean, options_.target_relative_half_width());
+  }
+
+  const proto::SamplingOptions& options_;
+  // Sorting for each new sample would be quadratic: precision is looked at
+  // when the number of samples has grown by a tenth.
+  size_t next_look_;
+  bool made_longer_ = false;
+};
+
+}  // namespace
+
 absl::StatusOr<Sampling> TakeSamples(const proto::SamplingOptions& options,
                                      ops::Timer& timer, ops::Monitor& monitor,
                                      const Sampling* first) {
-  Sampling result;
-  proto::Measurement& measurement = result.measurement;
-  WarmedUp warmed_up;
-  if (first != nullptr && first->time_ns >= kLongCallNs &&
-      first->time_ns >= static_cast<double>(options.min_sample_ns())) {
-    const bool disturbed = first->measurement.contended_samples_size() > 0;
-    warmed_up.sample = Batch{first->measurement.sample_ns(0), disturbed,
-                             disturbed ? first->measurement.unwaited_ns(0) : 0};
-  } else {
-    OPTRAIL_ASSIGN_OR_RETURN(warmed_up, WarmUp(options, timer, monitor));
-  }
-  int64_t calls = warmed_up.calls;
-  measurement.set_calls_per_sample(calls);
-
+  Samples samples(options, timer, monitor);
+  OPTRAIL_RETURN_IF_ERROR(samples.Begin(first));
+  AloneRule rule(options);
+  const auto start_over = [&](int64_t calls) {
+    samples.Restart(calls);
+    rule.StartOver();
+  };
   int64_t spent_ns = 0;
-  std::vector<double> clean, unwaited;
-  // Per call, of both.
-  double fastest_ns = HUGE_VAL;
-  // Sorting for each new sample would be quadratic: precision is looked at
-  // when the number of samples has grown by a tenth.
-  size_t next_look = options.min_samples();
-  const auto start_over = [&](int64_t more_calls) {
-    calls = std::min(timer.max_calls(), more_calls);
-    measurement.clear_sample_ns();
-    measurement.clear_contended_samples();
-    measurement.clear_unwaited_ns();
-    measurement.set_calls_per_sample(calls);
-    clean.clear();
-    unwaited.clear();
-    fastest_ns = HUGE_VAL;
-    next_look = options.min_samples();
-  };
-  // Whether samples work for so long that their waiting can be taken out.
-  const auto waiting_is_known = [&] {
-    return static_cast<double>(calls) * fastest_ns >= kLeastUnwaitedNs;
-  };
-  bool made_longer = false;
-  const auto finish = [&](proto::Outcome outcome, double time_ns) {
-    result.outcome = outcome;
-    result.time_ns = time_ns;
-    measurement.set_clean_sample_count(static_cast<int>(clean.size()));
-    if (!clean.empty()) measurement.set_median_ns(Median(clean));
-    if (!waiting_is_known()) {
-      unwaited.clear();
-      for (int64_t& ns : *measurement.mutable_unwaited_ns()) ns = 0;
-    }
-    if (clean.size() < kMinCleanSamples && !unwaited.empty()) {
-      unwaited.insert(unwaited.end(), clean.begin(), clean.end());
-      measurement.set_median_ns(Median(unwaited));
-    }
-    return result;
-  };
   while (true) {
-    Batch batch;
-    if (warmed_up.sample.has_value()) {
-      batch = *warmed_up.sample;
-      warmed_up.sample.reset();
-    } else {
-      if (options.min_time_ns() > 0 && monitor.Calibrate()) {
-        // Its loops had the caches: the next calls make them warm again.
-        OPTRAIL_RETURN_IF_ERROR(TimeBatch(calls, timer, monitor).status());
-      }
-      OPTRAIL_ASSIGN_OR_RETURN(batch, TimeBatch(calls, timer, monitor));
+    if (!samples.has_one_ready() && options.min_time_ns() > 0 &&
+        monitor.Calibrate()) {
+      // Its loops had the caches: the next calls make them warm again.
+      OPTRAIL_RETURN_IF_ERROR(samples.Take().status());
     }
-    const auto [elapsed_ns, disturbed, unwaited_ns] = batch;
-    spent_ns += elapsed_ns;
-
-    if (!disturbed && calls < timer.max_calls() &&
-        static_cast<double>(elapsed_ns) * kCallsSlack <
+    OPTRAIL_ASSIGN_OR_RETURN(const Batch batch, samples.Take());
+    spent_ns += batch.elapsed_ns;
+    if (!batch.disturbed && samples.may_have_more_calls() &&
+        static_cast<double>(batch.elapsed_ns) * kCallsSlack <
             static_cast<double>(options.min_sample_ns())) {
       // The warm-up was slower than the steady state: start over, longer.
-      start_over(calls * 2);
+      start_over(samples.calls() * 2);
       continue;
     }
-    if (disturbed) {
-      measurement.add_contended_samples(measurement.sample_ns_size());
-      measurement.add_unwaited_ns(unwaited_ns);
+    samples.Add(batch);
+    if (IsRacedOut(options, samples, batch)) {
+      return samples.Finish(proto::CENSORED, samples.fastest_clean_ns());
     }
-    if (unwaited_ns > 0) {
-      unwaited.push_back(static_cast<double>(unwaited_ns) /
-                         static_cast<double>(calls));
-      fastest_ns = std::min(fastest_ns, unwaited.back());
+    if (IsDecided(options, samples, batch)) {
+      return samples.Finish(proto::OK, Median(samples.clean()));
     }
-    measurement.add_sample_ns(elapsed_ns);
-    if (!disturbed) {
-      clean.push_back(static_cast<double>(elapsed_ns) /
-                      static_cast<double>(calls));
-      fastest_ns = std::min(fastest_ns, clean.back());
-    }
-
-    if (options.has_hopeless_above_ns() && !clean.empty()) {
-      const double fastest_clean_ns =
-          *std::min_element(clean.begin(), clean.end());
-      const double limit_ns =
-          clean.size() >= kMinCleanSamples
-              ? options.hopeless_above_ns()
-              : (elapsed_ns >= kLongCallNs ? kLongSlower : kFarSlower) *
-                    options.hopeless_above_ns();
-      if (fastest_clean_ns > limit_ns) {
-        return finish(proto::CENSORED, fastest_clean_ns);
-      }
-    }
-    if (options.has_decisive_above_ns() && !clean.empty() &&
-        (elapsed_ns >= kLongCallNs || clean.size() >= kMinCleanSamples) &&
-        *std::min_element(clean.begin(), clean.end()) >
-            options.decisive_above_ns()) {
-      return finish(proto::OK, Median(clean));
-    }
-    // Calls so long that min_samples of them exceed the time limit.
-    const bool long_calls =
-        spent_ns >= options.max_time_ns() && clean.size() >= kMinCleanSamples;
-    const bool enough = clean.size() >= options.min_samples() || long_calls;
-    if (enough && clean.size() >= next_look) {
-      if (spent_ns >= options.min_time_ns() &&
-          (options.min_time_ns() == 0 || FoundFastest(clean)) &&
-          PreciseEnough(clean, options.target_relative_half_width())) {
-        return finish(proto::OK, Median(clean));
-      }
-      next_look = clean.size() + std::max<size_t>(1, clean.size() / 10);
-    }
-    const bool capped = spent_ns >= options.max_time_ns() ||
-                        clean.size() >= options.max_samples();
-    if (enough && capped) return finish(proto::OK, Median(clean));
-    // Samples that are never left alone tell where they are longer.
-    if (!enough && spent_ns >= options.max_time_ns() && !made_longer &&
-        options.min_time_ns() > 0 && !unwaited.empty() && !waiting_is_known() &&
-        calls < timer.max_calls()) {
-      made_longer = true;
-      start_over(static_cast<int64_t>(
-          std::ceil(kUnwaitedMargin * kLeastUnwaitedNs / fastest_ns)));
-      continue;
-    }
-    if (!enough && spent_ns >= 2 * options.max_time_ns() &&
-        measurement.sample_ns_size() >= 2 * kMinCleanSamples) {
-      return finish(proto::CONTENDED, 0);
+    switch (rule.After(samples, spent_ns)) {
+      case AloneRule::Next::kGoOn:
+        break;
+      case AloneRule::Next::kEnough:
+        return samples.Finish(proto::OK, Median(samples.clean()));
+      case AloneRule::Next::kContended:
+        return samples.Finish(proto::CONTENDED, 0);
+      case AloneRule::Next::kLonger:
+        start_over(static_cast<int64_t>(std::ceil(
+            kUnwaitedMargin * kLeastUnwaitedNs / samples.fastest_ns())));
     }
   }
 }
 
 namespace {
 
-// One of those that are sampled in turns.
-struct InTurns {
-  ops::Timer* timer = nullptr;
-  Sampling sampling;
-  std::vector<double> per_call_ns;  // of each round; of clean samples > 0
-  std::vector<double> clean;
-
-  absl::Status TakeOne(ops::Monitor& monitor) {
-    proto::Measurement& measurement = sampling.measurement;
-    const int64_t calls = measurement.calls_per_sample();
-    OPTRAIL_ASSIGN_OR_RETURN(const Batch batch,
-                             TimeBatch(calls, *timer, monitor));
-    const double ns =
-        static_cast<double>(std::max<int64_t>(1, batch.elapsed_ns)) /
-        static_cast<double>(calls);
-    if (batch.disturbed) {
-      measurement.add_contended_samples(measurement.sample_ns_size());
-      measurement.add_unwaited_ns(batch.unwaited_ns);
-    } else {
-      clean.push_back(ns);
-    }
-    per_call_ns.push_back(batch.disturbed ? 0 : ns);
-    measurement.add_sample_ns(batch.elapsed_ns);
-    return absl::OkStatus();
+// When several have been told apart from the first by so many rounds.
+bool IsEnoughTogether(const proto::SamplingOptions& options,
+                      const std::vector<Samples>& members, int rounds,
+                      double spent_ns) {
+  const auto count = static_cast<double>(members.size());
+  const double least_ns = static_cast<double>(options.min_time_ns()) * count;
+  const double most_ns = static_cast<double>(options.max_time_ns()) * count;
+  size_t fewest = rounds;
+  for (const Samples& member : members) {
+    fewest = std::min(fewest, member.RatiosTo(members[0]).size());
   }
-};
-
-// Of the rounds in which both were left alone.
-std::vector<double> RatiosOf(const InTurns& one, const InTurns& other) {
-  std::vector<double> ratios;
-  for (size_t i = 0; i < one.per_call_ns.size(); ++i) {
-    if (one.per_call_ns[i] > 0 && other.per_call_ns[i] > 0) {
-      ratios.push_back(one.per_call_ns[i] / other.per_call_ns[i]);
-    }
+  const auto precise = [&] {
+    return std::all_of(
+        members.begin() + 1, members.end(), [&](const Samples& member) {
+          return PreciseEnough(member.RatiosTo(members[0]),
+                               options.target_relative_half_width());
+        });
+  };
+  const bool enough = fewest >= static_cast<size_t>(options.min_samples());
+  if (enough && ((spent_ns >= least_ns && precise()) || spent_ns >= most_ns ||
+                 rounds >= options.max_samples())) {
+    return true;
   }
-  return ratios;
+  // Long calls get by with a few; what is never left alone says nothing.
+  return spent_ns >= (fewest >= kMinCleanSamples ? 1 : 2) * most_ns &&
+         rounds >= 2 * kMinCleanSamples;
 }
 
 }  // namespace
 
-absl::StatusOr<std::vector<Sampling>> TakeSamplesInTurns(
+absl::StatusOr<std::vector<Sampling>> TakeSamples(
     const proto::SamplingOptions& options, absl::Span<ops::Timer* const> timers,
-    ops::Monitor& monitor) {
-  std::vector<InTurns> members(timers.size());
-  for (size_t i = 0; i < members.size(); ++i) {
-    members[i].timer = timers[i];
-    OPTRAIL_ASSIGN_OR_RETURN(const WarmedUp warmed_up,
-                             WarmUp(options, *timers[i], monitor));
-    members[i].sampling.measurement.set_calls_per_sample(warmed_up.calls);
+    ops::Monitor& monitor, const Sampling* first) {
+  std::vector<Sampling> samplings;
+  if (timers.empty()) return samplings;
+  if (timers.size() == 1) {
+    OPTRAIL_ASSIGN_OR_RETURN(samplings.emplace_back(),
+                             TakeSamples(options, *timers[0], monitor, first));
+    return samplings;
   }
-  const auto count = static_cast<double>(members.size());
-  const double least_ns = static_cast<double>(options.min_time_ns()) * count;
-  const double most_ns = static_cast<double>(options.max_time_ns()) * count;
+  std::vector<Samples> members;
+  for (ops::Timer* const timer : timers) {
+    members.emplace_back(options, *timer, monitor);
+    OPTRAIL_RETURN_IF_ERROR(members.back().Begin(/*first=*/nullptr));
+    members.back().ForgetWarmUp();
+  }
   double spent_ns = 0;
-  // Whether all have been told apart from the first by so many samples.
-  const auto precise = [&] {
-    return std::all_of(
-        members.begin() + 1, members.end(), [&](const InTurns& member) {
-          return PreciseEnough(RatiosOf(member, members[0]),
-                               options.target_relative_half_width());
-        });
-  };
-  for (int rounds = 1; !members.empty(); ++rounds) {
+  for (int rounds = 1;; ++rounds) {
     for (size_t i = 0; i < members.size(); ++i) {
-      InTurns& member = members[rounds % 2 == 1 ? i : members.size() - 1 - i];
-      OPTRAIL_RETURN_IF_ERROR(member.TakeOne(monitor));
-      spent_ns += static_cast<double>(
-          *member.sampling.measurement.sample_ns().rbegin());
+      Samples& member = members[rounds % 2 == 1 ? i : members.size() - 1 - i];
+      OPTRAIL_ASSIGN_OR_RETURN(const Batch batch, member.Take());
+      member.Add(batch);
+      spent_ns += static_cast<double>(batch.elapsed_ns);
     }
     // As often forwards as backwards.
-    if (rounds % 2 == 1) continue;
-    size_t fewest = rounds;
-    for (const InTurns& member : members) {
-      fewest = std::min(fewest, RatiosOf(member, members[0]).size());
-    }
-    const bool enough = fewest >= static_cast<size_t>(options.min_samples());
-    if (enough && ((spent_ns >= least_ns && precise()) || spent_ns >= most_ns ||
-                   rounds >= options.max_samples())) {
-      break;
-    }
-    // Long calls get by with a few; what is never left alone says nothing.
-    if (spent_ns >= (fewest >= kMinCleanSamples ? 1 : 2) * most_ns &&
-        rounds >= 2 * kMinCleanSamples) {
+    if (rounds % 2 == 0 &&
+        IsEnoughTogether(options, members, rounds, spent_ns)) {
       break;
     }
   }
-  std::vector<Sampling> samplings;
-  for (InTurns& member : members) {
-    Sampling& sampling = member.sampling;
-    sampling.outcome = proto::CONTENDED;
-    sampling.measurement.set_clean_sample_count(
-        static_cast<int>(member.clean.size()));
-    const std::vector<double> ratios = RatiosOf(member, members[0]);
-    if (ratios.size() >= kMinCleanSamples) {
-      sampling.outcome = proto::OK;
-      sampling.time_ns = Median(ratios) * Median(members[0].clean);
-      sampling.measurement.set_median_ns(sampling.time_ns);
-    }
-    samplings.push_back(std::move(sampling));
+  for (Samples& member : members) {
+    const std::vector<double> ratios = member.RatiosTo(members[0]);
+    const bool tells = ratios.size() >= kMinCleanSamples;
+    Sampling& sampling = samplings.emplace_back(
+        member.Finish(tells ? proto::OK : proto::CONTENDED,
+                      tells ? Median(ratios) * Median(members[0].clean()) : 0));
+    // The median of its own samples is of other moments than those of others.
+    sampling.measurement.clear_median_ns();
+    if (tells) sampling.measurement.set_median_ns(sampling.time_ns);
   }
   return samplings;
 }

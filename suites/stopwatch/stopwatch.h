@@ -49,41 +49,43 @@ struct Sampling {
   proto::Measurement measurement;  // all raw samples, disturbed ones marked
 };
 
-// A sample holds enough calls to last options.min_sample_ns; sampling goes on
-// until the distribution-free 95% interval of the median (order statistics) is
-// within options.target_relative_half_width of it, or max_samples or
-// max_time_ns is reached; calls that are long beside max_time_ns get by with
-// three samples. It goes on for options.min_time_ns at least, where the machine
-// can be asked between samples what it is like (ops::Monitor::Calibrate), and
-// until the second half of the samples has none that is faster than the first:
-// a neighbour that comes and goes then leaves some samples alone. Only clean
-// samples count: CONTENDED means that after max_time_ns twice over there were
-// too few of them. (With min_time_ns, samples too short for their waiting to be
-// known become longer after half of that: SamplesThatTell().) What is above
-// decisive_above_ns is sampled three times, and once if it is a long call.
-// Errors are the device's.
+// Samples one contender, or several that are compared with each other. A sample
+// holds enough calls to last options.min_sample_ns. Errors are the device's.
 //
-// `first`, if it is of a long call, is the first sample, and stands for the
-// warm-up.
+// One alone is sampled until the distribution-free 95% interval of the median
+// (order statistics) is within options.target_relative_half_width of it, or
+// max_samples or max_time_ns is reached; calls that are long beside max_time_ns
+// get by with three samples. It goes on for options.min_time_ns at least, where
+// the machine can be asked between samples what it is like
+// (ops::Monitor::Calibrate), and until the second half of the samples has none
+// that is faster than the first: a neighbour that comes and goes then leaves
+// some samples alone. Only clean samples count: CONTENDED means that after
+// max_time_ns twice over there were too few of them. (With min_time_ns, samples
+// too short for their waiting to be known become longer after half of that:
+// SamplesThatTell().) What is above decisive_above_ns is sampled three times,
+// and once if it is a long call. `first`, if it is of a long call, is the first
+// sample, and stands for the warm-up.
+//
+// Several are interleaved: one sample of each at a time, forwards and backwards
+// in turns. What the device is like changes from one millisecond to the next
+// (the clock of a GPU falls by a fifth within half a second of products), and
+// is the same for all that way. Each has as many samples as the others: until
+// the ratio of each to the first, sample by sample, is as precise as a median
+// of one alone and min_time_ns have gone by for each on average, or
+// max_samples, or max_time_ns for each. None is raced out. The first one's time
+// is its median; another's is that times the median of its ratios to the first,
+// also where a power limit makes every other sample half as long again, of
+// which two medians may be one here and one there.
+//
+// `monitor` serves all.
+absl::StatusOr<std::vector<Sampling>> TakeSamples(
+    const proto::SamplingOptions& options, absl::Span<ops::Timer* const> timers,
+    ops::Monitor& monitor, const Sampling* first = nullptr);
+
+// The same of one.
 absl::StatusOr<Sampling> TakeSamples(const proto::SamplingOptions& options,
                                      ops::Timer& timer, ops::Monitor& monitor,
                                      const Sampling* first = nullptr);
-
-// Samples of several, which are compared with each other: one of each at a
-// time, forwards and backwards in turns. What the device is like changes from
-// one millisecond to the next (the clock of a GPU falls by a fifth within half
-// a second of products), and is the same for all that way. Each has as many
-// samples as the others: until the ratio of each to the first, sample by
-// sample, is as precise as a median in TakeSamples() and min_time_ns have gone
-// by for each on average, or max_samples, or max_time_ns for each. None is
-// raced out. `monitor` serves all.
-//
-// The first one's time is its median; another's is that times the median of its
-// ratios to the first, also where a power limit makes every other sample half
-// as long again, of which two medians may be one here and one there.
-absl::StatusOr<std::vector<Sampling>> TakeSamplesInTurns(
-    const proto::SamplingOptions& options, absl::Span<ops::Timer* const> timers,
-    ops::Monitor& monitor);
 
 // One call, for tasks whose calls are known to be long: CENSORED if that shows
 // that the config is hopeless, or above decisive_above_ns whatever a cold start

@@ -148,7 +148,7 @@ TEST(StopwatchTest, WhatChangesMeanwhileIsTheSameForAllInTurns) {
     const double truth = seed % 2 == 0 ? .98 : 1.1;
     FallingClock clock;
     KernelThere one(1e5, &clock, seed), other(truth * 1e5, &clock, seed + 100);
-    const auto in_turns = *TakeSamplesInTurns(options, {&one, &other}, monitor);
+    const auto in_turns = *TakeSamples(options, {&one, &other}, monitor);
     ASSERT_EQ(in_turns.size(), 2);
     EXPECT_EQ(in_turns[0].measurement.sample_ns_size(),
               in_turns[1].measurement.sample_ns_size());
@@ -173,12 +173,12 @@ TEST(StopwatchTest, InTurnsItGoesOnForTheLeastTime) {
   Quiet monitor;
   proto::SamplingOptions options = DefaultSamplingOptions();
   options.set_min_sample_ns(1'000'000);
-  const int few = TakeSamplesInTurns(options, {&one, &other}, monitor)
+  const int few = TakeSamples(options, {&one, &other}, monitor)
                       ->front()
                       .measurement.sample_ns_size();
   options.set_min_time_ns(60'000'000);
   for (const Sampling& sampling :
-       *TakeSamplesInTurns(options, {&one, &other}, monitor)) {
+       *TakeSamples(options, {&one, &other}, monitor)) {
     EXPECT_GT(sampling.measurement.sample_ns_size(), 40) << few;
     EXPECT_LT(sampling.measurement.sample_ns_size(), 80);
   }
@@ -209,7 +209,7 @@ TEST(StopwatchTest, InTurnsALimitThatComesAndGoesMovesFewRatios) {
   for (int i = 0; i < kTimes; ++i) {
     FallingClock clock;
     Limited one(1e5, &clock, &rng), other(1.02e5, &clock, &rng);
-    const auto result = *TakeSamplesInTurns(options, {&one, &other}, monitor);
+    const auto result = *TakeSamples(options, {&one, &other}, monitor);
     std::vector<double> medians;
     for (const Sampling& sampling : result) {
       const auto& samples = sampling.measurement.sample_ns();
@@ -230,7 +230,7 @@ TEST(StopwatchTest, InTurnsNothingIsConcludedWhereNoneIsLeftAlone) {
   Quiet monitor;
   monitor.disturbed = true;
   const auto samplings =
-      TakeSamplesInTurns(DefaultSamplingOptions(), {&one, &other}, monitor);
+      TakeSamples(DefaultSamplingOptions(), {&one, &other}, monitor);
   for (const Sampling& sampling : *samplings) {
     EXPECT_EQ(sampling.outcome, proto::CONTENDED);
     EXPECT_GT(sampling.measurement.sample_ns_size(), 0);

@@ -15,7 +15,7 @@
 #include "ops/core/device_type.h"
 #include "suites/tune/tune_driver.h"
 #include "suites/worker/compile_pool.h"
-#include "suites/worker/worker.h"
+#include "suites/worker/opened_task.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/search/strategies.h"
 #include "tuning/session/proposer.h"

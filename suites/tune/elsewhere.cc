@@ -23,7 +23,7 @@
 #include "ops/device/toolchain.h"
 #include "suites/tune/session_evaluator.h"
 #include "suites/worker/measurement_settings.h"
-#include "suites/worker/worker.h"
+#include "suites/worker/opened_task.h"
 #include "suites/workload/tasks.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/session/remote_evaluator.h"

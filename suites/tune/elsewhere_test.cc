@@ -29,6 +29,7 @@
 #include "ops/core/device_type.h"
 #include "suites/stopwatch/stopwatch.h"
 #include "suites/tune/tune_session.h"
+#include "suites/worker/one_by_one_evaluator.h"
 #include "suites/worker/worker.h"
 #include "suites/workload/tasks.h"
 
@@ -72,10 +73,10 @@ class Driver {
 
   absl::StatusOr<proto::Session> Run(AtTrial at_trial = {}) {
     // Nothing is measured here.
-    class Nobody : public Evaluator {
+    class Nobody : public OneByOneEvaluator {
      public:
-      Evaluation Evaluate(const proto::Config&,
-                          const EvaluationOptions&) override {
+      Evaluation EvaluateOne(const proto::Config&,
+                             const EvaluationOptions&) override {
         ADD_FAILURE() << "measured in the driver";
         return {};
       }

@@ -5,16 +5,17 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "suites/worker/one_by_one_evaluator.h"
 #include "tuning/proto/canonical.h"
 
 namespace optrail::suites {
 namespace {
 
 // Times by config; what is beyond hopeless_above is CENSORED.
-class Table : public Evaluator {
+class Table : public OneByOneEvaluator {
  public:
-  Evaluation Evaluate(const proto::Config& config,
-                      const EvaluationOptions& options) override {
+  Evaluation EvaluateOne(const proto::Config& config,
+                         const EvaluationOptions& options) override {
     const std::string name = tuning::CanonicalText(config);
     asked.push_back(name);
     Evaluation evaluation;

@@ -48,12 +48,20 @@ std::vector<std::string> MeteredOf(const std::vector<std::string>& metrics) {
 }
 
 uint64_t SessionEvaluator::SeedOf(Purpose purpose, int64_t round) const {
-  const bool ahead = options_.processes_ahead > 0;
+  // Inputs rotate among some sets during the search, among others while a
+  // winner is proven, and again among others while finalists are ranked in
+  // processes of their own. New ones for each round would each need a
+  // reference.
+  const ops::MeasurementPolicy& policy = options_.policy;
   // A process keeps its inputs.
-  if (ahead && purpose == Purpose::kProve) round %= kProofProcesses;
-  const auto set = static_cast<uint64_t>(round % options_.input_sets);
+  if (purpose == Purpose::kProve && policy.proof_processes > 0) {
+    round %= policy.proof_processes;
+  }
+  const auto set = static_cast<uint64_t>(round % policy.input_sets);
   if (purpose == Purpose::kProve) return kFirstProofSeed + set;
-  return purpose == Purpose::kRank && !ahead ? kFirstRankSeed + set : set;
+  return purpose == Purpose::kRank && !policy.interleaves_rounds
+             ? kFirstRankSeed + set
+             : set;
 }
 
 SessionEvaluatorOptions SessionEvaluatorFor(
@@ -65,15 +73,7 @@ SessionEvaluatorOptions SessionEvaluatorFor(
   if (options.compile_ahead > 0) {
     options.default_config = space.default_config();
   }
-  options.processes_ahead = evaluator.ProcessesAhead();
-  options.processes_together = evaluator.ProcessesTogether();
-  if (options.processes_ahead > 0 &&
-      evaluator.OperandBytes() > kLargeInputBytes) {
-    options.input_sets = 1;
-    if (evaluator.OperandBytes() > kVeryLargeInputBytes) {
-      options.processes_ahead = kAheadWithVeryLargeInputs;
-    }
-  }
+  options.policy = evaluator.policy();
   if (!space.has_fact_constraints()) return options;
   options.accept_facts = [&space](const proto::Config& config,
                                   const std::vector<proto::Fact>& facts) {
@@ -93,7 +93,7 @@ SessionEvaluator::SessionEvaluator(suites::Evaluator& evaluator,
 absl::StatusOr<tuning::Offer> SessionEvaluator::Open(const proto::Task&) {
   tuning::Offer offer;
   offer.compile_ahead = options_.compile_ahead;
-  offer.begins_ahead = options_.processes_ahead > 0;
+  offer.begins_ahead = options_.policy.host_is_free;
   offer.costly_metrics = options_.costly_metrics;
   return offer;
 }
@@ -115,7 +115,7 @@ void SessionEvaluator::PrepareDefault(const tuning::Request& request) {
 
 void SessionEvaluator::OpenOfSearch() {
   ComingProcess process;
-  for (int set = 0; set < options_.input_sets; ++set) {
+  for (int set = 0; set < options_.policy.input_sets; ++set) {
     process.input_seeds.push_back(SeedOf(Purpose::kSearch, set));
   }
   evaluator_.OpenAhead(process);
@@ -134,13 +134,13 @@ ComingProcess SessionEvaluator::ComingFor(Purpose purpose,
 }
 
 void SessionEvaluator::OpenAhead(const tuning::Request& request) {
-  if (options_.processes_ahead == 0) return;
+  if (options_.policy.processes_ahead == 0) return;
   if (request.purpose != Purpose::kProve) {
     // While its first config is compiled.
     if (answered_ == 0) OpenOfSearch();
     return;
   }
-  while (proof_processes_opened_ < kProofProcesses &&
+  while (proof_processes_opened_ < options_.policy.proof_processes &&
          proof_processes_opened_ <= request.round) {
     OpenOfProof();
   }
@@ -148,7 +148,7 @@ void SessionEvaluator::OpenAhead(const tuning::Request& request) {
 
 void SessionEvaluator::OpenFinalists(const tuning::Request& answered,
                                      int64_t elapsed_ns) {
-  if (options_.processes_ahead == 0) return;
+  if (options_.policy.processes_ahead == 0) return;
   if (answered.purpose == Purpose::kSearch) {
     if (!options_.finalists_ahead || !options_.finalists_ahead()) return;
     ++answers_since_opening_;
@@ -174,9 +174,10 @@ void SessionEvaluator::OpenFinalists(const tuning::Request& answered,
 }
 
 bool SessionEvaluator::OpenNext(const tuning::Request& answered) {
-  int64_t most = options_.processes_ahead;
+  int64_t most = options_.policy.processes_ahead;
   if (answered.purpose == Purpose::kProve) most += answered.round + 1;
-  if (proof_processes_opened_ >= std::min<int64_t>(most, kProofProcesses)) {
+  if (proof_processes_opened_ >=
+      std::min<int64_t>(most, options_.policy.proof_processes)) {
     return false;
   }
   OpenOfProof();
@@ -185,11 +186,14 @@ bool SessionEvaluator::OpenNext(const tuning::Request& answered) {
 
 absl::optional<int64_t> SessionEvaluator::ProcessOf(Purpose purpose,
                                                     int64_t round) const {
-  const bool ahead = options_.processes_ahead > 0;
+  const ops::MeasurementPolicy& policy = options_.policy;
   if (purpose == Purpose::kProve) {
-    return 2 * (ahead ? round % kProofProcesses : round) + 1;
+    const int64_t of = policy.proof_processes;
+    return 2 * (of > 0 ? round % of : round) + 1;
   }
-  if (purpose == Purpose::kSearch || ahead) return absl::nullopt;
+  if (purpose == Purpose::kSearch || policy.interleaves_rounds) {
+    return absl::nullopt;
+  }
   return 2 * round;
 }
 
@@ -201,7 +205,7 @@ std::deque<tuning::Request>::iterator SessionEvaluator::FirstReady() {
 }
 
 void SessionEvaluator::BeginNext() {
-  if (options_.processes_ahead == 0) return;
+  if (!options_.policy.host_is_free) return;
   const auto next = FirstReady();
   if (next == waiting_.end()) return;
   Begun begun{*next, {}};
@@ -243,9 +247,9 @@ std::vector<tuning::Answer> SessionEvaluator::Poll(absl::Duration wait) {
 
 bool SessionEvaluator::IsReadTogether(const tuning::Request& request) const {
   // Rounds tell more than samples of long calls, and those are few.
-  return options_.processes_ahead > 0 && request.purpose != Purpose::kSearch &&
-         IsTimed(request) && request.metrics.size() <= 1 &&
-         !HasLongCalls(request);
+  return options_.policy.interleaves_rounds &&
+         request.purpose != Purpose::kSearch && IsTimed(request) &&
+         request.metrics.size() <= 1 && !HasLongCalls(request);
 }
 
 bool SessionEvaluator::AreReadTogether(const tuning::Request& one,
@@ -322,19 +326,20 @@ EvaluationOptions SessionEvaluator::OptionsFor(
                                              *request.expected);
     }
   }
-  if (options_.processes_ahead > 0) {
-    if (request.purpose != Purpose::kSearch) {
-      options.sampling.set_min_sample_ns(
-          std::max(options.sampling.min_sample_ns(), kFinalSampleNs));
-    } else if (answered_ > 0) {
-      options.sampling.set_warm_up_ns(
-          std::min(options.sampling.warm_up_ns(), kSearchWarmUpNs));
-    }
-  }
+  const ops::MeasurementPolicy& policy = options_.policy;
   const bool times = IsTimed(request);
-  if (times && request.expected && options_.processes_ahead > 0 &&
-      request.purpose == Purpose::kSearch) {
-    options.sampling.set_decisive_above_ns(kClearlySlower * *request.expected);
+  if (request.purpose != Purpose::kSearch) {
+    options.sampling.set_min_sample_ns(
+        std::max(options.sampling.min_sample_ns(), policy.round_sample_ns));
+  } else if (policy.search_warm_up_ns) {
+    if (answered_ > 0) {
+      options.sampling.set_warm_up_ns(
+          std::min(options.sampling.warm_up_ns(), *policy.search_warm_up_ns));
+    }
+    if (times && request.expected) {
+      options.sampling.set_decisive_above_ns(kClearlySlower *
+                                             *request.expected);
+    }
   }
   if (request.hopeless_above && times) {
     options.sampling.set_hopeless_above_ns(*request.hopeless_above);
@@ -363,7 +368,7 @@ EvaluationOptions SessionEvaluator::OptionsFor(
   // What a process is like (where its pages lie) is shared by all that is read
   // in its round, and by no other round of a proof.
   options.process_of_round = ProcessOf(request.purpose, request.round);
-  for (int next = 1; next < options_.processes_together; ++next) {
+  for (int next = 1; next < policy.processes_together; ++next) {
     options.next_rounds.push_back(
         ComingFor(request.purpose, request.round + next));
   }

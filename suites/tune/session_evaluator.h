@@ -28,6 +28,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "ops/core/measurement_policy.h"
 #include "suites/proto/worker.pb.h"
 #include "suites/tune/screen.h"
 #include "suites/worker/evaluator.h"
@@ -36,19 +37,14 @@
 
 namespace optrail::suites {
 
-// Inputs rotate among this many sets during the search, and among as many
-// others while a winner is proven; and while finalists are ranked, among others
-// again where that has processes of its own. New ones for each round would each
-// need a reference.
-inline constexpr int kInputSets = 3;
-
 // What is read in rounds varies more between processes than within one, so that
 // another round tells more than another sample.
 inline constexpr int64_t kRoundSamplingNs = 20'000'000;
 
 // Long calls (stopwatch.h) are sampled as often as the stopwatch concludes
 // from, and no more: they vary less, and rounds tell more than samples. During
-// the search one sample is enough of what is this much slower than the best.
+// the search one sample is enough of what is this much slower than the best,
+// and three of short calls where kernels run on a warm device.
 inline constexpr double kClearlySlower = 1.05;
 
 // A long call that is hopeless is not waited for. A reading of one that is not
@@ -57,33 +53,9 @@ inline constexpr double kClearlySlower = 1.05;
 inline constexpr double kCallsOfAReading = 12;
 inline constexpr double kLongestReadings = 2;
 
-// Where processes are opened ahead, finalists are ranked in that of the search:
-// what is sampled in turns varies no more between processes than within one,
-// and what is chosen is proven elsewhere. A proof's first rounds have a process
-// each and inputs of their own; there are no fewer rounds, and those beyond go
-// round among these. There, inputs beyond the first size are one set, and
-// beyond the second fewer processes wait: making them ready takes longer than
-// anything else, and what is random in them is much already.
-inline constexpr int kProofProcesses = 5;
-inline constexpr int64_t kLargeInputBytes = int64_t{64} << 20;
-inline constexpr int64_t kVeryLargeInputBytes = int64_t{1} << 30;
-inline constexpr int kAheadWithVeryLargeInputs = 2;
-
-// There, the search samples a kernel that follows others on a warm device, so
-// that its own first calls are all there is to warm up, and three samples are
-// enough of what is slower than the best by kClearlySlower. What decides is
-// sampled so long that starting a batch does not show.
-inline constexpr int64_t kSearchWarmUpNs = 500'000;
-inline constexpr int64_t kFinalSampleNs = 1'000'000;
-
 struct SessionEvaluatorOptions {
   proto::SamplingOptions sampling;
-  // How many processes may wait, open, while another is measured
-  // (Evaluator::ProcessesAhead).
-  int processes_ahead = 0;
-  // Else, how many are opened at the same time (Evaluator::ProcessesTogether).
-  int processes_together = 1;
-  int input_sets = kInputSets;
+  ops::MeasurementPolicy policy;
   // Whether those of finalists may be opened now, while the search goes on: not
   // while another task is tuned. Empty: no.
   std::function<bool()> finalists_ahead;

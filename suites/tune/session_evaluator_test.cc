@@ -8,6 +8,7 @@
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "suites/stopwatch/stopwatch.h"
+#include "suites/worker/one_by_one_evaluator.h"
 #include "tuning/proto/canonical.h"
 
 namespace optrail::suites {
@@ -16,7 +17,7 @@ namespace {
 using tuning::Purpose;
 using tuning::Request;
 
-class Recording : public Evaluator {
+class Recording : public OneByOneEvaluator {
  public:
   bool IsReady(const proto::Config& config) override { return ready; }
   void AwaitReady(const std::vector<proto::Config>& configs,
@@ -30,8 +31,8 @@ class Recording : public Evaluator {
   bool ready = true, ready_after = true;  // an evaluation
   absl::Duration waited;
   Recording* smaller = nullptr;
-  Evaluation Evaluate(const proto::Config& config,
-                      const EvaluationOptions& options) override {
+  Evaluation EvaluateOne(const proto::Config& config,
+                         const EvaluationOptions& options) override {
     seen = options;
     evaluated.push_back(tuning::CanonicalText(config));
     ready &= ready_after;
@@ -43,11 +44,10 @@ class Recording : public Evaluator {
     begun_seed = options.input_seed;
     return can_begin;
   }
-  std::vector<Evaluation> EvaluateTogether(
-      const std::vector<proto::Config>& configs,
-      const EvaluationOptions& options) override {
-    together.push_back(configs.size());
-    return Evaluator::EvaluateTogether(configs, options);
+  std::vector<Evaluation> Measure(const std::vector<Contender>& contenders,
+                                  const EvaluationOptions& options) override {
+    if (contenders.size() > 1) together.push_back(contenders.size());
+    return OneByOneEvaluator::Measure(contenders, options);
   }
   std::vector<size_t> together;
   std::vector<std::string> evaluated, begun;
@@ -66,6 +66,18 @@ class Recording : public Evaluator {
   std::vector<ComingProcess> opened;
   std::vector<std::string> prepared;
 };
+
+// The policy of a device beside which processes may wait.
+ops::MeasurementPolicy Waiting(int processes_ahead) {
+  ops::MeasurementPolicy policy;
+  policy.host_is_free = true;
+  policy.processes_ahead = processes_ahead;
+  policy.interleaves_rounds = true;
+  policy.proof_processes = 5;
+  policy.round_sample_ns = 1'000'000;
+  policy.search_warm_up_ns = 500'000;
+  return policy;
+}
 
 class SessionEvaluatorTest : public ::testing::Test {
  protected:
@@ -128,7 +140,8 @@ TEST_F(SessionEvaluatorTest, TheNextIsBegunBeforeTheSessionHasThought) {
     for (const int processes_ahead : {0, 2}) {
       measured_ = Recording();
       measured_.can_begin = can_begin;
-      options_.processes_ahead = processes_ahead;
+      options_.policy = processes_ahead > 0 ? Waiting(processes_ahead)
+                                            : ops::MeasurementPolicy();
       SessionEvaluator evaluator(measured_, options_);
       for (size_t i = 0; i < configs.size(); ++i) {
         request_.ticket = static_cast<int64_t>(i);
@@ -165,7 +178,7 @@ TEST_F(SessionEvaluatorTest, ARoundOfFinalistsIsReadTogether) {
       evaluator.Submit(request_);
     }
   };
-  options_.processes_ahead = 2;
+  options_.policy = Waiting(2);
   SessionEvaluator evaluator(measured_, options_);
   submit(evaluator);
   auto answers = evaluator.Poll(absl::InfiniteDuration());
@@ -207,7 +220,7 @@ TEST_F(SessionEvaluatorTest, ARoundOfFinalistsIsReadTogether) {
   EXPECT_TRUE(is_single());
   request_.expected = 1000;
   EXPECT_FALSE(is_single());
-  options_.processes_ahead = 0;
+  options_.policy = {};
   EXPECT_TRUE(is_single());
 }
 
@@ -225,7 +238,7 @@ TEST_F(SessionEvaluatorTest, IsReadyOnceAConfigIsCompiled) {
 }
 
 TEST_F(SessionEvaluatorTest, OfLongCallsNoneIsBegunAhead) {
-  options_.processes_ahead = 2;
+  options_.policy = Waiting(2);
   request_.expected = 2 * kLongCallNs;
   SessionEvaluator evaluator(measured_, options_);
   for (int i = 0; i < 2; ++i) {
@@ -236,7 +249,7 @@ TEST_F(SessionEvaluatorTest, OfLongCallsNoneIsBegunAhead) {
 }
 
 TEST_F(SessionEvaluatorTest, ARoundNamesThoseThatMayBeOpenedWithIt) {
-  options_.processes_together = 3;
+  options_.policy.processes_together = 3;
   Ask();
   EXPECT_TRUE(measured_.seen.next_rounds.empty()) << "the search has one";
   for (const Purpose purpose : {Purpose::kRank, Purpose::kProve}) {
@@ -257,7 +270,7 @@ TEST_F(SessionEvaluatorTest, ARoundNamesThoseThatMayBeOpenedWithIt) {
 }
 
 TEST_F(SessionEvaluatorTest, ProcessesOfFinalistsAreOpenedBesideTheSearch) {
-  options_.processes_ahead = 5;
+  options_.policy = Waiting(5);
   options_.finalists_ahead = [] { return true; };
   SessionEvaluator evaluator(measured_, options_);
   const auto ask = [&](Purpose purpose, int64_t round) {
@@ -271,7 +284,8 @@ TEST_F(SessionEvaluatorTest, ProcessesOfFinalistsAreOpenedBesideTheSearch) {
   // That of the search, for all of its inputs.
   ASSERT_EQ(measured_.opened.size(), 1);
   EXPECT_FALSE(measured_.opened[0].process_of_round.has_value());
-  EXPECT_EQ(measured_.opened[0].input_seeds.size(), kInputSets);
+  EXPECT_EQ(measured_.opened[0].input_seeds.size(),
+            static_cast<size_t>(options_.policy.input_sets));
   // Then one after the other, by how many answers there were.
   int64_t searched = 1;
   for (; measured_.opened.size() < 2; ++searched) {
@@ -282,7 +296,7 @@ TEST_F(SessionEvaluatorTest, ProcessesOfFinalistsAreOpenedBesideTheSearch) {
   // Or by how long they took.
   measured_.next.elapsed_ns = absl::ToInt64Nanoseconds(absl::Seconds(1));
   for (int i = 0; i < 20; ++i) ask(Purpose::kSearch, searched++);
-  ASSERT_EQ(measured_.opened.size(), 1 + kProofProcesses);
+  ASSERT_EQ(measured_.opened.size(), 1 + options_.policy.proof_processes);
   const std::vector<ComingProcess> opened = measured_.opened;
   const auto is_open = [&](const EvaluationOptions& options) {
     return std::any_of(
@@ -304,13 +318,14 @@ TEST_F(SessionEvaluatorTest, ProcessesOfFinalistsAreOpenedBesideTheSearch) {
     const EvaluationOptions seen = ask(Purpose::kProve, round);
     EXPECT_TRUE(is_open(seen)) << round;
     proof.insert(*seen.process_of_round);
-    EXPECT_EQ(proof.size(), std::min<int64_t>(round + 1, kProofProcesses));
+    EXPECT_EQ(proof.size(),
+              std::min<int64_t>(round + 1, options_.policy.proof_processes));
   }
-  EXPECT_EQ(measured_.opened.size(), 1 + kProofProcesses);
+  EXPECT_EQ(measured_.opened.size(), 1 + options_.policy.proof_processes);
 }
 
 TEST_F(SessionEvaluatorTest, WhereFewMayWaitTheNextIsOpenedInTime) {
-  options_.processes_ahead = 2;
+  options_.policy = Waiting(2);
   options_.finalists_ahead = [] { return true; };
   measured_.next.elapsed_ns = absl::ToInt64Nanoseconds(absl::Seconds(1));
   SessionEvaluator evaluator(measured_, options_);
@@ -331,7 +346,7 @@ TEST_F(SessionEvaluatorTest, WhereFewMayWaitTheNextIsOpenedInTime) {
 
 // Of many that open together the first is open as late as the last.
 TEST_F(SessionEvaluatorTest, NoMoreThanTwoAreOpenedAtATime) {
-  options_.processes_ahead = 5;
+  options_.policy = Waiting(5);
   options_.finalists_ahead = [] { return true; };
   measured_.next.elapsed_ns = absl::ToInt64Nanoseconds(absl::Seconds(1));
   SessionEvaluator evaluator(measured_, options_);
@@ -358,7 +373,7 @@ TEST_F(SessionEvaluatorTest, NoMoreThanTwoAreOpenedAtATime) {
 }
 
 TEST_F(SessionEvaluatorTest, WhereOthersAreTunedFinalistsWaitForTheirTurn) {
-  options_.processes_ahead = 5;
+  options_.policy = Waiting(5);
   SessionEvaluator evaluator(measured_, options_);
   for (int64_t round = 0; round < 3; ++round) {
     request_.round = round;
@@ -391,7 +406,7 @@ TEST_F(SessionEvaluatorTest,
   request_.expected = 1e5;
   Ask();
   EXPECT_FALSE(measured_.seen.sampling.has_decisive_above_ns());
-  options_.processes_ahead = 5;
+  options_.policy = Waiting(5);
   Ask();
   EXPECT_EQ(measured_.seen.sampling.decisive_above_ns(), kClearlySlower * 1e5);
   // A bound on joules is none on time; what decides is sampled in full.

@@ -13,6 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "suites/tune/tune_session.h"
+#include "suites/worker/one_by_one_evaluator.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/proto/session_journal.pb.h"
 #include "tuning/session/session_journal.h"
@@ -23,10 +24,10 @@ namespace {
 constexpr char kStored[] = "suites/testdata/stored_2026_11";
 
 // Every config takes as long as any other.
-class FlatEvaluator : public Evaluator {
+class FlatEvaluator : public OneByOneEvaluator {
  public:
-  Evaluation Evaluate(const proto::Config& config,
-                      const EvaluationOptions& options) override {
+  Evaluation EvaluateOne(const proto::Config& config,
+                         const EvaluationOptions& options) override {
     (options.process_of_round ? verified : searched)
         .push_back(tuning::CanonicalText(config));
     Evaluation evaluation;

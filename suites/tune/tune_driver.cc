@@ -544,7 +544,8 @@ void TuneCall::AskAhead(size_t i) {
   if (i >= pending_.size() || !options_.elsewhere.empty()) return;
   Pending& pending = pending_[i];
   // Elsewhere, whoever is opened or compiles disturbs what is measured.
-  if (pending.session != nullptr || pending.evaluator->ProcessesAhead() == 0) {
+  if (pending.session != nullptr ||
+      pending.evaluator->policy().processes_ahead == 0) {
     return;
   }
   Begin(pending);

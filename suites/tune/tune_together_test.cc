@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "gtest/gtest.h"
 #include "suites/tune/tune_session.h"
+#include "suites/worker/one_by_one_evaluator.h"
 #include "tuning/proto/canonical.h"
 
 namespace optrail::suites {
@@ -48,13 +49,13 @@ struct FakeTask {
   int64_t elapsed_ns = 1'000'000;  // of a trial
 };
 
-class FakeEvaluator : public Evaluator {
+class FakeEvaluator : public OneByOneEvaluator {
  public:
   // Throws Killed when `left`, which all tasks share, comes to zero.
   FakeEvaluator(const FakeTask& task, int* left) : task_(task), left_(left) {}
 
-  Evaluation Evaluate(const proto::Config& config,
-                      const EvaluationOptions& options) override {
+  Evaluation EvaluateOne(const proto::Config& config,
+                         const EvaluationOptions& options) override {
     if ((*left_)-- == 0) throw Killed();
     ++evaluations;
     Evaluation evaluation;

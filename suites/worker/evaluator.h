@@ -1,9 +1,9 @@
 #ifndef OPTRAIL_SUITES_WORKER_EVALUATOR_H_
 #define OPTRAIL_SUITES_WORKER_EVALUATOR_H_
 
-// Evaluator measures configs of one task; the tune driver and the bench driver
-// see nothing else of processes and clocks. The real one runs them in worker
-// processes (worker_evaluator.h); tests use a table.
+// Evaluator measures contenders of one task, interleaved; the tune driver and
+// the bench driver see nothing else of processes and clocks. The real one runs
+// them in worker processes (worker_evaluator.h); tests use a table.
 //
 // Configs that are compiled at run time may be compiled ahead, while others are
 // measured:
@@ -24,6 +24,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "ops/core/measurement_policy.h"
 #include "suites/proto/worker.pb.h"
 #include "tuning/proto/config.pb.h"
 #include "tuning/proto/perturbation.pb.h"
@@ -46,7 +47,7 @@ struct EvaluationOptions {
   // kept for the next of them.
   absl::optional<int64_t> process_of_round;
   // Those of the next rounds: where several are opened at a time
-  // (ProcessesTogether), they are opened with this one.
+  // (MeasurementPolicy), they are opened with this one.
   std::vector<ComingProcess> next_rounds;
   // Which of the random input sets; any number.
   uint64_t input_seed = 0;
@@ -71,12 +72,14 @@ struct EvaluationOptions {
       accept_facts;
 };
 
-// One of those that are sampled in turns.
+// One of those that are measured.
 struct Contender {
-  std::string backend;  // of the same operator, shape and device
+  // Of the same operator, shape and device, named as in a task; absent: that of
+  // the evaluator's task.
+  absl::optional<std::string> backend;
   proto::Config config;
-  // In place of both: asks another program what so many calls take, in
-  // nanoseconds.
+  // In place of both: asks another program for the time of so many calls, in
+  // nanoseconds. Nothing else is known of it.
   std::function<absl::StatusOr<int64_t>(int64_t calls)> elsewhere;
   // How it is perturbed; then its results are not checked.
   absl::optional<proto::Perturbation> perturbation = absl::nullopt;
@@ -114,36 +117,30 @@ struct Evaluation {
 class Evaluator {
  public:
   virtual ~Evaluator() = default;
-  virtual Evaluation Evaluate(const proto::Config& config,
-                              const EvaluationOptions& options) = 0;
-  // Several that are compared with each other, in their order: sampled in turns
-  // by one process, where that can be done, so that what changes meanwhile is
-  // the same for all.
-  virtual std::vector<Evaluation> EvaluateTogether(
+  // Measures contenders in one process, in their order; several are sampled
+  // interleaved, so that what changes meanwhile is the same for all. Where
+  // something is wrong with one of several, none was compared: then there is
+  // one evaluation alone, which says what.
+  virtual std::vector<Evaluation> Measure(
+      const std::vector<Contender>& contenders,
+      const EvaluationOptions& options) = 0;
+
+  Evaluation Evaluate(const proto::Config& config,
+                      const EvaluationOptions& options) {
+    return Measure({{absl::nullopt, config, {}}}, options).front();
+  }
+  // Several configs that are compared: one after the other, where something is
+  // wrong with one of them, which finds out with which.
+  std::vector<Evaluation> EvaluateTogether(
       const std::vector<proto::Config>& configs,
-      const EvaluationOptions& options) {
-    std::vector<Evaluation> evaluations;
-    for (const proto::Config& config : configs) {
-      evaluations.push_back(Evaluate(config, options));
-    }
-    return evaluations;
-  }
-  // The same of backends and other programs, in their order; nothing else is
-  // known of the latter than times. nullopt where that cannot be done: nothing
-  // is sampled in turns, or something is wrong with one of them.
-  virtual absl::optional<std::vector<Evaluation>> EvaluateInTurns(
+      const EvaluationOptions& options);
+  // The same of contenders of which some are perturbed. The first error of any
+  // of them is that of all: Unimplemented for what this device or backend does
+  // not offer.
+  absl::StatusOr<std::vector<Evaluation>> EvaluatePerturbed(
       const std::vector<Contender>& contenders,
-      const EvaluationOptions& options) {
-    return absl::nullopt;
-  }
-  // Samples contenders, some of them perturbed, in turns in one process, on any
-  // device. The first error of any of them is that of all: Unimplemented for
-  // what this device or backend does not offer.
-  virtual absl::StatusOr<std::vector<Evaluation>> EvaluatePerturbed(
-      const std::vector<Contender>& contenders,
-      const EvaluationOptions& options) {
-    return absl::UnimplementedError("nothing is perturbed here");
-  }
+      const EvaluationOptions& options);
+
   // Observes some calls closely, without the stopwatch
   // (ops/core/perturbation.h): the measurement has metrics alone, and the facts
   // are those of the config compiled with `compile_options`, too.
@@ -185,13 +182,9 @@ class Evaluator {
     return nullptr;
   }
 
-  // How many processes may be opened, and wait, while others are measured: it
-  // disturbs nobody. 0: none.
-  virtual int ProcessesAhead() { return 0; }
-  // Else, how many may be opened at the same time, while nothing is measured.
-  virtual int ProcessesTogether() { return 1; }
-  // How much of the task's inputs each process has to make ready.
-  virtual int64_t OperandBytes() { return 0; }
+  // How the task is measured: its device's policy, within what the size of its
+  // operands allows.
+  virtual ops::MeasurementPolicy policy() const { return {}; }
   // Begins to open one; returns at once. Where it is there, nothing happens.
   virtual void OpenAhead(const ComingProcess& process) {}
   // Whether Evaluate() would not have to wait until that one is open, which

@@ -11,7 +11,6 @@
 //   if (!answer.answered) process.reset();
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 
@@ -19,6 +18,7 @@
 #include "absl/time/time.h"
 #include "base/subprocess.h"
 #include "suites/proto/worker.pb.h"
+#include "suites/worker/worker_reply.h"
 
 namespace optrail::suites {
 
@@ -35,11 +35,6 @@ struct Exchanged {
   bool answered = false;
   proto::WorkerReply reply;
 };
-
-// What so many calls of a contender take that another program computes
-// (WorkerReply.AskElsewhere), in nanoseconds.
-using TimeElsewhere =
-    std::function<absl::StatusOr<int64_t>(int contender, int64_t calls)>;
 
 // A process that died near `memory_cap_bytes` most likely failed to allocate,
 // whatever it then did about that. `elsewhere` is asked what it asks meanwhile.

@@ -4,7 +4,8 @@
 #include "base/running_binary.h"
 #include "ops/core/device_type.h"
 #include "suites/stopwatch/stopwatch.h"
-#include "suites/worker/worker.h"
+#include "suites/worker/measure.h"
+#include "suites/worker/opened_task.h"
 
 namespace optrail::suites {
 

@@ -10,6 +10,7 @@
 #include "base/subprocess.h"
 #include "benchmark/benchmark.h"
 #include "ops/core/device_type.h"
+#include "suites/proto/worker.pb.h"
 #include "suites/worker/worker.h"
 #include "suites/workload/tasks.h"
 

@@ -27,6 +27,7 @@
 #include "suites/stopwatch/stopwatch.h"
 #include "suites/tune/session_evaluator.h"
 #include "suites/tune/tune_session.h"
+#include "suites/worker/measure.h"
 #include "suites/worker/worker.h"
 #include "suites/workload/tasks.h"
 #include "tuning/proto/canonical.h"
@@ -109,7 +110,7 @@ TEST_F(WorkerEvaluatorTest, AProcessServesOneTaskAfterAnotherWhileItIsSound) {
   const auto outcome_of = [&](OpenedWorker& worker,
                               const std::string& behaviour) {
     proto::WorkerRequest request;
-    *request.mutable_evaluate()->mutable_config() =
+    *request.mutable_evaluate()->add_contenders()->mutable_config() =
         *ParseConfig(absl::StrCat("behaviour=", behaviour, ",work=1"));
     *request.mutable_evaluate()->mutable_sampling() = options_.sampling;
     request.mutable_evaluate()->set_input_seed(1);
@@ -322,7 +323,7 @@ TEST_F(WorkerEvaluatorTest, AProcessThatWasOpenedAheadServesItsRound) {
 
 TEST_F(WorkerEvaluatorTest, ProcessesOfTheNextRoundsAreOpenedWithTheFirst) {
   WorkerEvaluator evaluator(entry_.task, worker_);
-  EXPECT_EQ(evaluator.ProcessesTogether() % 2, 1)
+  EXPECT_EQ(evaluator.policy().processes_together % 2, 1)
       << "the side of a pair that is first would always be the same";
   const auto evaluate = [&](int64_t round) {
     options_.process_of_round = round;
@@ -389,7 +390,7 @@ TEST_F(WorkerEvaluatorTest, ThoseThatAreComparedShareAProcess) {
   }
 }
 
-// As where devices have it (EvaluateInTurns), in a process on this CPU.
+// Several contenders, in a process on this CPU.
 class InTurnsTest : public WorkerEvaluatorTest {
  protected:
   InTurnsTest() {
@@ -403,7 +404,7 @@ class InTurnsTest : public WorkerEvaluatorTest {
     EXPECT_TRUE(started.ok()) << started.status();
     process_ = *std::move(started);
     EXPECT_EQ(process_->AwaitOpen().outcome(), proto::OK);
-    together_ = request_.mutable_evaluate_together();
+    together_ = request_.mutable_evaluate();
     *together_->mutable_sampling() = options_.sampling;
     together_->set_input_seed(1);
   }
@@ -420,7 +421,7 @@ class InTurnsTest : public WorkerEvaluatorTest {
 
   std::unique_ptr<OpenedWorker> process_;
   proto::WorkerRequest request_;
-  proto::WorkerRequest::EvaluateTogether* together_;
+  proto::WorkerRequest::Evaluate* together_;
 };
 
 TEST_F(InTurnsTest, BackendsAndOtherProgramsAreSampledByOneProcess) {
@@ -435,19 +436,19 @@ TEST_F(InTurnsTest, BackendsAndOtherProgramsAreSampledByOneProcess) {
         return 1000 * calls;
       });
   ASSERT_EQ(reply.outcome(), proto::OK) << reply.detail();
-  ASSERT_EQ(reply.together_size(), 3);
-  const int samples = reply.together(0).measurement().sample_ns_size();
+  ASSERT_EQ(reply.contenders_size(), 3);
+  const int samples = reply.contenders(0).measurement().sample_ns_size();
   EXPECT_GE(samples, 3);
   EXPECT_GT(asked, samples) << "warmed up, too";
-  for (const proto::WorkerReply& one : reply.together()) {
+  for (const proto::WorkerReply& one : reply.contenders()) {
     EXPECT_TRUE(LeavesNothingBehind(one.outcome())) << one.detail();
     EXPECT_EQ(one.measurement().sample_ns_size(), samples);
   }
-  EXPECT_TRUE(reply.together(0).has_error_in_tolerances());
-  EXPECT_EQ(reply.together(1).facts(0).name(), "registers");
-  EXPECT_FALSE(reply.together(2).has_error_in_tolerances());
-  EXPECT_EQ(reply.together(2).measurement().sample_ns(0),
-            1000 * reply.together(2).measurement().calls_per_sample());
+  EXPECT_TRUE(reply.contenders(0).has_error_in_tolerances());
+  EXPECT_EQ(reply.contenders(1).facts(0).name(), "registers");
+  EXPECT_FALSE(reply.contenders(2).has_error_in_tolerances());
+  EXPECT_EQ(reply.contenders(2).measurement().sample_ns(0),
+            1000 * reply.contenders(2).measurement().calls_per_sample());
 }
 
 TEST_F(InTurnsTest, WhatIsWrongWithOneIsSaid) {
@@ -464,10 +465,10 @@ TEST_F(InTurnsTest, WhatIsWrongWithOneIsSaid) {
   EXPECT_THAT(reply.detail(), HasSubstr("the peer has ended"));
 }
 
-TEST_F(WorkerEvaluatorTest, OnACpuNothingIsSampledInTurns) {
+TEST_F(WorkerEvaluatorTest, ThePolicyOfACpuInterleavesNoRounds) {
   WorkerEvaluator evaluator(entry_.task, worker_);
-  const Contender one = {"", *ParseConfig("behaviour=ok,work=1"), {}};
-  EXPECT_FALSE(evaluator.EvaluateInTurns({one, one}, options_).has_value());
+  EXPECT_FALSE(evaluator.policy().interleaves_rounds);
+  EXPECT_EQ(evaluator.policy().processes_ahead, 0);
   EXPECT_EQ(evaluator.workers_started(), 0);
 }
 

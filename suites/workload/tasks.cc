@@ -186,6 +186,89 @@ absl::Status CheckBackends(const TaskSelection& selection, const RE2& op_regex,
   return absl::OkStatus();
 }
 
+// The numbers of threads of the tasks, in order, without doubles; 0 stands for
+// all that the device has.
+absl::StatusOr<std::vector<int>> ThreadCounts(const TaskSelection& selection,
+                                              std::vector<int> threads,
+                                              const ops::DeviceType& device,
+                                              const proto::Hardware& hardware) {
+  const int most_threads = device.max_threads(hardware);
+  if (threads.empty()) threads = {1};
+  if (selection.threads.empty()) {
+    // What a workload asks for is meant for machines that have it.
+    threads.erase(
+        std::remove_if(threads.begin(), threads.end(),
+                       [&](int count) { return count > most_threads; }),
+        threads.end());
+    if (threads.empty()) threads = {0};
+  }
+  // "1,0" on one core names one task, not two.
+  for (int& count : threads) {
+    if (count == 0) count = most_threads;
+  }
+  std::sort(threads.begin(), threads.end());
+  threads.erase(std::unique(threads.begin(), threads.end()), threads.end());
+  for (const int count : threads) {
+    ops::DeviceOptions options;
+    options.threads = count;
+    const absl::Status possible = device.CheckOptions(options, hardware);
+    if (!possible.ok()) {
+      return absl::Status(possible.code(),
+                          absl::StrCat("--threads: ", possible.message()));
+    }
+  }
+  return threads;
+}
+
+TaskEntry TaskOf(const Candidate& candidate, const ops::Backend& backend,
+                 const BackendIds::Ids& ids, const TaskSelection& selection,
+                 const proto::Hardware& hardware, int threads) {
+  TaskEntry entry;
+  entry.entry = candidate.entry;
+  entry.backend = &backend;
+  entry.available = ids.id.status();
+  entry.count = candidate.count;
+  entry.doc = candidate.doc;
+  entry.former_kernel_id = ids.former;
+  proto::Task& task = entry.task;
+  task.set_operator_name(candidate.entry->op->name());
+  task.set_device_kind(selection.device);
+  if (backend.name() != ops::OwnBackendName(selection.device)) {
+    task.set_backend(backend.name());
+  }
+  if (ids.id.ok()) task.set_kernel_id(*ids.id);
+  *task.mutable_shape() = candidate.shape;
+  task.set_hardware_id(hardware.id());
+  task.set_threads(threads);
+  task.set_cache_mode(selection.cache_mode);
+  task.set_launch_mode(selection.launch_mode);
+  return entry;
+}
+
+// `refused`: why what was written in place of a shape is none.
+absl::Status NothingSelected(const TaskSelection& selection,
+                             const ops::DeviceType& device, bool op_matched,
+                             const absl::Status& refused) {
+  std::vector<std::string> names;
+  for (const ops::OperatorEntry* entry :
+       ops::Registry::Get().List(selection.with_test_only)) {
+    names.push_back(entry->op->name());
+  }
+  if (!op_matched) {
+    return absl::NotFoundError(
+        absl::StrCat("no operator matches --op=", selection.op_regex,
+                     "; this binary has: ", absl::StrJoin(names, ", "),
+                     DidYouMean(selection.op_regex, names, "--op=")));
+  }
+  return absl::NotFoundError(absl::StrCat(
+      "no shape of ",
+      selection.op_regex.empty() ? "any operator" : selection.op_regex,
+      " matches --shape=", selection.shape_regex, " on ", device.name(),
+      "; one that no file lists is taken when it is written in full, with its "
+      "data type, such as m=64,n=64,k=64/f32",
+      refused.ok() ? "" : "; this is none: ", refused.message()));
+}
+
 }  // namespace
 
 bool WantsAllBackends(const std::string& backend) {
@@ -216,32 +299,8 @@ absl::StatusOr<std::vector<TaskEntry>> SelectTasks(
   }
   OPTRAIL_ASSIGN_OR_RETURN(const ops::DeviceType* device,
                            ops::FindDeviceType(selection.device));
-  const int most_threads = device->max_threads(hardware);
-  if (threads.empty()) threads = {1};
-  if (selection.threads.empty()) {
-    // What a workload asks for is meant for machines that have it.
-    threads.erase(
-        std::remove_if(threads.begin(), threads.end(),
-                       [&](int count) { return count > most_threads; }),
-        threads.end());
-    if (threads.empty()) threads = {0};
-  }
-  // "1,0" on one core names one task, not two.
-  for (int& count : threads) {
-    if (count == 0) count = most_threads;
-  }
-  std::sort(threads.begin(), threads.end());
-  threads.erase(std::unique(threads.begin(), threads.end()), threads.end());
-
-  for (const int count : threads) {
-    ops::DeviceOptions options;
-    options.threads = count;
-    const absl::Status possible = device->CheckOptions(options, hardware);
-    if (!possible.ok()) {
-      return absl::Status(possible.code(),
-                          absl::StrCat("--threads: ", possible.message()));
-    }
-  }
+  OPTRAIL_ASSIGN_OR_RETURN(
+      threads, ThreadCounts(selection, std::move(threads), *device, hardware));
   OPTRAIL_RETURN_IF_ERROR(CheckLaunchMode(selection.launch_mode, *device));
   BackendIds ids(selection.device, device->isa(), hardware);
 
@@ -267,7 +326,6 @@ absl::StatusOr<std::vector<TaskEntry>> SelectTasks(
                        selection.with_test_only, &refused);
   }
   for (const Candidate& candidate : chosen) {
-    const std::string name = candidate.entry->op->name();
     for (const ops::Backend* backend :
          BackendsFor(*candidate.entry, selection)) {
       const absl::Status computes =
@@ -276,51 +334,15 @@ absl::StatusOr<std::vector<TaskEntry>> SelectTasks(
         not_computed.Update(computes);
         continue;
       }
-      const auto& [id, former] = ids.Of(*backend);
-      for (int count : threads) {
-        TaskEntry task;
-        task.entry = candidate.entry;
-        task.backend = backend;
-        task.available = id.status();
-        task.count = candidate.count;
-        task.doc = candidate.doc;
-        task.task.set_operator_name(name);
-        task.task.set_device_kind(selection.device);
-        if (backend->name() != ops::OwnBackendName(selection.device)) {
-          task.task.set_backend(backend->name());
-        }
-        if (id.ok()) task.task.set_kernel_id(*id);
-        task.former_kernel_id = former;
-        *task.task.mutable_shape() = candidate.shape;
-        task.task.set_hardware_id(hardware.id());
-        task.task.set_threads(count);
-        task.task.set_cache_mode(selection.cache_mode);
-        task.task.set_launch_mode(selection.launch_mode);
-        tasks.push_back(std::move(task));
+      for (const int count : threads) {
+        tasks.push_back(TaskOf(candidate, *backend, ids.Of(*backend), selection,
+                               hardware, count));
       }
     }
   }
   if (!tasks.empty()) return tasks;
   if (!not_computed.ok()) return not_computed;
-
-  std::vector<std::string> names;
-  for (const ops::OperatorEntry* entry :
-       ops::Registry::Get().List(selection.with_test_only)) {
-    names.push_back(entry->op->name());
-  }
-  if (!op_matched) {
-    return absl::NotFoundError(
-        absl::StrCat("no operator matches --op=", selection.op_regex,
-                     "; this binary has: ", absl::StrJoin(names, ", "),
-                     DidYouMean(selection.op_regex, names, "--op=")));
-  }
-  return absl::NotFoundError(absl::StrCat(
-      "no shape of ",
-      selection.op_regex.empty() ? "any operator" : selection.op_regex,
-      " matches --shape=", selection.shape_regex, " on ", device->name(),
-      "; one that no file lists is taken when it is written in full, with its "
-      "data type, such as m=64,n=64,k=64/f32",
-      refused.ok() ? "" : "; this is none: ", refused.message()));
+  return NothingSelected(selection, *device, op_matched, refused);
 }
 
 absl::StatusOr<TaskSpace> BindTask(const TaskEntry& task,

@@ -41,6 +41,9 @@ proto::EvaluatorRequest ToProto(const Request& request) {
   submit.set_round(request.round);
   submit.set_of_round(request.of_round);
   for (const std::string& metric : request.metrics) submit.add_metrics(metric);
+  if (request.meter_below_ns) {
+    submit.set_meter_below_ns(*request.meter_below_ns);
+  }
   if (request.hopeless_above) {
     submit.set_hopeless_above(*request.hopeless_above);
   }
@@ -57,6 +60,9 @@ Request FromProto(const proto::EvaluatorRequest::Submit& submit) {
   request.round = submit.round();
   request.of_round = submit.of_round();
   request.metrics.assign(submit.metrics().begin(), submit.metrics().end());
+  if (submit.has_meter_below_ns()) {
+    request.meter_below_ns = submit.meter_below_ns();
+  }
   if (submit.has_hopeless_above()) {
     request.hopeless_above = submit.hopeless_above();
   }
@@ -149,6 +155,8 @@ absl::StatusOr<Offer> RemoteEvaluator::Connect() {
   offer.compile_ahead = opened.compile_ahead();
   offer.measure_slots = opened.measure_slots();
   offer.begins_ahead = opened.begins_ahead();
+  offer.costly_metrics.assign(opened.costly_metrics().begin(),
+                              opened.costly_metrics().end());
   return offer;
 }
 
@@ -244,6 +252,9 @@ absl::Status ServeEvaluator(FrameChannel& channel, Evaluator& evaluator,
             opened.set_compile_ahead(offer->compile_ahead);
             opened.set_measure_slots(offer->measure_slots);
             opened.set_begins_ahead(offer->begins_ahead);
+            for (const std::string& metric : offer->costly_metrics) {
+              opened.add_costly_metrics(metric);
+            }
           } else {
             opened.set_refused(std::string(offer.status().message()));
           }

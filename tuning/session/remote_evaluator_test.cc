@@ -2,12 +2,14 @@
 
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -250,6 +252,67 @@ TEST_F(RemoteEvaluatorTest, WhatIsReadTogetherIsAskedForAtOnceElsewhereToo) {
   ASSERT_TRUE(session.ok()) << session.status();
   EXPECT_GE(session->proof().rounds(), 5) << "none was read alone";
   EXPECT_TRUE(session->SerializeAsString() == expected->SerializeAsString());
+}
+
+TEST_F(RemoteEvaluatorTest, NothingOfARequestOrAnOfferIsLostOnTheWay) {
+  class Recording : public OneAtATime {
+   public:
+    absl::StatusOr<Offer> Open(const proto::Task&) override {
+      return Offer{3, 2, true, {"joules"}};
+    }
+    Answer Evaluate(const Request& request) override {
+      seen.push_back(request);
+      return Answer();
+    }
+    std::vector<Request> seen;
+  } there;
+  int fds[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+  std::thread server([&] {
+    FrameChannel channel(fds[1], fds[1]);
+    EXPECT_TRUE(ServeEvaluator(channel, there, Who("one")).ok());
+  });
+  Request full;
+  full.ticket = 7;
+  full.config = *ParseConfig("tile=8");
+  full.purpose = Purpose::kProve;
+  full.round = 3;
+  full.of_round = 2;
+  full.metrics = {"time", "joules"};
+  full.meter_below_ns = 50;
+  full.hopeless_above = 60;
+  full.expected = 70;
+  full.best = *ParseConfig("tile=16");
+  {
+    RemoteEvaluator here(
+        "pair", [&] { return std::make_unique<FrameChannel>(fds[0], fds[0]); },
+        Who("one"));
+    const absl::StatusOr<Offer> offer = here.Open({});
+    ASSERT_TRUE(offer.ok()) << offer.status();
+    EXPECT_EQ(offer->compile_ahead, 3);
+    EXPECT_EQ(offer->measure_slots, 2);
+    EXPECT_TRUE(offer->begins_ahead);
+    EXPECT_EQ(offer->costly_metrics, std::vector<std::string>{"joules"});
+    for (const Request& request : {full, Request()}) {
+      here.Submit(request);
+      EXPECT_EQ(here.Poll(absl::InfiniteDuration()).size(), 1);
+    }
+  }
+  server.join();
+  ASSERT_EQ(there.seen.size(), 2);
+  const Request& seen = there.seen[0];
+  EXPECT_EQ(seen.ticket, full.ticket);
+  EXPECT_EQ(CanonicalText(seen.config), "tile=8");
+  EXPECT_EQ(seen.purpose, full.purpose);
+  EXPECT_EQ(seen.round, full.round);
+  EXPECT_EQ(seen.of_round, full.of_round);
+  EXPECT_EQ(seen.metrics, full.metrics);
+  EXPECT_EQ(seen.meter_below_ns, full.meter_below_ns);
+  EXPECT_EQ(seen.hopeless_above, full.hopeless_above);
+  EXPECT_EQ(seen.expected, full.expected);
+  EXPECT_EQ(CanonicalText(*seen.best), "tile=16");
+  EXPECT_FALSE(there.seen[1].meter_below_ns || there.seen[1].hopeless_above ||
+               there.seen[1].expected || there.seen[1].best);
 }
 
 TEST_F(RemoteEvaluatorTest, AWorkerOfAnotherBuildIsRefusedByName) {

@@ -70,9 +70,12 @@ class CpuType : public DeviceType {
     return spare;
   }
 
-  int processes_together() const override {
+  MeasurementPolicy policy() const override {
+    MeasurementPolicy policy;
     const int cores = static_cast<int>(UsableCpus().size());
-    return cores > 1 ? std::min(kMostTogether, cores + 1) : 1;
+    if (cores > 1)
+      policy.processes_together = std::min(kMostTogether, cores + 1);
+    return policy;
   }
 
   std::string isa() const override { return "native"; }
