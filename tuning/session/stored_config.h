@@ -4,7 +4,9 @@
 // A session that searches nothing: it tries one config, the stored one, and
 // proves it against the default as any session proves its best.
 //
-//   setup.configs = std::make_shared<StoredConfig>(config);
+//   const StoredConfig source(config);
+//   OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<Proposer> proposer,
+//                            source.Propose(begun, options));
 
 #include <memory>
 #include <string>

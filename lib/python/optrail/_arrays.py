@@ -80,14 +80,15 @@ def _cuda_address(what, operand, view):
 
 
 def _dlpack_address(what, operand, array):
+    device_type = array.__dlpack_device__()[0]
+    if device_type not in _CUDA:
+        raise ValueError(f"{what} lies on device type {device_type} of DLPack, expected 2, "
+                         "a GPU")
     # -1: the producer waits for nothing. Calls come in the order of a stream.
     capsule = array.__dlpack__(stream=-1)
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = POINTER(_DLTensor), [ctypes.py_object, ctypes.c_char_p]
     tensor = get(capsule, b"dltensor").contents
-    if tensor.device_type not in _CUDA:
-        raise ValueError(f"{what} lies on device type {tensor.device_type} of DLPack, "
-                         "expected 2, a GPU")
     shape = tensor.shape[:tensor.ndim]
     dtype = f"{_CODES.get(tensor.code, 'type ')}{tensor.bits}"
     if tensor.lanes != 1:
