@@ -34,7 +34,8 @@ gate)
     --markdown_out=.optrail/gate.md --verdict_out=.optrail/verdict.json \
     --badge_out=.optrail/badge.svg --annotations=github \
     ${OPTRAIL_ALERT:+--alert_command="$OPTRAIL_ALERT"} || code=$?
-  if [ -n "${OPTRAIL_PULL_REQUEST:-}" ]; then
+  # A gate that could not run (2) has nothing to say there.
+  if [ -n "${OPTRAIL_PULL_REQUEST:-}" ] && [ "$code" != 2 ]; then
     "$here/comment.sh" "$OPTRAIL_PULL_REQUEST" .optrail/gate.md ||
       echo "any_benchmarks: no comment could be written" >&2
   fi

@@ -22,7 +22,9 @@ CLEAN = (
     'README.md',
     'CONTRIBUTING.md',
     'ci/',
+    'cli/',
     'docs/',
+    'reports/',
 )
 
 CODE = ('.h', '.cc', '.cu', '.py', '.sh', '.bzl', '.proto', 'BUILD')

@@ -48,7 +48,7 @@ absl::StatusOr<proto::Hardware> HardwareNamed(const std::string& name,
       absl::SimpleAtoi(absl::StripSuffix(digits, "a"), &capability)) {
     for (proto::HardwareAttribute& attribute : *declared.mutable_attributes()) {
       if (attribute.name() != "compute_capability") continue;
-      // Of the same architecture the declared limits hold.
+      // On the same architecture the declared limits hold.
       if (attribute.int_() != capability) declared.set_id(name);
       attribute.set_int_(capability);
       return declared;

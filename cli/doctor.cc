@@ -77,7 +77,7 @@ void AddHardware(const suites::RunContext& context, Table& table) {
   table.AddRow(
       {"cores", Known(hardware.has_cores(), absl::StrCat(hardware.cores()))});
   const std::string l2 = bytes(hardware.has_l2_bytes(), hardware.l2_bytes());
-  // Of other devices the operators' spaces say what counts (hw.*).
+  // The operators' spaces say which facts of other devices count (hw.*).
   const bool is_cpu = hardware.device_kind() == proto::CPU;
   table.AddRow(
       {"caches",
@@ -172,7 +172,7 @@ void AddSupport(const suites::RunContext& context, Table& table) {
   }
 }
 
-// What is known of them, in the device's own terms.
+// Prints the known ceilings in the device's own terms.
 void AddCeilings(const proto::Ceilings& ceilings,
                  const proto::Hardware& hardware, Table& table) {
   const auto add = [&](absl::string_view what, double value,

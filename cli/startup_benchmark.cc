@@ -53,7 +53,7 @@ void BM_HelpOfOneCommand(benchmark::State& state) {
 }
 BENCHMARK(BM_HelpOfOneCommand)->UseRealTime()->Unit(benchmark::kMillisecond);
 
-// What spawning costs by itself.
+// The cost of spawning alone.
 void BM_True(benchmark::State& state) { Run(state, {"/bin/true"}); }
 BENCHMARK(BM_True)->UseRealTime()->Unit(benchmark::kMillisecond);
 

@@ -213,7 +213,7 @@ absl::StatusOr<int> PromoteStore(const std::vector<std::string>&) {
   return 0;
 }
 
-// Of every backend that can be used on this machine.
+// Covers every backend that can be used on this machine.
 tuning::RenamedIds RenamedKernels() {
   tuning::RenamedIds renamed;
   for (const proto::DeviceKind kind : {proto::CPU, proto::CUDA}) {

@@ -95,8 +95,8 @@ absl::StatusOr<int64_t> MemoryLimit() {
   return mebibytes << 20;
 }
 
-// What an earlier session of the very same command, program and metrics found;
-// nullopt if there is none.
+// Prints what an earlier session of the same command, program and metrics
+// found; nullopt if there is none.
 absl::StatusOr<absl::optional<int>> PrintKnown(
     const tuning::TuneCommand& command, const tracker::History& history,
     const tracker::SessionList& earlier) {

@@ -10,7 +10,7 @@
 
 namespace optrail::cli {
 
-// Of this binary.
+// The version of this binary.
 std::string VersionText();
 
 // "optrail COMMIT (DATE)"; an empty commit is a build that was not stamped.

@@ -152,7 +152,7 @@ AttentionRow MakeRow(const ReportData& data, std::vector<Suspicion> all) {
       row.change_low = std::min(row.change_low.value_or(change), change);
       row.change_high = std::max(row.change_high.value_or(change), change);
     }
-    // What all of them suspect.
+    // Keeps the commits that all of them suspect.
     if (each.good > row.good) {
       row.good = each.good;
       evidence.good = each.evidence.good;

@@ -1,9 +1,9 @@
 #ifndef OPTRAIL_REPORTS_ATTENTION_H_
 #define OPTRAIL_REPORTS_ATTENTION_H_
 
-// What a reviewer answers at once: series that got worse, better or failed at
-// commits of which one may explain them all. Every format lists these rows
-// first.
+// A row groups the series that a reviewer answers at once: they got worse,
+// better or failed, and one commit may explain them all. Every format lists
+// these rows first.
 //
 //   for (const AttentionRow& row : AttentionRows(data)) {
 //     out << row.range << ": " << row.series.size() << " benchmarks\n";
@@ -48,7 +48,7 @@ struct AttentionRow {
   std::vector<NextCommand> commands;
 };
 
-// What got worse first, then what failed or is missing, then what got better;
+// Regressions come first, then failed or missing series, then improvements;
 // among them the most severe first, then the most recent.
 std::vector<AttentionRow> AttentionRows(const ReportData& data);
 

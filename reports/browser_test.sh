@@ -58,7 +58,16 @@ async function openAll() {
     });
     const page = frame.contentDocument.documentElement;
     for (let i = 0; i < 20 && !page.dataset.ready; ++i) await wait(100);
-    await wait(4000);  // charts are drawn when they come into view
+    await wait(500);
+    // Charts are drawn once the browser has told that they are in view.
+    const waits = chart => chart.getBoundingClientRect().top < height &&
+        !chart.querySelector('canvas');
+    for (let i = 0; i < 100; ++i) {
+      if (![...page.querySelectorAll('.chart')].some(waits)) break;
+      await wait(200);
+    }
+    // Its own scripts are most of a page, and of no interest.
+    for (const own of page.querySelectorAll('body > script')) own.remove();
     const bytes = new TextEncoder().encode(page.outerHTML);
     let text = '';
     for (const byte of bytes) text += String.fromCharCode(byte);
@@ -162,7 +171,7 @@ expect_rows overview 10 40
 expect_sections overview \
   'overview attention heat series tuned tuning workloads about '
 
-# Of the model that the sample has: its times, layers and what fusion gains.
+# The sample has a model: its times, its layers and the gain of fusion.
 expect overview 'sample_model'
 expect overview 'By the best backends'
 expect overview '<li><bdi title="norm">norm</bdi>: <bdi title="fused">fused'

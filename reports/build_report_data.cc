@@ -79,7 +79,7 @@ class HardwareTable {
   std::map<std::string, int> index_;
 };
 
-// What a point's commit is told apart by. Outside of git each time is its own.
+// Tells the commits of points apart. Outside of git each time is its own.
 using CommitKey = std::tuple<std::string, bool, int64_t>;
 
 CommitKey KeyOf(const tracker::Point& point) {

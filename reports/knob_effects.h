@@ -1,7 +1,7 @@
 #ifndef OPTRAIL_REPORTS_KNOB_EFFECTS_H_
 #define OPTRAIL_REPORTS_KNOB_EFFECTS_H_
 
-// What a tuning session shows about its knobs.
+// Estimates the effect of each knob from the trials of a tuning session.
 //
 //   for (const KnobEffect& effect : KnobEffects(session)) ...
 //

@@ -25,7 +25,8 @@ std::string Benchmarks(const ReportData& data, const AttentionRow& row) {
   return text;
 }
 
-// Of one series with its interval, of several from the smallest to the largest.
+// The change of one series with its interval, or the smallest and the largest
+// change of several.
 std::string Change(const ReportData& data, const AttentionRow& row) {
   if (!row.change_low) return "";
   const SeriesView& series = data.series[row.series[0]];
@@ -77,7 +78,8 @@ void AppendAttention(const ReportData& data, const Overview& overview,
   if (rest > 0) absl::StrAppend(out, "\n", rest, " more are not listed.\n");
 }
 
-// What each change for the worse rests on, and the commands that answer it.
+// Appends the evidence for each change for the worse, and commands that answer
+// it.
 void AppendEvidence(const ReportData& data, const Overview& overview,
                     int max_rows, std::string* out) {
   int rows = 0;

@@ -17,7 +17,7 @@ bool IsTime(const SeriesView& series) {
   return series.of->key.metric == "time";
 }
 
-// What a cell's series say of each commit.
+// The ratios of a cell's series at each commit.
 struct Trend {
   explicit Trend(size_t commits)
       : log_sum(commits), count(commits), ran(commits) {}

@@ -18,7 +18,7 @@
 
 namespace optrail::reports {
 
-// Of the newest point that has one.
+// The value of the newest point that has one.
 absl::optional<double> NewestValue(const SeriesView& series);
 
 // One operator, or family of imported benchmarks, on one hardware.
@@ -51,7 +51,7 @@ struct TunedPair {
 };
 
 struct Overview {
-  // Of the main series alone (SeriesView::main): counts, cells and attention.
+  // Counts, cells and attention cover the main series (SeriesView::main) alone.
   int series = 0;
   std::map<Verdict, int> verdicts;
   std::vector<std::string> families;  // in order of first appearance

@@ -39,8 +39,8 @@ Json PageCommitJson(const Commit& commit) {
           commit.branch};
 }
 
-// As hundredths of a percent away from the point's value: short integers. Of
-// many processes only order statistics, the extremes among them.
+// Hundredths of a percent away from the point's value, as short integers. Many
+// processes are cut to order statistics, the extremes among them.
 Json ProcessMedians(const tracker::Point& point) {
   Json out = Json::array();
   const double value = point.value.value_or(0);
@@ -118,7 +118,7 @@ Json SeriesJson(const SeriesView& series, int family_index, int limit) {
   }
   const std::vector<int> picked =
       PickPoints(values, PointsToKeep(series), limit);
-  // Where a point of the series stands among those that were picked.
+  // The place of a point of the series among the points that were picked.
   const auto place = [&](int point) {
     return static_cast<int64_t>(
         std::lower_bound(picked.begin(), picked.end(), point) - picked.begin());

@@ -1,8 +1,8 @@
 #ifndef OPTRAIL_REPORTS_PAGE_SESSIONS_H_
 #define OPTRAIL_REPORTS_PAGE_SESSIONS_H_
 
-// What the page carries of a tuning session and of a workload. A piece of
-// page_data.h; reports/ui/tuning.js and workloads.js read it.
+// Tuning sessions and workloads as the page carries them. This is a piece of
+// page_data.h; reports/ui/sections/tuning.js and workloads.js read it.
 
 #include "reports/report_data.h"
 #include "reports/report_json.h"

@@ -8,8 +8,8 @@
 //   std::string page = WriteHtmlReport(data, {});
 //
 // Series, points and epochs are the tracker's (tracker/series/series.h), and so
-// are sessions (tracker/convergence/convergence.h); here is what they are
-// called, where they stand on the page and what is said. It holds facts and
+// are sessions (tracker/convergence/convergence.h); this adds
+// their names, their places on the page and their verdicts. It holds facts and
 // verdicts, not layout, and nothing here computes a verdict:
 // reports/build_report_data.h fills it from a history with the tracker's
 // analysis, and another program can fill it from data of its own. Text may be
@@ -55,7 +55,7 @@ struct Hardware {
   absl::optional<int32_t> cores;
   absl::optional<int64_t> memory_bytes;
   bool virtual_machine = false;
-  // Of the newest run.
+  // The toolchain of the newest run.
   std::string compiler;
   std::string compiler_flags;
   std::string os;
@@ -76,7 +76,7 @@ struct ChangeView {
   std::string state;  // "new", "acknowledged: the new codec", ...
 };
 
-// A series of the tracker, and what is said of it.
+// A series of the tracker with its name, its place and its verdict.
 struct SeriesView {
   // Its key, direction, points and epochs; one of ReportData::tracked.
   const tracker::Series* of = nullptr;
@@ -102,12 +102,12 @@ struct SeriesView {
 
   Verdict verdict = Verdict::kNoBaseline;
   std::string verdict_detail;  // why, one line
-  // As Judgement has them.
+  // The counts of the judgement (tracker/judge).
   int known_points = 0;
   int needed_points = 0;
   // Counted and listed among what wants attention (tracker::MainSeries).
   bool main = true;
-  // What the verdict rests on, where a change decided it.
+  // The change that decided the verdict; absent if none did.
   absl::optional<tracker::Change> decided_by;
   // The newest level against the one before it, as a ratio of values.
   absl::optional<double> ratio;

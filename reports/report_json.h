@@ -1,8 +1,8 @@
 #ifndef OPTRAIL_REPORTS_REPORT_JSON_H_
 #define OPTRAIL_REPORTS_REPORT_JSON_H_
 
-// What both the JSON report (json_report.h) and, rounded, the data of the page
-// (page_data.h) say of sessions, workloads and hardware.
+// Sessions, workloads and hardware as JSON, for the JSON report (json_report.h)
+// and, rounded, for the data of the page (page_data.h).
 //
 //   Json all = ListOf(data.hardware, HardwareJson);
 //

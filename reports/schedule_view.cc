@@ -23,7 +23,7 @@ using tuning::Decisions;
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// What a config stands for: a trace, or the rules' own program.
+// The program of a config: of its trace, or the rules' own.
 absl::StatusOr<tuning::Program> ProgramOf(
     const tuning::Algorithm& algorithm, const proto::Config& config,
     tuning::Trace* trace, std::map<std::string, std::string>* asked_by) {

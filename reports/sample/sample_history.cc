@@ -15,7 +15,7 @@
 namespace optrail::reports {
 namespace {
 
-// What was planted: the level of a series at a commit, relative to its first.
+// The planted level of a series at a commit, relative to its first.
 double PlantedLevel(int op, int shape, int hardware, bool tuned, double at) {
   double level = 1;
   if (op == 0 && tuned && at >= 0.35) level *= 0.88;         // packing

@@ -1,7 +1,7 @@
 #ifndef OPTRAIL_REPORTS_SAMPLE_SAMPLE_PARTS_H_
 #define OPTRAIL_REPORTS_SAMPLE_SAMPLE_PARTS_H_
 
-// What the made-up runs and sessions share: machines, operators, commits.
+// The machines, operators and commits that the made-up runs and sessions share.
 
 #include <cstdint>
 #include <string>

@@ -63,7 +63,7 @@ double ModelTime(const std::vector<int>& levels, bool packed, double base) {
          (packed ? 1 : 1.35);
 }
 
-// What a session over schedules of softmax is about.
+// The algorithm that a session over schedules of softmax tunes.
 tuning::Algorithm SoftmaxAlgorithm() {
   return *tuning::ParseAlgorithm(
       "input x 4 1024 4096\n"
@@ -105,7 +105,7 @@ proto::Config DrawSchedule(Rng& rng, double* slowdown) {
   }
 }
 
-// What a proof found: the winner gains so much over the default.
+// Adds a proof: the winner gains `gain` over the default.
 void AddProof(const char* metric, double gain, proto::Session* session) {
   proto::Proof* proof = session->mutable_proof();
   proof->set_metric(metric);

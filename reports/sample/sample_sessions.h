@@ -12,7 +12,7 @@ namespace optrail::reports {
 // The session of an operator; every sixth is over schedules.
 proto::Session MakeSession(const SampleOptions& options, int index);
 
-// What `optrail tune --command` records: a server's requests per second.
+// A session of `optrail tune --command`: a server's requests per second.
 proto::Session MakeCommandSession(const SampleOptions& options);
 
 }  // namespace optrail::reports

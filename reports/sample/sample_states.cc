@@ -15,8 +15,8 @@ namespace {
 constexpr int kProcesses = 5;
 constexpr int kSamples = 10;
 
-// What one benchmark does. Commits are counted from the first one, or from the
-// newest one where they are negative: -1 is the newest.
+// The story of one benchmark. Commits are counted from the first one, or from
+// the newest one where they are negative: -1 is the newest.
 struct Story {
   const char* name;
   double time_ns;

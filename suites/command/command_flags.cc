@@ -540,7 +540,9 @@ void DivideTimeBudget(absl::Duration whole, proto::Budget* budget,
   if (whole <= absl::ZeroDuration()) return;
   const bool is_divided = !proof->max_time.has_value();
   budget->set_time_ns(absl::ToInt64Nanoseconds(is_divided ? whole / 2 : whole));
-  if (is_divided) proof->max_time = whole / 3;
+  if (!is_divided) return;
+  proof->max_time = whole / 3;
+  proof->session_max_time = whole;
 }
 
 absl::StatusOr<ServeOptions> ServeFromFlags() {

@@ -43,8 +43,10 @@ absl::StatusOr<BenchDriverOptions> BenchFromFlags(
     const proto::Workload& workload, const std::string& op);
 
 // Divides --time_budget: half of it for the search, a third for the proof of
-// the winner; ranking the finalists takes the rest. If the proof has a time of
-// its own (--proof_time), all of the budget is for the search.
+// the winner; ranking the finalists takes the rest. A ranking that would take
+// longer is cut after its first round, a proof after the fewest rounds that may
+// decide. If the proof has a time of its own (--proof_time), all of the budget
+// is for the search.
 void DivideTimeBudget(absl::Duration whole, proto::Budget* budget,
                       tuning::ProofOptions* proof);
 

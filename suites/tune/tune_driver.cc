@@ -530,6 +530,10 @@ absl::Status TuneCall::Record(Pending& pending,
               << "--retune, which goes on to " << pending.tune.budget.trials()
               << "\n";
   }
+  if (pending.session != nullptr && pending.session->ranking_cut()) {
+    std::cerr << "note: " << ShortTaskText(task) << ": " << tuning::kRankingCut
+              << "\n";
+  }
   pending.recorded = true;
   tracker::SessionInfo info;
   info.header = *session;

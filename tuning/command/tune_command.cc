@@ -230,7 +230,9 @@ absl::StatusOr<proto::Session> TuneCommand::Run(std::vector<proto::Trial> known,
         << "\n";
   }
   while (!session->search_ended()) OPTRAIL_RETURN_IF_ERROR(session->Advance());
-  return session->Finish();
+  OPTRAIL_ASSIGN_OR_RETURN(proto::Session finished, session->Finish());
+  if (session->ranking_cut()) log << "note: " << kRankingCut << "\n";
+  return finished;
 }
 
 void TuneCommand::PrintProof(const proto::Session& session,

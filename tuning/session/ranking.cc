@@ -61,8 +61,18 @@ void SequentialHalving::AddRound(const std::map<int, double>& costs) {
   }
   readings_ += static_cast<int>(alive_.size());
   readings_left_ -= static_cast<int>(alive_.size());
-  if (IsSettled()) readings_left_ = rounds_left_ = 0;
+  if (IsSettled()) {
+    Stop();
+    return;
+  }
   if (--rounds_left_ > 0 && !alive_.empty()) return;
+  EndStage();
+  StartStage();
+}
+
+void SequentialHalving::Stop() {
+  if (done()) return;
+  readings_left_ = 0;
   EndStage();
   StartStage();
 }

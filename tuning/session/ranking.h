@@ -57,6 +57,8 @@ class SequentialHalving {
   std::vector<int> NextRound() const;
   // Positive costs of the round's members; those absent were disturbed.
   void AddRound(const std::map<int, double>& costs);
+  // Ends with the rounds that were read: they order the members.
+  void Stop();
   // It failed: it leaves and is ranked no more.
   void Disqualify(int member);
 

@@ -684,6 +684,11 @@ bool Session::SetVerified(
 absl::Status Session::ReadAll(const std::vector<int>& candidates,
                               int first_round, SequentialHalving& ranking) {
   while (!ranking.done()) {
+    if (ranking.rounds() > 0 && TimeBeforeProof() <= absl::ZeroDuration()) {
+      ranking.Stop();
+      ranking_cut_ = true;
+      break;
+    }
     const int round = first_round + ranking.rounds();
     Report(absl::StrCat("rank ", round + 1));
     std::map<int, double> costs;
@@ -749,6 +754,15 @@ absl::Duration Session::MostProofTime(absl::Duration search) const {
       std::min(kMostProofTime, std::max(kLeastProofTime, search)));
 }
 
+absl::Duration Session::TimeLeft() const {
+  return setup_.proof.session_max_time.value_or(absl::InfiniteDuration()) -
+         absl::Nanoseconds(session_.elapsed_ns());
+}
+
+absl::Duration Session::TimeBeforeProof() const {
+  return TimeLeft() - MostProofTime(progress_.elapsed);
+}
+
 absl::StatusOr<std::vector<int>> Session::Rank() {
   std::vector<int> all;
   for (int i = 0; i < session_.finalists_size(); ++i) {
@@ -797,8 +811,10 @@ absl::Status Session::RankMore(const std::vector<int>& all,
   const double per_reading_ns =
       std::max(1., absl::ToDoubleNanoseconds(took)) / readings_so_far;
   const double affordable =
-      absl::ToDoubleNanoseconds(MostProofTime(progress_.elapsed)) / 4 /
+      absl::ToDoubleNanoseconds(
+          std::min(MostProofTime(progress_.elapsed) / 4, TimeBeforeProof())) /
       per_reading_ns;
+  if (affordable < readings_so_far) return absl::OkStatus();
   const int readings = static_cast<int>(
       std::min(affordable, static_cast<double>(many.size()) * wanted));
   many.resize(std::min<size_t>(many.size(), readings / setup_.rank_rounds));
@@ -822,7 +838,8 @@ absl::Status Session::RankMore(const std::vector<int>& all,
 absl::StatusOr<Session::Proven> Session::Prove(int candidate) {
   constexpr int kDefault = 0;  // the first finalist
   ProofOptions options = setup_.proof;
-  options.max_time = MostProofTime(progress_.elapsed);
+  options.max_time = std::min(MostProofTime(progress_.elapsed),
+                              std::max(absl::ZeroDuration(), TimeLeft()));
   PairedProof paired(options, objectives_);
   proto::Proof proof;
   *proof.mutable_candidate() = session_.finalists(candidate).config();
@@ -887,8 +904,9 @@ absl::StatusOr<bool> Session::VerifyAlone(int finalist) {
   constexpr int kFirstRound = 1000;
   const int wanted = setup_.rank_rounds;
   proto::Finalist& alone = *session_.mutable_finalists(finalist);
-  for (int round = 0; round < 2 * wanted && alone.measurements_size() < wanted;
-       ++round) {
+  int round = 0;
+  for (; round < 2 * wanted && alone.measurements_size() < wanted; ++round) {
+    if (round > 0 && TimeLeft() <= absl::ZeroDuration()) break;
     Report(absl::StrCat("verify ", round + 1));
     OPTRAIL_ASSIGN_OR_RETURN(
         const Reading reading,
@@ -898,7 +916,7 @@ absl::StatusOr<bool> Session::VerifyAlone(int finalist) {
     }
     if (Disqualified(finalist)) return false;
   }
-  if (2 * alone.measurements_size() < wanted) {
+  if (2 * alone.measurements_size() < std::min(wanted, round)) {
     alone.set_outcome(proto::CONTENDED);
     return false;
   }

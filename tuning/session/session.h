@@ -60,6 +60,11 @@ struct TuneProgress {
 inline constexpr char kInterruptedTuning[] =
     "interrupted: the same command goes on with the trials made so far";
 
+// Said where ranking_cut() is true.
+inline constexpr char kRankingCut[] =
+    "the time budget ended the ranking of the best configs early; a larger one "
+    "finds the best of them more surely";
+
 // A reading that was disturbed is repeated, this often in all.
 inline constexpr int kReadingAttempts = 3;
 
@@ -124,6 +129,9 @@ class Session {
   // that it is compiled while something else is measured. Optional; Advance()
   // goes on from there.
   absl::Status AskAhead();
+
+  // proof.session_max_time ended the ranking early.
+  bool ranking_cut() const { return ranking_cut_; }
 
   // False: Advance() would wait for a compiler or a process, and somebody else
   // may have the device meanwhile.
@@ -222,6 +230,9 @@ class Session {
   absl::StatusOr<Proven> Prove(int candidate);
   // Enough readings of one that has nothing to be compared with.
   absl::StatusOr<bool> VerifyAlone(int finalist);
+  // Of proof.session_max_time; infinite without one.
+  absl::Duration TimeLeft() const;
+  absl::Duration TimeBeforeProof() const;
   absl::StatusOr<Reading> Read(bool of_proof, int round, int finalist);
   // Those that Read() is going to be called for, in this order, where the
   // evaluator begins ahead.
@@ -274,6 +285,7 @@ class Session {
   std::map<int64_t, Answer> answers_;
   std::vector<bool> disqualified_, read_;  // of the finalists
   int proof_round_ = 0;
+  bool ranking_cut_ = false;
 };
 
 // Opens, searches within the session's own budget, and finishes.

@@ -352,6 +352,37 @@ TEST_F(SessionTest, AProofEndsWithTheTimeThatItWasGiven) {
   EXPECT_GT(rounds[1], rounds[0]);
 }
 
+// A reading takes 1 ms, a round of the ranking 4, a round of the proof 2.
+TEST_F(SessionTest, RankingAndProofEndWithTheTimeOfTheSession) {
+  FakeEvaluator evaluator;
+  evaluator.again_noise = .3;
+  setup_.rank_rounds = 50;
+  setup_.proof.max_time = absl::Milliseconds(10);
+  const auto run = [&](absl::optional<absl::Duration> whole) {
+    setup_.proof.session_max_time = whole;
+    auto opened = Session::Open(setup_, evaluator, clock_);
+    EXPECT_TRUE(opened.ok()) << opened.status();
+    while (!(*opened)->search_ended()) EXPECT_TRUE((*opened)->Advance().ok());
+    auto session = (*opened)->Finish();
+    EXPECT_TRUE(session.ok()) << session.status();
+    EXPECT_EQ((*opened)->ranking_cut(), whole.has_value());
+    EXPECT_TRUE(RemoveSessionJournal(setup_).ok());
+    return *session;
+  };
+  const proto::Session free = run(absl::nullopt);
+  EXPECT_GT(free.time().rank_ns(), 60'000'000);
+  // 40 ms of search, 10 of proof: 15 of ranking are left.
+  const proto::Session bounded = run(absl::Milliseconds(65));
+  EXPECT_EQ(bounded.time().rank_ns(), 16'000'000);
+  EXPECT_LT(bounded.elapsed_ns(), 70'000'000);
+  EXPECT_TRUE(bounded.has_winner());
+  // Nothing is left: one round, and the fewest that a proof needs.
+  const proto::Session late = run(absl::Milliseconds(40));
+  EXPECT_EQ(late.time().rank_ns(), 4'000'000);
+  EXPECT_EQ(late.time().prove_ns(), 10'000'000);
+  EXPECT_TRUE(late.has_winner());
+}
+
 TEST_F(SessionTest, TheProofIsOfRoundsThatHadNoPartInTheChoice) {
   setup_.header.mutable_budget()->set_trials(1000);
   // Whatever chooses sees the best as twice as fast as it is.

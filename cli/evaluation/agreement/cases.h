@@ -46,7 +46,7 @@ struct Case {
 std::vector<Case> CandidateCases();  // which runs are judged
 std::vector<Case> PairCases();       // two sides
 std::vector<Case> SeriesCases();     // one series over time
-std::vector<Case> PageCases();       // what is said of its changes
+std::vector<Case> PageCases();       // what commands report of its changes
 std::vector<Case> SessionCases();    // tuning sessions
 std::vector<Case> RecordCases();     // what is recorded, imported, kept
 std::vector<Case> ScriptCases();     // ci/'s scripts, commands, the bench

@@ -28,7 +28,7 @@ struct MadeBenchmark {
   std::string name;
   double level_ns = 1000;
   proto::Outcome outcome = proto::OK;  // else it has no measurements
-  // What each sample of a process takes, times the level of the process; empty:
+  // The time of each sample over the level of its process; empty:
   // ten samples of small noise.
   std::vector<double> sample_shape = {};
 };

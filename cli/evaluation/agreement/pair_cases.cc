@@ -210,7 +210,7 @@ void UnchangedExcludesWhatItSaysItExcludes(Workbench& bench, Findings& found) {
 }
 
 void ShowAndCompareHaveOneNumberForOneRun(Workbench& bench, Findings& found) {
-  // As on a busy machine: the median is well above the fastest sample.
+  // A busy machine: the median is well above the fastest sample.
   const auto runs = RecordLine(bench, 25, [](RunSpec& spec, int, bool) {
     for (MadeBenchmark& benchmark : spec.benchmarks) {
       benchmark.sample_shape = {1,    1.03, 1.04, 1.05, 1.05,

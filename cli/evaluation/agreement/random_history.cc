@@ -13,7 +13,7 @@
 namespace optrail::agreement {
 namespace {
 
-// What a history is made of.
+// The choices that make a history.
 struct Plan {
   int commits = 30;
   int machines = 1;
@@ -197,7 +197,7 @@ class Maker {
     }
   }
 
-  // As an importer leaves a file that has no samples.
+  // Leaves what an importer makes of a file without samples.
   static void KeepMedians(proto::Run* run) {
     run->set_source("google_benchmark");
     for (proto::BenchmarkResult& result : *run->mutable_results()) {

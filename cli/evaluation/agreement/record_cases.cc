@@ -81,7 +81,7 @@ void TheIndexAnswersAsTheFilesDo(Workbench& bench, Findings& found) {
   for (const proto::Run& run : StepRuns(110, 73, 60)) bench.Record(run);
   found.ExpectExit(bench.Ask({"history", "index", "--rebuild"}), 0);
   const auto indexed = AskEverything(bench);
-  // As somebody who cannot write finds it: no index, and a wrong one.
+  // A reader who cannot write finds no index, or a wrong one.
   bench.Delete(".optrail/history/index.sqlite");
   bench.Write(".optrail/history/index.sqlite", "no database");
   ExpectSame(indexed, AskEverything(bench), "with a damaged index", found);

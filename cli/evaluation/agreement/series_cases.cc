@@ -82,7 +82,7 @@ void SixtyCommitsHaveOneStory(Workbench& bench, Findings& found) {
   const Json gate = answer.Parsed();
   if (!gate.is_object()) return found.Expect(false, answer.out + answer.err);
   CheckEvidence(bench, gate, found);
-  // Of the commit that the baseline names it prints what `show` prints.
+  // It prints what `show` prints about the commit that the baseline names.
   for (const Json& row : At(gate, "rows")) {
     if (TextOf(row, "metric") != "time") continue;
     const Json side = At(row, "baseline");

@@ -191,7 +191,7 @@ void DetectOnTheExportSaysWhatChangesSays(Examination& of, Findings& found) {
 void WhatIsPlantedIsFound(Examination& of, Findings& found) {
   const MadeHistory& history = of.history();
   if (!history.is_calm || history.is_thinned) return;
-  // Of a benchmark that changed once, in the middle of a long line.
+  // Checks a benchmark that changed once, in the middle of a long line.
   for (const PlantedStep& step : history.steps) {
     const int same = static_cast<int>(
         std::count_if(history.steps.begin(), history.steps.end(),

@@ -67,7 +67,7 @@ void LogListsEveryRunOnce(Examination& of, Findings& found) {
     found.Expect(absl::StartsWith(run->commit().id(), bare),
                  absl::StrCat(id, " is listed at commit ", commit));
   }
-  // What retention removed is gone.
+  // Samples that retention removed are gone.
   found.Expect(
       listed.size() == of.history().runs.size() || of.history().is_thinned,
       absl::StrCat(listed.size(), " of ", of.history().runs.size(),

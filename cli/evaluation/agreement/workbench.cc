@@ -46,7 +46,7 @@ bool Answer::Says(absl::string_view text) const {
 
 Workbench::Workbench(std::string optrail, std::string folder)
     : optrail_(std::move(optrail)), folder_(std::move(folder)) {
-  // Of `bazel run` and of CI services: the commands would look elsewhere.
+  // `bazel run` and CI services set these; the commands would look elsewhere.
   unsetenv("BUILD_WORKSPACE_DIRECTORY");
   unsetenv("OPTRAIL_BRANCH");
   std::filesystem::remove_all(folder_);

@@ -27,7 +27,7 @@ namespace optrail::agreement {
 
 using Json = nlohmann::json;
 
-// What a command said.
+// The output of a command.
 struct Answer {
   std::string question;  // the command line
   int exit_code = 0;
