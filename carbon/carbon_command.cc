@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "base/file.h"
+#include "base/sha256.h"
 #include "base/status_macros.h"
 #include "base/table.h"
 #include "base/units.h"

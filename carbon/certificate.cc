@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/file_system.h"
 #include "base/json.h"
+#include "base/sha256.h"
 #include "base/status_macros.h"
 #include "carbon/energy_of.h"
 #include "carbon/signature.h"
@@ -157,8 +158,7 @@ absl::StatusOr<Evidence> ReadEvidence(const tracker::History& history,
   OPTRAIL_ASSIGN_OR_RETURN(evidence.run, history.ReadRun(id));
   OPTRAIL_ASSIGN_OR_RETURN(const std::string path,
                            tracker::PlaceOf(history.dir(), "runs", id));
-  OPTRAIL_ASSIGN_OR_RETURN(const std::string bytes,
-                           tracker::ReadRecordFile(path, FileSystem::Real()));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string bytes, history.store().Read(path));
   evidence.sha256 = Sha256Hex(bytes);
   return evidence;
 }

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/random.h"
+#include "base/sha256.h"
 #include "carbon/signature.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -3,7 +3,6 @@
 #include <openssl/bio.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
-#include <openssl/sha.h>
 
 #include <memory>
 
@@ -76,13 +75,6 @@ const unsigned char* Bytes(absl::string_view text) {
 }
 
 }  // namespace
-
-std::string Sha256Hex(absl::string_view bytes) {
-  unsigned char digest[SHA256_DIGEST_LENGTH];
-  SHA256(Bytes(bytes), bytes.size(), digest);
-  return absl::BytesToHexString(
-      absl::string_view(reinterpret_cast<char*>(digest), sizeof(digest)));
-}
 
 absl::StatusOr<Signature> Sign(absl::string_view message,
                                const std::string& private_key_pem) {

@@ -1,7 +1,7 @@
 #ifndef OPTRAIL_CARBON_SIGNATURE_H_
 #define OPTRAIL_CARBON_SIGNATURE_H_
 
-// SHA-256 and Ed25519 (RFC 8032), by OpenSSL: what a certificate rests on.
+// Ed25519 (RFC 8032), by OpenSSL: signatures over the SHA-256 of a certificate.
 //
 //   const std::string digest = Sha256Hex(bytes);
 //   OPTRAIL_ASSIGN_OR_RETURN(const Signature signature,
@@ -17,9 +17,6 @@
 #include "absl/strings/string_view.h"
 
 namespace optrail::carbon {
-
-// 64 lower-case hexadecimal digits.
-std::string Sha256Hex(absl::string_view bytes);
 
 struct Signature {
   std::string public_key;  // 32 bytes in hexadecimal

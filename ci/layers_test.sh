@@ -4,7 +4,7 @@
 #   base <- tuning <- ops     <- suites           <- cli
 #           tuning <- tracker <- suites, reports  <- cli
 #   base, tuning, ops <- graph <- suites, reports <- cli
-#   tracker <- carbon                             <- cli
+#   tracker <- carbon, fleet                      <- cli
 #   ops, suites, tracker <- diagnosis             <- cli
 #   base, tuning, ops <- lib, on which nothing leans
 #
@@ -23,11 +23,12 @@ awk '
     allow["tracker"] = "base tuning tracker"
     allow["graph"] = "base tuning ops graph"
     allow["carbon"] = "base tuning tracker carbon"
+    allow["fleet"] = "base tuning tracker fleet"
     allow["suites"] = "base tuning ops graph tracker suites"
     allow["reports"] = "base tuning graph tracker reports"
     allow["diagnosis"] = "base tuning ops tracker suites diagnosis"
     # docs holds the JSON schemas that the command line prints.
-    allow["cli"] = "base tuning ops graph tracker carbon suites diagnosis reports cli docs"
+    allow["cli"] = "base tuning ops graph tracker carbon fleet suites diagnosis reports cli docs"
   }
   function layer(label,  name) {
     if (label !~ /^\/\//) return ""  # another repository

@@ -68,7 +68,7 @@ std::vector<std::string> Together(
 }
 
 std::string UserPath(const std::string& path) {
-  if (path.empty() || path == "-") return path;
+  if (path.empty() || path == "-" || tracker::IsStoreUrl(path)) return path;
   return JoinPath(WorkingDirectory(), path);
 }
 

@@ -111,6 +111,7 @@ suites::Command NoteCommand();
 suites::Command TriageCommand();
 suites::Command ChangesCommand();
 suites::Command HistoryCommand();
+suites::Command FleetCommand();
 suites::Command ReportCommand();
 suites::Command DemoCommand();
 suites::Command WatchCommand();

@@ -10,6 +10,8 @@
 #include "carbon/certificate.h"
 #include "cli/flags.h"
 #include "tracker/history/index/index_commands.h"
+#include "tracker/history/postgres/postgres.h"
+#include "tracker/history/postgres/schema.h"
 
 ABSL_FLAG(int32_t, keep_runs, 50,
           "The newest runs of each suite, hardware and branch that keep their "
@@ -42,6 +44,25 @@ absl::StatusOr<int> Merge(const std::vector<std::string>& folders) {
   return tracker::RunHistoryMerge({TrackerOptions(), UserPath(folders[0]),
                                    absl::GetFlag(FLAGS_accept_removals)},
                                   std::cout);
+}
+
+absl::StatusOr<int> Copy(const std::vector<std::string>& histories) {
+  return tracker::RunHistoryCopy(
+      {TrackerOptions(), UserPath(histories[0]), UserPath(histories[1])},
+      std::cout);
+}
+
+absl::StatusOr<int> Init(const std::vector<std::string>&) {
+  const std::string url = absl::GetFlag(FLAGS_history);
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
+      tracker::IsStoreUrl(url), "history", url,
+      "postgresql://HOST/DATABASE; a folder needs no preparation"));
+  OPTRAIL_ASSIGN_OR_RETURN(const auto db, tracker::Postgres::Connect(url));
+  OPTRAIL_RETURN_IF_ERROR(tracker::InitHistorySchema(*db));
+  std::cout << tracker::Postgres::NameOf(url)
+            << ": ready; next: CREATE ROLE name LOGIN IN ROLE "
+               "optrail_recorder\n";
+  return 0;
 }
 
 absl::StatusOr<int> Thin(const std::vector<std::string>&) {
@@ -79,7 +100,8 @@ absl::StatusOr<int> Index(const std::vector<std::string>&) {
 suites::Command HistoryCommand() {
   suites::Command command;
   command.name = "history";
-  command.arguments = "verify|repair|merge FOLDER|thin|export|index";
+  command.arguments =
+      "verify|repair|merge FOLDER|copy FROM TO|thin|export|index|init";
   command.summary = "Checks, repairs, merges, thins or exports a history.";
   command.details =
       "Exit code 1: verify, repair --dry_run or merge found damaged files.\n"
@@ -103,6 +125,11 @@ suites::Command HistoryCommand() {
            Repair),
       Part("merge", "FOLDER", "Copies what another history holds beyond this.",
            {"history", "format", "accept_removals"}, 1, 1, Merge),
+      Part("copy", "FROM TO",
+           "Makes TO equal to FROM, byte for byte, and proves it.", {"format"},
+           2, 2, Copy),
+      part("init", "Prepares a PostgreSQL database, or updates its tables.", {},
+           Init),
       part("thin", "Takes the raw samples of old runs away.",
            {"dry_run", "keep_runs", "keep_days", "keep_every", "keep_commits",
             "accept_removals"},

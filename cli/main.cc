@@ -62,6 +62,7 @@ int main(int argc, char** argv) {
         cli::MuteCommand(), cli::NoteCommand(), cli::TriageCommand(),
         cli::DetectCommand(), cli::ReportCommand(), cli::LogCommand(),
         cli::ShowCommand(), cli::HistoryCommand(), cli::SchemaCommand()}},
+      {"Many machines", {cli::FleetCommand()}},
       {"Besides",
        {cli::DemoCommand(), cli::MemoryCommand(), cli::CarbonCommand()}},
   };

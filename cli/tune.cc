@@ -17,7 +17,6 @@
 #include "base/file.h"
 #include "base/running_binary.h"
 #include "base/status_macros.h"
-#include "base/writable_folder.h"
 #include "cli/flags.h"
 #include "suites/command/command_flags.h"
 #include "suites/command/commands.h"
@@ -242,7 +241,7 @@ absl::StatusOr<int> TuneAnyCommand() {
                              PrintKnown(*command, history, earlier));
     if (code.has_value()) return *code;
   }
-  OPTRAIL_RETURN_IF_ERROR(CheckFolderIsWritable(context.history));
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckHistoryIsWritable(context.history));
   std::vector<proto::Trial> known;
   if (!absl::GetFlag(FLAGS_forget)) {
     known = suites::KnownTrials(history, earlier.sessions, command->task());

@@ -53,6 +53,8 @@ def optrail_dependencies():
         "onnx": {"onnx_proto": ("onnx/onnx-ml.pb.h", ["-lonnx_proto"])},
         "org_sqlite": {"sqlite3": ("sqlite3.h", ["-lsqlite3"])},
         "boost": {"math": ("boost/math/distributions.hpp", [])},
+        # Its headers alone: it is loaded when it is asked for.
+        "libpq": {"libpq": ("postgresql/libpq-fe.h", [])},
         "liblzma": {"liblzma": ("lzma.h", ["-llzma"])},
         "lemon": {"lemon": ("lemon/network_simplex.h", ["-llemon"])},
         "openssl": {"crypto": ("openssl/evp.h", ["-lcrypto"])},

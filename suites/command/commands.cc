@@ -18,7 +18,6 @@
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
-#include "base/writable_folder.h"
 #include "ops/core/registry.h"
 #include "suites/bench/backend_comparison.h"
 #include "suites/bench/bench_driver.h"
@@ -290,7 +289,7 @@ absl::StatusOr<int> Bench(const std::string& op) {
           "series; "
           "expected it without --record");
     }
-    OPTRAIL_RETURN_IF_ERROR(CheckFolderIsWritable(context.history));
+    OPTRAIL_RETURN_IF_ERROR(tracker::CheckHistoryIsWritable(context.history));
   }
   PrintHeader(context);
   OPTRAIL_ASSIGN_OR_RETURN(const MeasuredRun measured,
@@ -426,7 +425,8 @@ absl::StatusOr<SuiteResult> RunSuite(const std::string& name) {
   tune_options.worker.shared_folder = result.context.state;
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<TaskEntry> tasks,
                            SelectTasks(selection, result.context.hardware));
-  OPTRAIL_RETURN_IF_ERROR(CheckFolderIsWritable(result.context.history));
+  OPTRAIL_RETURN_IF_ERROR(
+      tracker::CheckHistoryIsWritable(result.context.history));
   PrintHeader(result.context);
 
   const absl::Time start = absl::Now();

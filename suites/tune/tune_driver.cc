@@ -745,7 +745,7 @@ absl::StatusOr<std::vector<TuneSummary>> TuneCall::Run(
     const std::vector<TaskEntry>& tasks) {
   OPTRAIL_RETURN_IF_ERROR(FindPending(tasks));
   if (!pending_.empty()) {
-    OPTRAIL_RETURN_IF_ERROR(CheckFolderIsWritable(context_.history));
+    OPTRAIL_RETURN_IF_ERROR(tracker::CheckHistoryIsWritable(context_.history));
     OPTRAIL_RETURN_IF_ERROR(CheckFolderIsWritable(context_.store));
     const InterruptNote note(tuning::kInterruptedTuning);
     OPTRAIL_RETURN_IF_ERROR(together() ? Together() : OneByOne());

@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
@@ -26,6 +27,8 @@ constexpr absl::Duration kCeilingsAge = absl::Hours(24 * 30);
 
 std::string InWorkspace(const std::string& workspace, const std::string& path,
                         absl::string_view fallback) {
+  // A history may be a URL.
+  if (absl::StrContains(path, "://")) return path;
   return path.empty() ? JoinPath(workspace, fallback)
                       : JoinPath(WorkingDirectory(), path);
 }

@@ -11,7 +11,6 @@
 #include "base/progress.h"
 #include "base/status_macros.h"
 #include "base/table.h"
-#include "base/writable_folder.h"
 #include "re2/re2.h"
 #include "tracker/ab/rounds.h"
 #include "tracker/compare/row_table.h"
@@ -257,7 +256,7 @@ absl::StatusOr<int> CompareSides(const AbCommand& options, const Sides& sides,
   OPTRAIL_RETURN_IF_ERROR(CheckOutputs(options.outputs));
   OPTRAIL_ASSIGN_OR_RETURN(const Rules rules, Rules::From(options));
   if (options.record) {
-    OPTRAIL_RETURN_IF_ERROR(CheckFolderIsWritable(options.common.history));
+    OPTRAIL_RETURN_IF_ERROR(CheckHistoryIsWritable(options.common.history));
   }
   if (sides.identical) return ReportIdentical(options, sides, rules, out);
   OPTRAIL_ASSIGN_OR_RETURN(AbResult result,

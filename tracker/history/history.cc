@@ -25,25 +25,23 @@ namespace optrail::tracker {
 namespace {
 
 template <typename Kind>
-absl::Status Append(const std::string& dir, FileSystem* fs,
+absl::Status Append(const RecordStore& store,
                     const typename Kind::Message& message) {
   OPTRAIL_ASSIGN_OR_RETURN(const std::string bytes,
-                           EncodeWhole<Kind>(dir, message));
-  OPTRAIL_ASSIGN_OR_RETURN(const std::string path,
-                           PlaceOf(dir, Kind::kFolder, Kind::Id(message)));
-  OPTRAIL_RETURN_IF_ERROR(PrepareFolderOf(dir, path, fs));
-  return WriteNewFileAtomically(path, bytes, fs);
+                           EncodeWhole<Kind>(store.dir(), message));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const std::string path,
+      PlaceOf(store.dir(), Kind::kFolder, Kind::Id(message)));
+  return store.Put(path, bytes);
 }
 
 template <typename Kind>
-absl::StatusOr<typename Kind::Message> ReadById(const std::string& dir,
-                                                absl::string_view id,
-                                                FileSystem* fs) {
+absl::StatusOr<typename Kind::Message> ReadById(const RecordStore& store,
+                                                absl::string_view id) {
   OPTRAIL_ASSIGN_OR_RETURN(const std::string path,
-                           PlaceOf(dir, Kind::kFolder, id));
-  OPTRAIL_RETURN_IF_ERROR(CheckFoldersOf(dir, path, fs));
+                           PlaceOf(store.dir(), Kind::kFolder, id));
   typename Kind::Message message;
-  const absl::Status status = ReadWhole<Kind>(dir, path, fs, &message);
+  const absl::Status status = ReadWhole<Kind>(store, path, &message);
   if (status.ok()) return message;
   return absl::Status(status.code(),
                       absl::StrCat(path, ": ", status.message()));
@@ -52,12 +50,12 @@ absl::StatusOr<typename Kind::Message> ReadById(const std::string& dir,
 // What `read` makes of the intact files of a folder, by path; what the others
 // are goes to `bad_files`.
 template <typename Item, typename Read>
-absl::StatusOr<std::vector<Item>> ReadFolder(const std::string& dir,
+absl::StatusOr<std::vector<Item>> ReadFolder(const RecordStore& store,
                                              absl::string_view folder,
-                                             FileSystem* fs, int threads,
+                                             int threads,
                                              std::vector<BadFile>* bad_files,
                                              const Read& read) {
-  OPTRAIL_ASSIGN_OR_RETURN(RecordFiles found, ListRecordFiles(dir, folder, fs));
+  OPTRAIL_ASSIGN_OR_RETURN(RecordFiles found, store.List(folder));
   std::move(found.bad_files.begin(), found.bad_files.end(),
             std::back_inserter(*bad_files));
   const int count = static_cast<int>(found.files.size());
@@ -81,46 +79,44 @@ absl::StatusOr<std::vector<Item>> ReadFolder(const std::string& dir,
 
 template <typename Kind>
 absl::StatusOr<std::vector<typename Kind::Message>> ReadRecords(
-    const std::string& dir, FileSystem* fs, int threads,
-    std::vector<BadFile>* bad_files) {
+    const RecordStore& store, int threads, std::vector<BadFile>* bad_files) {
   using Message = typename Kind::Message;
   return ReadFolder<Message>(
-      dir, Kind::kFolder, fs, threads, bad_files,
+      store, Kind::kFolder, threads, bad_files,
       [&](const RecordFile& file, Message* message, BadFile* bad) {
-        return ReadWhole<Kind>(dir, file.path, fs, message, bad);
+        return ReadWhole<Kind>(store, file.path, message, bad);
       });
 }
 
 // The same without the records' large field.
 template <typename Kind, typename Info>
-absl::StatusOr<std::vector<Info>> ReadHeaders(const std::string& dir,
-                                              FileSystem* fs, int large_field,
-                                              int Info::*count,
+absl::StatusOr<std::vector<Info>> ReadHeaders(const RecordStore& store,
+                                              int large_field, int Info::*count,
                                               std::vector<BadFile>* bad_files) {
   return ReadFolder<Info>(
-      dir, Kind::kFolder, fs, /*threads=*/1, bad_files,
+      store, Kind::kFolder, /*threads=*/1, bad_files,
       [&](const RecordFile& file, Info* info, BadFile* bad) -> absl::Status {
         info->path = file.path;
         OPTRAIL_ASSIGN_OR_RETURN(const std::string content,
-                                 ReadRecordFile(file.path, fs));
+                                 store.Read(file.path));
         bad->damage = DamageOf(content);
         OPTRAIL_RETURN_IF_ERROR(DecodeRecordWithout(
             {large_field}, content, &info->header, &(info->*count)));
-        return CheckPlace<Kind>(dir, file.path, info->header, bad);
+        return CheckPlace<Kind>(store.dir(), file.path, info->header, bad);
       });
 }
 
 template <typename Kind>
-absl::Status VerifyFolder(const std::string& dir, FileSystem* fs, int threads,
-                          int64_t* count, VerifyReport* report) {
+absl::Status VerifyFolder(const RecordStore& store, int threads, int64_t* count,
+                          VerifyReport* report) {
   OPTRAIL_ASSIGN_OR_RETURN(
       const std::vector<int64_t> sizes,
       ReadFolder<int64_t>(
-          dir, Kind::kFolder, fs, threads, &report->bad_files,
+          store, Kind::kFolder, threads, &report->bad_files,
           [&](const RecordFile& file, int64_t* size_bytes, BadFile* bad) {
             typename Kind::Message message;
             *size_bytes = file.info.size_bytes;
-            return ReadWhole<Kind>(dir, file.path, fs, &message, bad);
+            return ReadWhole<Kind>(store, file.path, &message, bad);
           }));
   *count = static_cast<int64_t>(sizes.size());
   report->bytes = std::accumulate(sizes.begin(), sizes.end(), report->bytes);
@@ -129,24 +125,6 @@ absl::Status VerifyFolder(const std::string& dir, FileSystem* fs, int threads,
 
 std::tuple<int64_t, absl::string_view> TimeAndId(const proto::Run& run) {
   return {run.started_unix_ns(), run.run_id()};
-}
-
-// Collects the names of temporary files below `dir`; folders that can't be
-// listed have been reported by then.
-void FindTemporaries(const std::string& dir, FileSystem* fs,
-                     std::vector<std::string>* found) {
-  std::vector<std::string> names;
-  if (fs->List(dir, &names) != 0) return;
-  std::sort(names.begin(), names.end());
-  for (const std::string& name : names) {
-    const std::string path = JoinPath(dir, name);
-    FileInfo info;
-    if (IsTemporaryName(name)) {
-      found->push_back(path);
-    } else if (fs->LinkStat(path, &info) == 0 && info.is_directory) {
-      FindTemporaries(path, fs, found);
-    }
-  }
 }
 
 }  // namespace
@@ -222,7 +200,7 @@ void SortInSeriesOrder(std::vector<RunInfo>& runs) {
 }
 
 absl::Status CheckHistoryFolder(absl::string_view dir) {
-  if (FileExists(std::string(dir))) return absl::OkStatus();
+  if (IsStoreUrl(dir) || FileExists(std::string(dir))) return absl::OkStatus();
   return absl::NotFoundError(absl::StrCat(
       "--history=", dir,
       ": there is no such folder; next: look for a typing error, or fill it "
@@ -237,67 +215,56 @@ std::string EmptyHistoryText(absl::string_view dir, absl::string_view what) {
 }
 
 absl::StatusOr<History> History::Open(absl::string_view dir, FileSystem* fs) {
-  const std::string path(dir);
-  if (path.empty()) {
-    return absl::InvalidArgumentError(
-        "history: expected the path of a folder, found ''");
-  }
-  FileInfo info;
-  if (fs->Stat(path, &info) == 0 && !info.is_directory) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("history ", path, ": expected a folder, found a file"));
-  }
-  return History(path, fs);
+  OPTRAIL_ASSIGN_OR_RETURN(auto store, OpenRecordStore(dir, fs));
+  return History(std::move(store));
 }
 
 absl::Status History::AppendRun(const proto::Run& run) const {
-  return Append<RunKind>(dir_, fs_, run);
+  return Append<RunKind>(*store_, run);
 }
 
 absl::Status History::AppendSession(const proto::Session& session) const {
-  return Append<SessionKind>(dir_, fs_, session);
+  return Append<SessionKind>(*store_, session);
 }
 
 absl::Status History::AppendTriage(const proto::TriageRecord& record) const {
-  return Append<TriageKind>(dir_, fs_, record);
+  return Append<TriageKind>(*store_, record);
 }
 
 absl::Status History::AppendDiagnosis(const proto::Diagnosis& diagnosis) const {
-  return Append<DiagnosisKind>(dir_, fs_, diagnosis);
+  return Append<DiagnosisKind>(*store_, diagnosis);
 }
 
 absl::Status History::AppendTombstones(
     const proto::Tombstones& tombstones) const {
-  return Append<TombstonesKind>(dir_, fs_, tombstones);
+  return Append<TombstonesKind>(*store_, tombstones);
 }
 
 absl::Status History::ReplaceRun(const proto::Run& run) const {
   OPTRAIL_ASSIGN_OR_RETURN(const std::string bytes,
-                           EncodeWhole<RunKind>(dir_, run));
+                           EncodeWhole<RunKind>(dir(), run));
   OPTRAIL_ASSIGN_OR_RETURN(const std::string path,
-                           PlaceOf(dir_, RunKind::kFolder, run.run_id()));
-  OPTRAIL_RETURN_IF_ERROR(PrepareFolderOf(dir_, path, fs_));
-  return WriteFileAtomically(path, bytes, fs_);
+                           PlaceOf(dir(), RunKind::kFolder, run.run_id()));
+  return store_->Replace(path, bytes);
 }
 
 absl::Status History::RemoveRun(absl::string_view run_id) const {
   OPTRAIL_ASSIGN_OR_RETURN(const std::string path,
-                           PlaceOf(dir_, RunKind::kFolder, run_id));
-  OPTRAIL_RETURN_IF_ERROR(CheckFoldersOf(dir_, path, fs_));
-  return RemoveFile(path, fs_);
+                           PlaceOf(dir(), RunKind::kFolder, run_id));
+  return store_->Remove(path);
 }
 
-bool History::HasRun(absl::string_view run_id) const {
-  const auto path = PlaceOf(dir_, RunKind::kFolder, run_id);
-  FileInfo info;
-  return path.ok() && fs_->LinkStat(*path, &info) == 0;
+absl::StatusOr<bool> History::HasRun(absl::string_view run_id) const {
+  const auto path = PlaceOf(dir(), RunKind::kFolder, run_id);
+  if (!path.ok()) return false;
+  return store_->Has(*path);
 }
 
 absl::StatusOr<LoadedTombstones> History::LoadTombstones() const {
   LoadedTombstones loaded;
   OPTRAIL_ASSIGN_OR_RETURN(
       const std::vector<proto::Tombstones> all,
-      ReadRecords<TombstonesKind>(dir_, fs_, /*threads=*/1, &loaded.bad_files));
+      ReadRecords<TombstonesKind>(*store_, /*threads=*/1, &loaded.bad_files));
   for (const proto::Tombstones& tombstones : all) {
     for (const proto::Tombstone& tombstone : tombstones.tombstones()) {
       proto::TombstoneKind& kind = loaded.by_run[tombstone.run_id()];
@@ -311,7 +278,7 @@ absl::StatusOr<LoadedTriage> History::LoadTriage() const {
   LoadedTriage loaded;
   OPTRAIL_ASSIGN_OR_RETURN(
       loaded.records,
-      ReadRecords<TriageKind>(dir_, fs_, /*threads=*/1, &loaded.bad_files));
+      ReadRecords<TriageKind>(*store_, /*threads=*/1, &loaded.bad_files));
   std::sort(loaded.records.begin(), loaded.records.end(),
             [](const proto::TriageRecord& a, const proto::TriageRecord& b) {
               return std::make_tuple(a.created_unix_ns(), a.record_id()) <
@@ -324,7 +291,7 @@ absl::StatusOr<LoadedDiagnoses> History::LoadDiagnoses() const {
   LoadedDiagnoses loaded;
   OPTRAIL_ASSIGN_OR_RETURN(
       loaded.diagnoses,
-      ReadRecords<DiagnosisKind>(dir_, fs_, /*threads=*/1, &loaded.bad_files));
+      ReadRecords<DiagnosisKind>(*store_, /*threads=*/1, &loaded.bad_files));
   std::sort(loaded.diagnoses.begin(), loaded.diagnoses.end(),
             [](const proto::Diagnosis& a, const proto::Diagnosis& b) {
               return std::make_tuple(a.created_unix_ns(), a.diagnosis_id()) <
@@ -340,9 +307,8 @@ absl::StatusOr<RunList> History::ListRuns(const RunFilter& filter) const {
   }
   RunList list;
   OPTRAIL_ASSIGN_OR_RETURN(
-      list.runs,
-      ReadHeaders<RunKind>(dir_, fs_, proto::Run::kResultsFieldNumber,
-                           &RunInfo::result_count, &list.bad_files));
+      list.runs, ReadHeaders<RunKind>(*store_, proto::Run::kResultsFieldNumber,
+                                      &RunInfo::result_count, &list.bad_files));
   const auto unwanted = [&](const RunInfo& info) {
     return !Matches(filter, info.header);
   };
@@ -356,7 +322,7 @@ absl::StatusOr<SessionList> History::ListSessions() const {
   SessionList list;
   OPTRAIL_ASSIGN_OR_RETURN(
       list.sessions,
-      ReadHeaders<SessionKind>(dir_, fs_, proto::Session::kTrialsFieldNumber,
+      ReadHeaders<SessionKind>(*store_, proto::Session::kTrialsFieldNumber,
                                &SessionInfo::trial_count, &list.bad_files));
   for (SessionInfo& info : list.sessions) info.header.clear_finalists();
   std::sort(list.sessions.begin(), list.sessions.end(),
@@ -368,18 +334,18 @@ absl::StatusOr<SessionList> History::ListSessions() const {
 }
 
 absl::StatusOr<proto::Run> History::ReadRun(absl::string_view run_id) const {
-  return ReadById<RunKind>(dir_, run_id, fs_);
+  return ReadById<RunKind>(*store_, run_id);
 }
 
 absl::StatusOr<proto::Run> History::ReadRunFile(const std::string& path) const {
   proto::Run run;
-  OPTRAIL_RETURN_IF_ERROR(ReadWhole<RunKind>(dir_, path, fs_, &run));
+  OPTRAIL_RETURN_IF_ERROR(ReadWhole<RunKind>(*store_, path, &run));
   return run;
 }
 
 absl::StatusOr<proto::Session> History::ReadSession(
     absl::string_view session_id) const {
-  return ReadById<SessionKind>(dir_, session_id, fs_);
+  return ReadById<SessionKind>(*store_, session_id);
 }
 
 absl::StatusOr<LoadedRuns> History::LoadRuns(const RunFilter& filter,
@@ -387,7 +353,7 @@ absl::StatusOr<LoadedRuns> History::LoadRuns(const RunFilter& filter,
   LoadedRuns loaded;
   OPTRAIL_ASSIGN_OR_RETURN(
       std::vector<proto::Run> runs,
-      ReadRecords<RunKind>(dir_, fs_, threads, &loaded.bad_files));
+      ReadRecords<RunKind>(*store_, threads, &loaded.bad_files));
   std::vector<const proto::Run*> order;
   for (const proto::Run& run : runs) {
     if (Matches(filter, run)) order.push_back(&run);
@@ -403,16 +369,16 @@ absl::StatusOr<LoadedRuns> History::LoadRuns(const RunFilter& filter,
 absl::StatusOr<VerifyReport> History::Verify(int threads) const {
   VerifyReport report;
   OPTRAIL_RETURN_IF_ERROR(
-      VerifyFolder<RunKind>(dir_, fs_, threads, &report.runs, &report));
+      VerifyFolder<RunKind>(*store_, threads, &report.runs, &report));
   OPTRAIL_RETURN_IF_ERROR(
-      VerifyFolder<SessionKind>(dir_, fs_, threads, &report.sessions, &report));
+      VerifyFolder<SessionKind>(*store_, threads, &report.sessions, &report));
   OPTRAIL_RETURN_IF_ERROR(VerifyFolder<TriageKind>(
-      dir_, fs_, threads, &report.triage_records, &report));
+      *store_, threads, &report.triage_records, &report));
   OPTRAIL_RETURN_IF_ERROR(VerifyFolder<DiagnosisKind>(
-      dir_, fs_, threads, &report.diagnoses, &report));
+      *store_, threads, &report.diagnoses, &report));
   OPTRAIL_RETURN_IF_ERROR(VerifyFolder<TombstonesKind>(
-      dir_, fs_, threads, &report.tombstone_files, &report));
-  FindTemporaries(dir_, fs_, &report.leftover_temporary_files);
+      *store_, threads, &report.tombstone_files, &report));
+  report.leftover_temporary_files = store_->Leftovers();
   return report;
 }
 

@@ -1,9 +1,9 @@
 #ifndef OPTRAIL_TRACKER_HISTORY_HISTORY_H_
 #define OPTRAIL_TRACKER_HISTORY_HISTORY_H_
 
-// History is a folder of immutable protobuf files, one per run and one per
+// History is a store of immutable protobuf records, one per run and one per
 // closed tuning session and one per thing said about them
-// (docs/history_format.md):
+// (docs/reference/history_format.md). In a folder they are files:
 //
 //   <history>/runs/2026/20261120T090807Z-1a2b3c4d5e6f.pb
 //   <history>/sessions/2026/20261120T081500Z-0f1e2d3c4b5a.pb
@@ -24,6 +24,9 @@
 //
 // One bad file never hides the others: it is reported and skipped.
 //
+// The same records may lie in PostgreSQL, under the same names
+// (tracker/history/record_store.h): History::Open("postgresql://host/db").
+//
 // It is not an index: a query reads the folder, which is quick up to hundreds
 // of runs; history/index answers ListRuns for larger ones. Methods may be
 // called from several threads and processes at once.
@@ -31,6 +34,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,6 +45,7 @@
 #include "absl/types/optional.h"
 #include "base/file_system.h"
 #include "tracker/history/history_files.h"
+#include "tracker/history/record_store.h"
 #include "tracker/proto/diagnosis.pb.h"
 #include "tracker/proto/run.pb.h"
 #include "tracker/proto/tombstone.pb.h"
@@ -157,7 +162,8 @@ struct MergeReport {
 };
 
 // NotFound, with what to do, if there is no such folder: for one that somebody
-// named, where History::Open would see an empty history.
+// named, where History::Open would see an empty history. A URL is asked when it
+// is opened.
 absl::Status CheckHistoryFolder(absl::string_view dir);
 
 // "there are no runs in DIR yet; next: ...".
@@ -166,13 +172,14 @@ std::string EmptyHistoryText(absl::string_view dir,
 
 class History {
  public:
-  // Opens the history in `dir`. A folder that does not exist is an empty
-  // history; it is created by the first record. Fails with FailedPrecondition
-  // if `dir` exists and is not a folder.
+  // Opens the history in the folder `dir`, or in the database of a URL. A
+  // folder that does not exist is an empty history; it is created by the first
+  // record. Fails with FailedPrecondition if `dir` exists and is not a folder.
   static absl::StatusOr<History> Open(absl::string_view dir,
                                       FileSystem* fs = FileSystem::Real());
 
-  const std::string& dir() const { return dir_; }
+  const std::string& dir() const { return store_->dir(); }
+  const RecordStore& store() const { return *store_; }
 
   // Records; on return with OK the record survives a power loss and reads back:
   // text that is no UTF-8 was replaced, and what no reader would take is
@@ -190,8 +197,8 @@ class History {
   absl::Status ReplaceRun(const proto::Run& run) const;
   absl::Status RemoveRun(absl::string_view run_id) const;
 
-  // Whether there is a file in the place of this run, intact or not.
-  bool HasRun(absl::string_view run_id) const;
+  // Whether there is a record in the place of this run, intact or not.
+  absl::StatusOr<bool> HasRun(absl::string_view run_id) const;
 
   // The headers of the runs that match; results are skipped, not parsed.
   absl::StatusOr<RunList> ListRuns(const RunFilter& filter = {}) const;
@@ -255,13 +262,11 @@ class History {
   // What "latest" takes for now; 0, as it is at first: the clock.
   void set_now_unix_ns(int64_t now_unix_ns) { now_unix_ns_ = now_unix_ns; }
 
-  FileSystem* file_system() const { return fs_; }
-
  private:
-  History(std::string dir, FileSystem* fs) : dir_(std::move(dir)), fs_(fs) {}
+  explicit History(std::shared_ptr<const RecordStore> store)
+      : store_(std::move(store)) {}
 
-  std::string dir_;
-  FileSystem* fs_;
+  std::shared_ptr<const RecordStore> store_;
   RunLister run_lister_;
   int64_t now_unix_ns_ = 0;
 };

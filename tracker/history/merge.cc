@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/file.h"
 #include "base/status_macros.h"
 #include "tracker/history/history.h"
 #include "tracker/history/history_files.h"
@@ -32,9 +31,8 @@ class Merger {
  private:
   template <typename Kind>
   absl::Status MergeFolder() {
-    OPTRAIL_ASSIGN_OR_RETURN(
-        RecordFiles found,
-        ListRecordFiles(from_.dir(), Kind::kFolder, from_.file_system()));
+    OPTRAIL_ASSIGN_OR_RETURN(RecordFiles found,
+                             from_.store().List(Kind::kFolder));
     for (BadFile& bad : found.bad_files) {
       report_.bad_files.push_back(std::move(bad));
     }
@@ -43,13 +41,15 @@ class Merger {
       BadFile bad;
       // The bytes themselves are copied, so that both files stay equal.
       std::string bytes;
-      absl::Status status = ReadWhole<Kind>(
-          from_.dir(), file.path, from_.file_system(), &message, &bad, &bytes);
+      absl::Status status =
+          ReadWhole<Kind>(from_.store(), file.path, &message, &bad, &bytes);
       if (status.ok()) {
         OPTRAIL_ASSIGN_OR_RETURN(
             const std::string target,
             PlaceOf(to_.dir(), Kind::kFolder, Kind::Id(message)));
-        if (!Wants(message, file.path, target)) continue;
+        OPTRAIL_ASSIGN_OR_RETURN(const bool wanted,
+                                 Wants(message, file.path, target));
+        if (!wanted) continue;
         OPTRAIL_ASSIGN_OR_RETURN(status,
                                  Copy(Kind::Id(message), bytes, target));
         // One that differs: not damaged, but not what is here either.
@@ -63,11 +63,13 @@ class Merger {
   }
 
   template <typename Message>
-  bool Wants(const Message&, const std::string&, const std::string&) {
+  absl::StatusOr<bool> Wants(const Message&, const std::string&,
+                             const std::string&) {
     return true;
   }
 
-  bool Wants(const proto::Run& run, const std::string&, const std::string&) {
+  absl::StatusOr<bool> Wants(const proto::Run& run, const std::string&,
+                             const std::string&) {
     const auto tombstone = buried_.by_run.find(run.run_id());
     if (tombstone == buried_.by_run.end() ||
         tombstone->second != proto::REMOVED) {
@@ -78,18 +80,21 @@ class Merger {
   }
 
   // Tombstones from elsewhere must not take away what is here unasked.
-  bool Wants(const proto::Tombstones& tombstones, const std::string& path,
-             const std::string& target) {
-    if (options_.accept_removals || FileExists(target, to_.file_system())) {
-      return true;
-    }
+  absl::StatusOr<bool> Wants(const proto::Tombstones& tombstones,
+                             const std::string& path,
+                             const std::string& target) {
+    if (options_.accept_removals) return true;
+    OPTRAIL_ASSIGN_OR_RETURN(const bool is_here, to_.store().Has(target));
+    if (is_here) return true;
     HeldBack held = {path, 0, 0, ""};
     for (const proto::Tombstone& tombstone : tombstones.tombstones()) {
       const auto known = before_.by_run.find(tombstone.run_id());
       const bool is_known =
           known != before_.by_run.end() && (known->second == proto::REMOVED ||
                                             known->second == tombstone.kind());
-      if (is_known || !to_.HasRun(tombstone.run_id())) continue;
+      if (is_known) continue;
+      OPTRAIL_ASSIGN_OR_RETURN(const bool has, to_.HasRun(tombstone.run_id()));
+      if (!has) continue;
       ++(tombstone.kind() == proto::REMOVED ? held.removes : held.thins);
       if (held.example.empty()) held.example = tombstone.run_id();
     }
@@ -103,15 +108,13 @@ class Merger {
   absl::StatusOr<absl::Status> Copy(const std::string& id,
                                     const std::string& bytes,
                                     const std::string& target) {
-    FileSystem* fs = to_.file_system();
-    OPTRAIL_RETURN_IF_ERROR(PrepareFolderOf(to_.dir(), target, fs));
-    const absl::Status written = WriteNewFileAtomically(target, bytes, fs);
+    const absl::Status written = to_.store().Put(target, bytes);
     if (written.ok()) {
       ++report_.copied;
       return absl::OkStatus();
     }
     if (!absl::IsAlreadyExists(written)) return written;
-    const absl::StatusOr<std::string> present = ReadRecordFile(target, fs);
+    const absl::StatusOr<std::string> present = to_.store().Read(target);
     if (present.ok() && *present == bytes) {
       ++report_.already_there;
       return absl::OkStatus();

@@ -12,11 +12,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "base/file.h"
 #include "base/proto_utf8.h"
 #include "base/status_macros.h"
 #include "tracker/history/history_files.h"
 #include "tracker/history/record.h"
+#include "tracker/history/record_store.h"
 #include "tracker/proto/diagnosis.pb.h"
 #include "tracker/proto/run.pb.h"
 #include "tracker/proto/tombstone.pb.h"
@@ -156,21 +156,21 @@ absl::Status CheckDecoded(const std::string& dir, const std::string& path,
   return valid;
 }
 
-// Reads the record at `path`, which a list of the history's files or PlaceOf
+// Reads the record at `path`, which a list of the history's records or PlaceOf
 // gave. Where it fails, `bad` says which damage; its `path` and `reason` are
 // the caller's to fill.
 template <typename Kind>
-absl::Status ReadWhole(const std::string& dir, const std::string& path,
-                       FileSystem* fs, typename Kind::Message* message,
-                       BadFile* bad = nullptr, std::string* bytes = nullptr) {
+absl::Status ReadWhole(const RecordStore& store, const std::string& path,
+                       typename Kind::Message* message, BadFile* bad = nullptr,
+                       std::string* bytes = nullptr) {
   BadFile unused;
   if (bad == nullptr) bad = &unused;
   bad->damage = Damage::kUnreadable;
-  OPTRAIL_ASSIGN_OR_RETURN(std::string content, ReadRecordFile(path, fs));
+  OPTRAIL_ASSIGN_OR_RETURN(std::string content, store.Read(path));
   bad->damage = DamageOf(content);
   OPTRAIL_RETURN_IF_ERROR(DecodeRecord(content, message));
   if (bytes != nullptr) *bytes = std::move(content);
-  return CheckDecoded<Kind>(dir, path, *message, bad);
+  return CheckDecoded<Kind>(store.dir(), path, *message, bad);
 }
 
 // The bytes of the record's file, read back: nothing is acknowledged that no

@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
-#include "base/file.h"
 #include "base/status_macros.h"
 #include "google/protobuf/unknown_field_set.h"
 #include "tracker/history/history_files.h"
@@ -53,12 +52,14 @@ void CollectUnknown(const google::protobuf::Message& message,
   }
 }
 
-bool IsTaken(const std::string& path, FileSystem* fs) {
-  FileInfo info;
-  return fs->LinkStat(path, &info) == 0;
+// Whether something is in that place. Where the store can't be asked, the call
+// that acts on the answer fails.
+bool IsTaken(const std::string& path, const RecordStore& store) {
+  const absl::StatusOr<bool> taken = store.Has(path);
+  return !taken.ok() || *taken;
 }
 
-HistoryProblem ProblemOf(const BadFile& bad, FileSystem* fs) {
+HistoryProblem ProblemOf(const BadFile& bad, const RecordStore& store) {
   switch (bad.damage) {
     case Damage::kUnreadable:
       return HistoryProblem::kUnreadable;
@@ -73,8 +74,8 @@ HistoryProblem ProblemOf(const BadFile& bad, FileSystem* fs) {
     case Damage::kNewerFormat:
       return HistoryProblem::kNewerSchema;
     case Damage::kMisplaced:
-      return IsTaken(bad.place, fs) ? HistoryProblem::kDuplicateId
-                                    : HistoryProblem::kMisplaced;
+      return IsTaken(bad.place, store) ? HistoryProblem::kDuplicateId
+                                       : HistoryProblem::kMisplaced;
   }
   return HistoryProblem::kUnreadable;
 }
@@ -82,7 +83,7 @@ HistoryProblem ProblemOf(const BadFile& bad, FileSystem* fs) {
 class Checker {
  public:
   Checker(const History& history, const CheckOptions& options)
-      : history_(history), options_(options), fs_(history.file_system()) {}
+      : history_(history), options_(options) {}
 
   absl::StatusOr<CheckReport> Check() {
     // What the readers themselves refuse, so that nothing they skip is missed.
@@ -94,7 +95,7 @@ class Checker {
     report_.bytes = verified.bytes;
     for (const BadFile& bad : verified.bad_files) {
       report_.findings.push_back(
-          {ProblemOf(bad, fs_), bad.path, bad.reason, bad.place});
+          {ProblemOf(bad, history_.store()), bad.path, bad.reason, bad.place});
     }
     for (const std::string& path : verified.leftover_temporary_files) {
       Add(HistoryProblem::kLeftover, path,
@@ -235,7 +236,6 @@ class Checker {
 
   const History& history_;
   const CheckOptions& options_;
-  FileSystem* fs_;
   CheckReport report_;
   std::map<std::string, bool> known_commits_;
   bool asking_ended_ = false;
@@ -243,13 +243,11 @@ class Checker {
 
 // Puts an intact record where it belongs. AlreadyExists where another file has
 // come there meanwhile.
-absl::Status MoveToPlace(const std::string& dir, const std::string& from,
-                         const std::string& place, FileSystem* fs) {
-  OPTRAIL_RETURN_IF_ERROR(CheckFoldersOf(dir, from, fs));
-  OPTRAIL_ASSIGN_OR_RETURN(const std::string bytes, ReadRecordFile(from, fs));
-  OPTRAIL_RETURN_IF_ERROR(PrepareFolderOf(dir, place, fs));
-  OPTRAIL_RETURN_IF_ERROR(WriteNewFileAtomically(place, bytes, fs));
-  return RemoveFile(from, fs);
+absl::Status MoveToPlace(const RecordStore& store, const std::string& from,
+                         const std::string& place) {
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string bytes, store.Read(from));
+  OPTRAIL_RETURN_IF_ERROR(store.Put(place, bytes));
+  return store.Remove(from);
 }
 
 }  // namespace
@@ -289,10 +287,10 @@ absl::StatusOr<CheckReport> CheckHistory(const History& history,
 
 absl::StatusOr<std::vector<Repaired>> RepairHistory(const History& history,
                                                     const CheckReport& report) {
-  FileSystem* fs = history.file_system();
+  const RecordStore& store = history.store();
   std::vector<Repaired> repaired;
   for (const HistoryFinding& finding : report.findings) {
-    if (!IsDamage(finding.problem) || !IsTaken(finding.path, fs)) continue;
+    if (!IsDamage(finding.problem) || !IsTaken(finding.path, store)) continue;
     Repaired moved;
     moved.from = finding.path;
     moved.reason =
@@ -300,12 +298,11 @@ absl::StatusOr<std::vector<Repaired>> RepairHistory(const History& history,
     absl::Status placed = absl::AlreadyExistsError("");
     if (finding.problem == HistoryProblem::kMisplaced) {
       moved.to = finding.place;
-      placed = MoveToPlace(history.dir(), moved.from, moved.to, fs);
+      placed = MoveToPlace(store, moved.from, moved.to);
     }
     if (absl::IsAlreadyExists(placed)) {
       OPTRAIL_ASSIGN_OR_RETURN(
-          moved.to,
-          MoveToQuarantine(history.dir(), moved.from, moved.reason, fs));
+          moved.to, store.MoveToQuarantine(moved.from, moved.reason));
     } else {
       OPTRAIL_RETURN_IF_ERROR(placed);
     }

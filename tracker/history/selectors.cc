@@ -167,11 +167,11 @@ absl::StatusOr<std::vector<RunInfo>> History::Resolve(
     OPTRAIL_ASSIGN_OR_RETURN(const RunList all, ListRuns());
     if (all.runs.empty()) {
       return absl::NotFoundError(
-          absl::StrCat("'", selector, "': ", EmptyHistoryText(dir_)));
+          absl::StrCat("'", selector, "': ", EmptyHistoryText(dir())));
     }
   }
   const std::string where = absl::StrCat(
-      "history ", dir_, FilterText(filter), " (", list.runs.size(),
+      "history ", dir(), FilterText(filter), " (", list.runs.size(),
       list.runs.size() == 1 ? " run" : " runs",
       list.bad_files.empty()
           ? ""

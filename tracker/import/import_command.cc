@@ -1,11 +1,6 @@
 #include "tracker/import/import_command.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <iostream>
 #include <map>
 #include <set>
@@ -138,26 +133,6 @@ class ImportedBefore {
   std::multimap<std::string, RunInfo> runs_;  // by digest of a file
 };
 
-// Held while one import looks for its files and records them: of several at
-// once one imports them. Released with the process.
-class ImportLock {
- public:
-  explicit ImportLock(const std::string& folder)
-      : folder_(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-    // Where the file system has no locks, imports at once are the caller's.
-    while (folder_ >= 0 && flock(folder_, LOCK_EX) != 0 && errno == EINTR) {
-    }
-  }
-  ImportLock(const ImportLock&) = delete;
-  ImportLock& operator=(const ImportLock&) = delete;
-  ~ImportLock() {
-    if (folder_ >= 0) close(folder_);
-  }
-
- private:
-  const int folder_;
-};
-
 // The runs of the files, complete and checked before the first is recorded.
 absl::StatusOr<std::vector<proto::Run>> ReadRuns(const ImportCommand& options,
                                                  const History& history,
@@ -219,9 +194,10 @@ absl::StatusOr<int> RunImport(const ImportCommand& options, std::ostream& out) {
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<proto::Run> runs,
                            ReadRuns(options, history, now_unix_ns));
   if (!options.dry_run) {
-    OPTRAIL_RETURN_IF_ERROR(CreateDirectories(history.dir()));
+    OPTRAIL_RETURN_IF_ERROR(history.store().CheckIsWritable());
   }
-  const ImportLock lock(history.dir());
+  // Two imports of one file at once must not both find it new.
+  OPTRAIL_ASSIGN_OR_RETURN(const auto lock, history.store().Lock());
   ImportedBefore before;
   if (!options.again) {
     OPTRAIL_ASSIGN_OR_RETURN(before, ImportedBefore::In(history));

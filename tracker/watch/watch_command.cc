@@ -11,7 +11,6 @@
 #include "base/progress.h"
 #include "base/status_macros.h"
 #include "base/table.h"
-#include "base/writable_folder.h"
 #include "tracker/history/history.h"
 #include "tracker/history/record.h"
 #include "tracker/import/import.h"
@@ -192,7 +191,7 @@ absl::StatusOr<int> RunWatch(const WatchCommand& options, std::ostream& out) {
                            CommitBuilder::Create(build, interruptible));
   OPTRAIL_ASSIGN_OR_RETURN(const History history,
                            History::Open(options.common.history));
-  OPTRAIL_RETURN_IF_ERROR(CheckFolderIsWritable(history.dir()));
+  OPTRAIL_RETURN_IF_ERROR(history.store().CheckIsWritable());
   OPTRAIL_ASSIGN_OR_RETURN(
       Failures failures,
       Failures::Read(JoinPath(builder->trees().folder(), "failures.jsonl"),

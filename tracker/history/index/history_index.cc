@@ -11,6 +11,7 @@
 #include "base/status_macros.h"
 #include "re2/re2.h"
 #include "tracker/history/history_files.h"
+#include "tracker/history/index/sqlite.h"
 #include "tracker/history/record.h"
 
 namespace optrail::tracker {
@@ -20,7 +21,7 @@ constexpr absl::string_view kFileName = "index.sqlite";
 constexpr absl::string_view kLockName = "index.lock";
 
 // Raised when the tables or what is in them change their meaning.
-constexpr int kSchemaVersion = 5;
+constexpr int kSchemaVersion = 6;
 
 // Fewer files are read as quickly as an index of them is made.
 constexpr int kWorthAnIndex = 100;
@@ -37,6 +38,9 @@ constexpr char kCreate[] = R"sql(
     run INTEGER PRIMARY KEY AUTOINCREMENT,
     path TEXT NOT NULL UNIQUE,
     result_count INTEGER NOT NULL,
+    started_unix_ns INTEGER NOT NULL,
+    commit_id TEXT NOT NULL,
+    position INTEGER,           -- of the commit, along first parents
     header BLOB NOT NULL        -- proto.Run without results
   );
   CREATE TABLE series (
@@ -47,7 +51,7 @@ constexpr char kCreate[] = R"sql(
     unit TEXT NOT NULL,
     hardware_id TEXT NOT NULL,
     branch TEXT NOT NULL,
-    runs INTEGER NOT NULL
+    runs INTEGER NOT NULL DEFAULT 0
   );
   CREATE TABLE attributes (
     attributes INTEGER PRIMARY KEY,
@@ -59,6 +63,7 @@ constexpr char kCreate[] = R"sql(
     run INTEGER NOT NULL,
     ordinal INTEGER NOT NULL,   -- of a benchmark that a run has twice
     attributes INTEGER NOT NULL,
+    value REAL,                 -- median of its processes, for other readers
     bytes BLOB NOT NULL,        -- proto.IndexedObservation
     PRIMARY KEY (series, run, ordinal)
   ) WITHOUT ROWID;
@@ -66,10 +71,10 @@ constexpr char kCreate[] = R"sql(
 
 // An error where it is not.
 absl::Status WorthAnIndex(const History& history) {
+  if (IsStoreUrl(history.dir())) return absl::OkStatus();
   if (FileExists(JoinPath(history.dir(), kFileName))) return absl::OkStatus();
-  OPTRAIL_ASSIGN_OR_RETURN(
-      const RecordFiles found,
-      ListRecordFiles(history.dir(), "runs", history.file_system()));
+  OPTRAIL_ASSIGN_OR_RETURN(const RecordFiles found,
+                           history.store().List("runs"));
   if (found.files.size() >= kWorthAnIndex) return absl::OkStatus();
   return absl::FailedPreconditionError("index: too few files to be worth one");
 }
@@ -89,12 +94,16 @@ absl::Status HistoryIndex::OpenDatabase() {
   headers_.clear();
   all_runs_.reset();
   read_only_ = false;
+  OPTRAIL_ASSIGN_OR_RETURN(db_, history_.store().OpenIndex());
+  kept_by_store_ = db_ != nullptr;
+  if (kept_by_store_) {
+    path_ = history_.dir();
+    return absl::OkStatus();
+  }
   // Only a real folder can hold a database, and a history that is not there
   // is not created by asking it.
-  if (history_.file_system() != FileSystem::Real() ||
-      !FileExists(history_.dir())) {
-    return OpenInMemory();
-  }
+  const std::string folder = history_.store().index_folder();
+  if (folder.empty() || !FileExists(folder)) return OpenInMemory();
   absl::Status status = OpenForWriting();
   if (absl::IsDataLoss(status)) {
     notices_.push_back(absl::StrCat(path_, " is no index of this version and ",
@@ -131,8 +140,8 @@ absl::Status HistoryIndex::OpenForWriting() {
                            FileLock::Wait(JoinPath(history_.dir(), kLockName)));
   OPTRAIL_RETURN_IF_ERROR(CheckFiles());
   OPTRAIL_ASSIGN_OR_RETURN(
-      db_, Database::Open(path_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE |
-                                     SQLITE_OPEN_NOMUTEX));
+      db_, OpenSqlite(path_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE |
+                                 SQLITE_OPEN_NOMUTEX));
   // A power loss may cost the last transactions, never the whole.
   OPTRAIL_RETURN_IF_ERROR(
       db_->Execute("PRAGMA trusted_schema = OFF;"
@@ -155,8 +164,8 @@ absl::Status HistoryIndex::OpenUnchanging() {
   }
   uri += "?immutable=1";
   OPTRAIL_ASSIGN_OR_RETURN(
-      db_, Database::Open(uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI |
-                                   SQLITE_OPEN_NOMUTEX));
+      db_, OpenSqlite(uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI |
+                               SQLITE_OPEN_NOMUTEX));
   OPTRAIL_ASSIGN_OR_RETURN(Statement version,
                            db_->Prepare("PRAGMA user_version"));
   OPTRAIL_RETURN_IF_ERROR(version.Step().status());
@@ -173,9 +182,8 @@ absl::Status HistoryIndex::OpenInMemory() {
   all_runs_.reset();
   read_only_ = false;
   OPTRAIL_ASSIGN_OR_RETURN(
-      db_,
-      Database::Open(":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE |
-                                     SQLITE_OPEN_NOMUTEX));
+      db_, OpenSqlite(":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE |
+                                      SQLITE_OPEN_NOMUTEX));
   return UseSchema();
 }
 
@@ -193,7 +201,7 @@ absl::Status HistoryIndex::UseSchema() {
                                             ", expected ", kSchemaVersion));
   }
   Transaction transaction(*db_);
-  OPTRAIL_RETURN_IF_ERROR(transaction.Begin("BEGIN IMMEDIATE"));
+  OPTRAIL_RETURN_IF_ERROR(transaction.Begin(db_->begin_writing()));
   OPTRAIL_RETURN_IF_ERROR(db_->Execute(kCreate));
   OPTRAIL_RETURN_IF_ERROR(db_->Execute(
       absl::StrCat("PRAGMA user_version = ", kSchemaVersion).c_str()));
@@ -218,9 +226,9 @@ absl::Status HistoryIndex::ThrowAway() {
 
 template <typename Query>
 auto HistoryIndex::OrRebuild(const Query& query) -> decltype(query()) {
-  if (db_.has_value()) {
+  if (db_ != nullptr) {
     auto answer = query();
-    if (!absl::IsDataLoss(answer.status())) return answer;
+    if (kept_by_store_ || !absl::IsDataLoss(answer.status())) return answer;
     notices_.push_back(absl::StrCat("the index was damaged and is built again",
                                     " (", answer.status().message(), ")"));
   }
@@ -230,7 +238,10 @@ auto HistoryIndex::OrRebuild(const Query& query) -> decltype(query()) {
 }
 
 absl::StatusOr<IndexUpdate> HistoryIndex::Rebuild() {
-  if (read_only_) {
+  if (kept_by_store_) {
+    OPTRAIL_RETURN_IF_ERROR(history_.store().RebuildIndex());
+    OPTRAIL_RETURN_IF_ERROR(OpenDatabase());
+  } else if (read_only_) {
     OPTRAIL_RETURN_IF_ERROR(OpenInMemory());
   } else {
     if (!path_.empty()) OPTRAIL_RETURN_IF_ERROR(ThrowAway());
@@ -310,6 +321,8 @@ absl::StatusOr<RunList> HistoryIndex::ListRuns(const RunFilter& filter) {
 }
 
 absl::StatusOr<std::vector<BadFile>> HistoryIndex::BadFiles() {
+  // `optrail history verify` finds what was damaged within a database.
+  if (kept_by_store_) return std::vector<BadFile>();
   OPTRAIL_ASSIGN_OR_RETURN(
       Statement get,
       db_->Prepare("SELECT path, reason FROM files WHERE reason IS NOT NULL "
@@ -333,7 +346,7 @@ absl::StatusOr<std::vector<SeriesInfo>> HistoryIndex::ListSeriesOnce(
   }
   OPTRAIL_ASSIGN_OR_RETURN(
       Statement get,
-      db_->Prepare("SELECT text, runs FROM series WHERE runs > 0 "
+      db_->Prepare("SELECT text, series.runs FROM series WHERE series.runs > 0 "
                    "AND (?1 = '' OR metric = ?1) "
                    "AND (?2 = '' OR hardware_id = ?2) "
                    "AND (?3 = '' OR branch = ?3) ORDER BY text"));

@@ -16,6 +16,9 @@
 // processes may use it at once. Where the folder can't be written, an index
 // that is up to date is read and any other is built in memory.
 //
+// A history in PostgreSQL has an index beside its records, which each recorded
+// run brings up to date; then this class only asks it.
+//
 // It holds no samples: those are in the files. It is not thread-safe.
 
 #include <cstdint>
@@ -32,7 +35,7 @@
 #include "absl/types/optional.h"
 #include "base/file.h"
 #include "tracker/history/history.h"
-#include "tracker/history/index/sqlite.h"
+#include "tracker/history/sql.h"
 #include "tracker/series/series.h"
 #include "tracker/series/series_key.h"
 
@@ -104,7 +107,6 @@ class HistoryIndex {
 
  private:
   struct FileState;
-  class Writer;
   class SeriesReader;
   // Runs in the order of series, and where each row of the index is among them.
   struct PlacedRuns {
@@ -143,7 +145,8 @@ class HistoryIndex {
   History history_;
   std::string path_;
   bool read_only_ = false;
-  absl::optional<Database> db_;
+  bool kept_by_store_ = false;  // never made, updated or thrown away here
+  std::shared_ptr<Database> db_;
   std::vector<std::string> notices_;
 
   struct Header {

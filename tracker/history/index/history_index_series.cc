@@ -135,11 +135,11 @@ absl::StatusOr<SeriesKey> KeyOf(const Statement& get) {
 absl::StatusOr<Series> HistoryIndex::ReadSeriesOnce(absl::string_view text) {
   // One state of the index from here on.
   Transaction transaction(*db_);
-  OPTRAIL_RETURN_IF_ERROR(transaction.Begin("BEGIN"));
+  OPTRAIL_RETURN_IF_ERROR(transaction.Begin(db_->begin_reading()));
   OPTRAIL_ASSIGN_OR_RETURN(
       Statement get,
       db_->Prepare(absl::StrCat(kSeriesColumns, "FROM series WHERE text = ? ",
-                                "AND runs > 0")));
+                                "AND series.runs > 0")));
   OPTRAIL_ASSIGN_OR_RETURN(const bool found, get.With(text).Step());
   if (!found) {
     OPTRAIL_RETURN_IF_ERROR(ParseSeriesKey(text).status());
@@ -158,7 +158,7 @@ absl::StatusOr<Series> HistoryIndex::ReadSeriesOnce(absl::string_view text) {
 absl::StatusOr<LoadedSeries> HistoryIndex::LoadSeriesOnce(
     const SeriesQuery& query) {
   Transaction transaction(*db_);
-  OPTRAIL_RETURN_IF_ERROR(transaction.Begin("BEGIN"));
+  OPTRAIL_RETURN_IF_ERROR(transaction.Begin(db_->begin_reading()));
   LoadedSeries loaded;
   OPTRAIL_RETURN_IF_ERROR(LoadHeaders());
   const PlacedRuns placed = Place(query.runs);
@@ -167,8 +167,8 @@ absl::StatusOr<LoadedSeries> HistoryIndex::LoadSeriesOnce(
   }
   OPTRAIL_ASSIGN_OR_RETURN(
       Statement get,
-      db_->Prepare(absl::StrCat(kSeriesColumns, "FROM series WHERE runs > 0 ",
-                                "AND (?1 = '' OR hardware_id = ?1) ",
+      db_->Prepare(absl::StrCat(kSeriesColumns, "FROM series ",
+                                "WHERE (?1 = '' OR hardware_id = ?1) ",
                                 "AND (?2 = '' OR branch = ?2) "
                                 "ORDER BY text")));
   get.With(query.runs.hardware_id, query.runs.branch);

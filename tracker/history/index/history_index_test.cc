@@ -228,8 +228,8 @@ TEST_F(HistoryIndexTest, AnotherLayoutIsBuiltAgain) {
   const History history = Generate(4);
   { Open(history); }
   {
-    Database db = *Database::Open(IndexPath(history), SQLITE_OPEN_READWRITE);
-    ASSERT_TRUE(db.Execute("PRAGMA user_version = 999").ok());
+    const auto db = *OpenSqlite(IndexPath(history), SQLITE_OPEN_READWRITE);
+    ASSERT_TRUE(db->Execute("PRAGMA user_version = 999").ok());
   }
   auto index = Open(history);
   ASSERT_EQ(index->notices().size(), 1);
@@ -316,10 +316,11 @@ TEST_F(HistoryIndexTest, TablesThatAreNotOursAreBuiltAgain) {
   const History history = Generate(7);
   const size_t before = Open(history)->ListSeries()->size();
   {
-    auto db = Database::Open(JoinPath(history.dir(), "index.sqlite"),
-                             SQLITE_OPEN_READWRITE);
+    auto db = OpenSqlite(JoinPath(history.dir(), "index.sqlite"),
+                         SQLITE_OPEN_READWRITE);
     ASSERT_TRUE(db.ok());
-    ASSERT_TRUE(db->Execute("DROP TABLE series; CREATE TABLE series (x)").ok());
+    ASSERT_TRUE(
+        (*db)->Execute("DROP TABLE series; CREATE TABLE series (x)").ok());
   }
   EXPECT_EQ(Open(history)->ListSeries()->size(), before);
 }
@@ -343,8 +344,8 @@ TEST_F(HistoryIndexTest, AnswersTheHistorysListOfRuns) {
   { Open(plain); }
   // What the index says, not the file: it is asked.
   {
-    Database db = *Database::Open(IndexPath(plain), SQLITE_OPEN_READWRITE);
-    ASSERT_TRUE(db.Execute("UPDATE runs SET result_count = 77").ok());
+    const auto db = *OpenSqlite(IndexPath(plain), SQLITE_OPEN_READWRITE);
+    ASSERT_TRUE(db->Execute("UPDATE runs SET result_count = 77").ok());
   }
   EXPECT_EQ(indexed->FindRun("latest")->result_count, 77);
   expect_same();

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <set>
-#include <unordered_map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,9 +9,7 @@
 #include "base/status_macros.h"
 #include "tracker/history/history_files.h"
 #include "tracker/history/index/history_index.h"
-#include "tracker/history/index/index_rows.h"
-#include "tracker/history/record.h"
-#include "tracker/series/series_key.h"
+#include "tracker/history/index/index_writer.h"
 
 namespace optrail::tracker {
 namespace {
@@ -36,133 +33,11 @@ struct HistoryIndex::FileState {
   }
 };
 
-// Fills the tables; lives within one transaction.
-class HistoryIndex::Writer {
- public:
-  static absl::StatusOr<Writer> Create(Database& db) {
-    Writer writer(db);
-    const std::pair<absl::optional<Statement>*, const char*> statements[] = {
-        {&writer.add_file_, "INSERT INTO files VALUES (?, ?, ?, ?, ?)"},
-        {&writer.add_run_,
-         "INSERT INTO runs (path, result_count, header) VALUES (?, ?, ?)"},
-        {&writer.find_series_, "SELECT series FROM series WHERE text = ?"},
-        {&writer.add_series_,
-         "INSERT INTO series (text, benchmark, metric, unit, hardware_id, "
-         "branch,"
-         " runs) VALUES (?, ?, ?, ?, ?, ?, 0)"},
-        {&writer.count_run_,
-         "UPDATE series SET runs = runs + 1 WHERE series = ?"},
-        {&writer.find_attributes_,
-         "SELECT attributes FROM attributes WHERE bytes = ?"},
-        {&writer.add_attributes_, "INSERT INTO attributes (bytes) VALUES (?)"},
-        {&writer.add_observation_,
-         "INSERT INTO observations VALUES (?, ?, ?, ?, ?)"},
-    };
-    for (const auto& [statement, sql] : statements) {
-      OPTRAIL_ASSIGN_OR_RETURN(*statement, db.Prepare(sql));
-    }
-    return writer;
-  }
-
-  absl::Status AddBadFile(const FileState& file, absl::string_view reason) {
-    return AddFile(file, &reason);
-  }
-
-  // `run` loses its results.
-  absl::Status AddRun(const FileState& file, proto::Run run) {
-    OPTRAIL_RETURN_IF_ERROR(AddFile(file, nullptr));
-    google::protobuf::RepeatedPtrField<proto::BenchmarkResult> results;
-    results.Swap(run.mutable_results());
-    run.clear_checksum();
-    const std::string header = EncodeRecord(run);
-    OPTRAIL_RETURN_IF_ERROR(
-        add_run_->With(file.path, results.size(), Blob{header}).Run());
-    const int64_t row = db_.last_insert_rowid();
-    std::set<int64_t> seen;
-    for (int i = 0; i < results.size(); ++i) {
-      for (const Observation& observation : Observe(results[i])) {
-        const SeriesKey key = {results[i].key(), observation.metric.metric,
-                               observation.metric.unit, run.hardware().id(),
-                               run.commit().branch()};
-        OPTRAIL_ASSIGN_OR_RETURN(const int64_t series, SeriesRow(key));
-        OPTRAIL_RETURN_IF_ERROR(AddObservation(series, row, i, observation));
-        if (!seen.insert(series).second) continue;
-        OPTRAIL_RETURN_IF_ERROR(count_run_->With(series).Run());
-      }
-    }
-    return absl::OkStatus();
-  }
-
- private:
-  explicit Writer(Database& db) : db_(db) {}
-
-  // Null where the file is an intact run, else why it is none.
-  absl::Status AddFile(const FileState& file, const absl::string_view* reason) {
-    const auto add = [&](const auto& why) {
-      return add_file_
-          ->With(file.path, file.size_bytes, file.inode, file.modified_unix_ns,
-                 why)
-          .Run();
-    };
-    return reason == nullptr ? add(nullptr) : add(*reason);
-  }
-
-  // The row of what `find` looks for by `key`, or `add` puts there.
-  template <typename Key, typename Add>
-  absl::StatusOr<int64_t> RowOf(std::unordered_map<std::string, int64_t>& rows,
-                                const std::string& text, const Key& key,
-                                Statement& find, const Add& add) {
-    const auto [known, is_new] = rows.try_emplace(text, 0);
-    if (!is_new) return known->second;
-    OPTRAIL_ASSIGN_OR_RETURN(const bool found, find.With(key).Step());
-    if (found) known->second = find.Int(0);
-    find.Reset();
-    if (!found) {
-      OPTRAIL_RETURN_IF_ERROR(add());
-      known->second = db_.last_insert_rowid();
-    }
-    return known->second;
-  }
-
-  absl::StatusOr<int64_t> SeriesRow(const SeriesKey& key) {
-    const std::string text = CanonicalText(key);
-    return RowOf(series_, text, text, *find_series_, [&] {
-      const std::string benchmark = key.benchmark.SerializeAsString();
-      return add_series_
-          ->With(text, Blob{benchmark}, key.metric, key.unit, key.hardware_id,
-                 key.branch)
-          .Run();
-    });
-  }
-
-  absl::StatusOr<int64_t> AttributesRow(const Observation& observation) {
-    const std::string bytes = EncodeAttributes(observation);
-    const Blob blob = {bytes};
-    return RowOf(attributes_, bytes, blob, *find_attributes_,
-                 [&] { return add_attributes_->With(blob).Run(); });
-  }
-
-  absl::Status AddObservation(int64_t series, int64_t run, int ordinal,
-                              const Observation& observation) {
-    OPTRAIL_ASSIGN_OR_RETURN(const int64_t attributes,
-                             AttributesRow(observation));
-    const std::string bytes = EncodeObservation(observation);
-    return add_observation_->With(series, run, ordinal, attributes, Blob{bytes})
-        .Run();
-  }
-
-  Database& db_;
-  absl::optional<Statement> add_file_, add_run_, find_series_, add_series_,
-      count_run_, find_attributes_, add_attributes_, add_observation_;
-  std::unordered_map<std::string, int64_t> series_, attributes_;
-};
-
 // One look at each file: that is most of what opening an index costs.
 absl::StatusOr<std::vector<HistoryIndex::FileState>> HistoryIndex::FilesNow()
     const {
-  OPTRAIL_ASSIGN_OR_RETURN(
-      const RecordFiles found,
-      ListRecordFiles(history_.dir(), "runs", history_.file_system()));
+  OPTRAIL_ASSIGN_OR_RETURN(const RecordFiles found,
+                           history_.store().List("runs"));
   const size_t prefix = JoinPath(history_.dir(), "x").size() - 1;
   std::vector<FileState> files;
   for (const RecordFile& file : found.files) {
@@ -214,6 +89,7 @@ absl::StatusOr<bool> HistoryIndex::IsCurrent(
 }
 
 absl::StatusOr<IndexUpdate> HistoryIndex::UpdateOnce() {
+  if (kept_by_store_) return IndexUpdate();
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<FileState> now, FilesNow());
   IndexUpdate update;
   update.files = static_cast<int64_t>(now.size());
@@ -249,7 +125,7 @@ absl::StatusOr<IndexUpdate> HistoryIndex::UpdateOnce() {
       continue;
     }
     Transaction transaction(*db_);
-    OPTRAIL_RETURN_IF_ERROR(transaction.Begin("BEGIN IMMEDIATE"));
+    OPTRAIL_RETURN_IF_ERROR(transaction.Begin(db_->begin_writing()));
     // Another process may have been quicker.
     drop.clear();
     add.clear();
@@ -276,18 +152,28 @@ absl::StatusOr<IndexUpdate> HistoryIndex::UpdateOnce() {
       )sql"));
       update.dropped += static_cast<int64_t>(drop.size());
     }
-    OPTRAIL_ASSIGN_OR_RETURN(Writer writer, Writer::Create(*db_));
+    OPTRAIL_ASSIGN_OR_RETURN(
+        IndexWriter writer,
+        IndexWriter::Create(
+            *db_, "UPDATE series SET runs = runs + 1 WHERE series = ?"));
+    OPTRAIL_ASSIGN_OR_RETURN(
+        Statement add_file,
+        db_->Prepare("INSERT INTO files VALUES (?, ?, ?, ?, ?)"));
     if (add.size() > kFilesPerTransaction) add.resize(kFilesPerTransaction);
     for (const FileState* file : add) {
       absl::StatusOr<proto::Run> run =
           file->reason.empty()
               ? history_.ReadRunFile(JoinPath(history_.dir(), file->path))
               : absl::DataLossError(file->reason);
+      add_file.With(file->path, file->size_bytes, file->inode,
+                    file->modified_unix_ns, nullptr);
+      if (!run.ok()) {
+        add_file.With(file->path, file->size_bytes, file->inode,
+                      file->modified_unix_ns, run.status().message());
+      }
+      OPTRAIL_RETURN_IF_ERROR(add_file.Run());
       if (run.ok()) {
-        OPTRAIL_RETURN_IF_ERROR(writer.AddRun(*file, *std::move(run)));
-      } else {
-        OPTRAIL_RETURN_IF_ERROR(
-            writer.AddBadFile(*file, run.status().message()));
+        OPTRAIL_RETURN_IF_ERROR(writer.AddRun(file->path, *std::move(run)));
       }
       ++update.added;
     }

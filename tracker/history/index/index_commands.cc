@@ -15,6 +15,7 @@
 #include "base/status_macros.h"
 #include "base/table.h"
 #include "base/units.h"
+#include "tracker/history/copy.h"
 #include "tracker/history/index/export.h"
 #include "tracker/history/index/open_metrics.h"
 #include "tracker/history/repair.h"
@@ -77,6 +78,18 @@ void PrintFindings(const CheckReport& report, const CommonOptions& options,
       << FormatCount(report.triage_records) << " triage records, "
       << FormatBytes(static_cast<double>(report.bytes)) << ", " << damaged
       << " damaged, " << report.findings.size() - damaged << " odd\n";
+}
+
+// A mistyped folder must not pass for an empty history.
+absl::Status CheckIsHistory(const std::string& name) {
+  if (IsStoreUrl(name)) return absl::OkStatus();
+  for (const char* folder : {"runs", "sessions", "triage", "diagnoses"}) {
+    if (FileExists(JoinPath(name, folder))) return absl::OkStatus();
+  }
+  return absl::NotFoundError(
+      absl::StrCat(name,
+                   " is no history: expected a folder with runs, sessions, "
+                   "triage or diagnoses in it"));
 }
 
 // Names of git become hashes. A name that protects nothing for want of a
@@ -258,20 +271,36 @@ absl::StatusOr<int> RunHistoryExport(const HistoryExportCommand& options,
   return 0;
 }
 
+absl::StatusOr<int> RunHistoryCopy(const HistoryCopyCommand& options,
+                                   std::ostream& out) {
+  OPTRAIL_RETURN_IF_ERROR(CheckIsHistory(options.from));
+  OPTRAIL_ASSIGN_OR_RETURN(const History from, History::Open(options.from));
+  OPTRAIL_ASSIGN_OR_RETURN(const History to, History::Open(options.to));
+  OPTRAIL_ASSIGN_OR_RETURN(const CopyReport report, CopyHistory(from, to));
+  WarnOfBadFiles(report.bad_files, "not copied");
+  Table table({{"from", Align::kLeft, "", Clip::kNever},
+               {"to", Align::kLeft, "", Clip::kNever},
+               {"copied", Align::kRight},
+               {"already there", Align::kRight},
+               {"unequal", Align::kRight},
+               {"sha256", Align::kLeft, "", Clip::kNever}});
+  table.AddRow({from.dir(), to.dir(), Cell::Integer(report.copied),
+                Cell::Integer(report.already_there),
+                Cell::Integer(static_cast<int64_t>(report.unequal.size())),
+                report.IsEqual() ? report.from_digest : "differs"});
+  PrintTable(table, options.common.format, out);
+  for (const std::string& place : report.unequal) {
+    std::cerr << "warning: differs, or one side lacks it: "
+              << EscapeForTerminal(place) << "\n";
+  }
+  return report.IsEqual() ? 0 : 1;
+}
+
 absl::StatusOr<int> RunHistoryMerge(const HistoryMergeCommand& options,
                                     std::ostream& out) {
   OPTRAIL_ASSIGN_OR_RETURN(const History history,
                            History::Open(options.common.history));
-  // A mistyped folder must not pass for an empty history.
-  if (!FileExists(JoinPath(options.from, "runs")) &&
-      !FileExists(JoinPath(options.from, "sessions")) &&
-      !FileExists(JoinPath(options.from, "triage")) &&
-      !FileExists(JoinPath(options.from, "diagnoses"))) {
-    return absl::NotFoundError(
-        absl::StrCat(options.from,
-                     " is no history: expected a folder with runs, sessions, "
-                     "triage or diagnoses in it"));
-  }
+  OPTRAIL_RETURN_IF_ERROR(CheckIsHistory(options.from));
   OPTRAIL_ASSIGN_OR_RETURN(const History other, History::Open(options.from));
   OPTRAIL_ASSIGN_OR_RETURN(const MergeReport report,
                            history.MergeFrom(other, {options.accept_removals}));

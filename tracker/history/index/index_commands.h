@@ -56,6 +56,14 @@ struct HistoryExportCommand {
 absl::StatusOr<int> RunHistoryExport(const HistoryExportCommand& options,
                                      std::ostream& out);
 
+struct HistoryCopyCommand {
+  CommonOptions common;  // its history is not used
+  std::string from, to;
+};
+// Exit code 1 if both are not equal afterwards.
+absl::StatusOr<int> RunHistoryCopy(const HistoryCopyCommand& options,
+                                   std::ostream& out);
+
 struct HistoryMergeCommand {
   CommonOptions common;
   std::string from;

@@ -18,6 +18,7 @@
 #include "gtest/gtest.h"
 #include "tracker/history/evaluation/generate_history.h"
 #include "tracker/history/index/history_index.h"
+#include "tracker/history/index/sqlite.h"
 #include "tracker/history/record.h"
 #include "tracker/history/repair.h"
 #include "tracker/history/retention.h"
@@ -264,9 +265,9 @@ TEST_F(LoadSeriesTest, TrustsNoIndexThatIsStaleDamagedOrOfAnotherVersion) {
   EXPECT_TRUE(loaded.notices.empty());
   // Damaged: a name in it is another one.
   {
-    Database db = *Database::Open(path, SQLITE_OPEN_READWRITE);
+    const auto db = *OpenSqlite(path, SQLITE_OPEN_READWRITE);
     ASSERT_TRUE(
-        db.Execute("UPDATE series SET branch = 'mian' WHERE series = 2").ok());
+        db->Execute("UPDATE series SET branch = 'mian' WHERE series = 2").ok());
   }
   loaded = *LoadSeries(history);
   EXPECT_EQ(TextOf(loaded), files);
@@ -279,8 +280,8 @@ TEST_F(LoadSeriesTest, TrustsNoIndexThatIsStaleDamagedOrOfAnotherVersion) {
   EXPECT_EQ(loaded.notices.size(), 1);
   // Of another version.
   {
-    Database db = *Database::Open(path, SQLITE_OPEN_READWRITE);
-    ASSERT_TRUE(db.Execute("PRAGMA user_version = 1").ok());
+    const auto db = *OpenSqlite(path, SQLITE_OPEN_READWRITE);
+    ASSERT_TRUE(db->Execute("PRAGMA user_version = 1").ok());
   }
   loaded = *LoadSeries(history);
   EXPECT_EQ(TextOf(loaded), files);

@@ -1,0 +1,249 @@
+// `optrail fleet`: jobs for many machines, and the pilots that run them.
+
+#include <unistd.h>
+
+#include <fstream>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "absl/flags/declare.h"
+#include "absl/flags/flag.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/file.h"
+#include "base/running_binary.h"
+#include "base/status_macros.h"
+#include "cli/ab.h"
+#include "cli/flags.h"
+#include "fleet/fleet_command.h"
+#include "fleet/pilot.h"
+#include "fleet/queue.h"
+#include "fleet/slurm.h"
+#include "tracker/history/postgres/postgres.h"
+
+ABSL_FLAG(std::string, job_name, "", "Name of the job in `fleet status`.");
+ABSL_FLAG(int32_t, priority, 0, "Jobs of a higher priority go first.");
+ABSL_FLAG(int32_t, attempts, 3, "Most attempts at each task.");
+ABSL_FLAG(absl::Duration, task_time, absl::Hours(2),
+          "Most time of one attempt while it runs; waiting does not count.");
+ABSL_FLAG(absl::Duration, deadline, absl::InfiniteDuration(),
+          "From now, when a task that was not started fails.");
+ABSL_FLAG(std::string, tasks, "",
+          "File with a task per line, beside those of the command line.");
+ABSL_FLAG(std::string, run_as, "nobody",
+          "User that runs the tasks, where root runs the pilot.");
+ABSL_FLAG(bool, until_idle, false, "End where no task is queued.");
+ABSL_FLAG(absl::Duration, pilot_time, absl::InfiniteDuration(),
+          "Take no task after this time.");
+ABSL_FLAG(absl::Duration, lease, absl::Seconds(60),
+          "How long a pilot may be silent before another gets its task.");
+ABSL_FLAG(int32_t, pilots, 1, "How many pilots to submit to Slurm.");
+ABSL_FLAG(std::string, sbatch, "",
+          "Options for sbatch: \"--partition=gpu --gres=gpu:1 --exclusive\".");
+
+ABSL_DECLARE_FLAG(std::string, file_format);
+
+namespace optrail::cli {
+namespace {
+
+absl::StatusOr<std::string> FleetUrl() {
+  const std::string url = absl::GetFlag(FLAGS_history);
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
+      tracker::IsStoreUrl(url), "history", url,
+      "postgresql://HOST/DATABASE, prepared by `optrail fleet init`"));
+  return url;
+}
+
+absl::StatusOr<fleet::JobQueue> OpenQueue() {
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string url, FleetUrl());
+  return fleet::JobQueue::Open(url, absl::GetFlag(FLAGS_lease));
+}
+
+absl::StatusOr<int64_t> JobNumber(const std::string& text) {
+  int64_t job = 0;
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
+      absl::SimpleAtoi(text, &job), "job", text, "the number of a job"));
+  return job;
+}
+
+absl::StatusOr<int> Init(const std::vector<std::string>&) {
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string url, FleetUrl());
+  OPTRAIL_RETURN_IF_ERROR(fleet::InitFleet(url));
+  std::cout << tracker::Postgres::NameOf(url) << ": ready\n";
+  return 0;
+}
+
+absl::StatusOr<int> Submit(const std::vector<std::string>& commands) {
+  fleet::JobRequest request;
+  request.commands = commands;
+  if (const std::string file = absl::GetFlag(FLAGS_tasks); !file.empty()) {
+    OPTRAIL_ASSIGN_OR_RETURN(const std::string text,
+                             ReadRegularFile(UserPath(file)));
+    for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+      const absl::string_view command = absl::StripAsciiWhitespace(line);
+      if (command.empty() || command[0] == '#') continue;
+      request.commands.emplace_back(command);
+    }
+  }
+  for (const std::string& command : request.commands) {
+    OPTRAIL_RETURN_IF_ERROR(fleet::WordsOfCommand(command).status());
+  }
+  request.name = absl::GetFlag(FLAGS_job_name);
+  if (request.name.empty() && !request.commands.empty()) {
+    request.name = request.commands[0];
+  }
+  request.priority = absl::GetFlag(FLAGS_priority);
+  request.hardware_id = absl::GetFlag(FLAGS_hardware);
+  request.most_attempts = absl::GetFlag(FLAGS_attempts);
+  request.time_limit = absl::GetFlag(FLAGS_task_time);
+  const absl::Duration deadline = absl::GetFlag(FLAGS_deadline);
+  if (deadline != absl::InfiniteDuration()) request.deadline = deadline;
+  OPTRAIL_ASSIGN_OR_RETURN(fleet::JobQueue queue, OpenQueue());
+  OPTRAIL_ASSIGN_OR_RETURN(const int64_t job, queue.Submit(request));
+  std::cout << "job " << job << ": " << request.commands.size() << " tasks\n";
+  return 0;
+}
+
+absl::StatusOr<int> Status(const std::vector<std::string>&) {
+  fleet::FleetStatusCommand options;
+  OPTRAIL_ASSIGN_OR_RETURN(options.history, FleetUrl());
+  options.format = absl::GetFlag(FLAGS_format);
+  const std::string format = absl::GetFlag(FLAGS_file_format);
+  OPTRAIL_RETURN_IF_ERROR(
+      tracker::CheckFlag(format.empty() || format == "openmetrics",
+                         "file_format", format, "openmetrics"));
+  options.is_open_metrics = !format.empty();
+  options.file = UserPath(absl::GetFlag(FLAGS_out));
+  return fleet::RunFleetStatus(options, std::cout);
+}
+
+absl::StatusOr<int> Cancel(const std::vector<std::string>& arguments) {
+  OPTRAIL_ASSIGN_OR_RETURN(const int64_t job, JobNumber(arguments[0]));
+  OPTRAIL_ASSIGN_OR_RETURN(fleet::JobQueue queue, OpenQueue());
+  OPTRAIL_ASSIGN_OR_RETURN(const int64_t tasks, queue.Cancel(job));
+  std::cout << "job " << job << ": " << tasks << " tasks cancelled\n";
+  return 0;
+}
+
+absl::StatusOr<int> Logs(const std::vector<std::string>& arguments) {
+  OPTRAIL_ASSIGN_OR_RETURN(const int64_t job, JobNumber(arguments[0]));
+  OPTRAIL_ASSIGN_OR_RETURN(fleet::JobQueue queue, OpenQueue());
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string logs, queue.Logs(job));
+  std::cout << EscapeForTerminal(logs);
+  return 0;
+}
+
+absl::StatusOr<int> Drain(const std::vector<std::string>& arguments) {
+  OPTRAIL_ASSIGN_OR_RETURN(fleet::JobQueue queue, OpenQueue());
+  OPTRAIL_ASSIGN_OR_RETURN(const int64_t pilots,
+                           queue.Drain(arguments.empty() ? "" : arguments[0]));
+  std::cout << pilots << " pilots end after their task\n";
+  return 0;
+}
+
+absl::StatusOr<int> RunAsPilot(const std::vector<std::string>&) {
+  fleet::PilotOptions options;
+  OPTRAIL_ASSIGN_OR_RETURN(options.url, FleetUrl());
+  char host[256] = "";
+  gethostname(host, sizeof(host) - 1);
+  options.info.host = host;
+  OPTRAIL_ASSIGN_OR_RETURN(const proto::Hardware hardware, HardwareOfRuns());
+  options.info.hardware_id = hardware.id();
+  const char* const slurm_job = std::getenv("SLURM_JOB_ID");
+  if (slurm_job != nullptr) options.info.slurm_job = slurm_job;
+  options.run_as = absl::GetFlag(FLAGS_run_as);
+  options.until_idle = absl::GetFlag(FLAGS_until_idle);
+  options.time = absl::GetFlag(FLAGS_pilot_time);
+  options.lease = absl::GetFlag(FLAGS_lease);
+  OPTRAIL_RETURN_IF_ERROR(
+      CheckDuration("lease", options.lease, absl::Seconds(5)));
+  options.program = {RunningBinary()};
+  OPTRAIL_ASSIGN_OR_RETURN(const fleet::PilotReport report,
+                           fleet::RunPilot(options, std::cerr));
+  std::cout << report.done << " tasks done, " << report.failed
+            << " attempts failed, " << report.lost << " lost\n";
+  return 0;
+}
+
+absl::StatusOr<int> Up(const std::vector<std::string>&) {
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string url, FleetUrl());
+  // Slurm shows a job's script to everybody.
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
+      tracker::Postgres::NameOf(url) == url, "history",
+      tracker::Postgres::NameOf(url),
+      "no password in it; next: put it into ~/.pgpass of the pilots' user"));
+  char binary[4096] = "";
+  if (readlink(RunningBinary().c_str(), binary, sizeof(binary) - 1) < 0) {
+    return absl::InternalError("this program's path is not known");
+  }
+  std::vector<std::string> pilot = {binary, "fleet", "pilot",
+                                    absl::StrCat("--history=", url),
+                                    "--until_idle"};
+  const absl::Duration time = absl::GetFlag(FLAGS_pilot_time);
+  if (time != absl::InfiniteDuration()) {
+    pilot.push_back(absl::StrCat("--pilot_time=", absl::FormatDuration(time)));
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const std::vector<std::string> jobs,
+      fleet::SubmitPilots(
+          absl::GetFlag(FLAGS_pilots),
+          absl::StrSplit(absl::GetFlag(FLAGS_sbatch), ' ', absl::SkipEmpty()),
+          pilot));
+  for (const std::string& job : jobs) std::cout << "Slurm job " << job << "\n";
+  return 0;
+}
+
+}  // namespace
+
+suites::Command FleetCommand() {
+  suites::Command command;
+  command.name = "fleet";
+  command.arguments =
+      "init|submit COMMAND...|status|cancel JOB|logs JOB|drain "
+      "[PILOT]|pilot|up";
+  command.summary = "Runs jobs on many machines, by Slurm or by hand.";
+  command.details =
+      "Jobs stand in the PostgreSQL database of the history; pilots take their "
+      "tasks.\n"
+      "Who may submit may run code on the machines of the pilots.\n"
+      "\n"
+      "  optrail fleet submit --history=postgresql://db/optrail \\\n"
+      "    \"tune --op=softmax --time_budget=60s\" \"bench --op=softmax "
+      "--record\"\n"
+      "  optrail fleet up --history=postgresql://db/optrail --pilots=2 \\\n"
+      "    --sbatch=\"--partition=gpu --exclusive\"\n";
+  command.meanings = {
+      {"hardware", "Id of the hardware whose pilots may take the tasks."},
+      {"out", "File for OpenMetrics, replaced atomically."},
+      {"file_format", "openmetrics: for a monitoring system."}};
+  const auto part = [](std::string name, std::string arguments,
+                       std::string summary, std::vector<std::string> flags,
+                       int least, int most, decltype(&Init) run) {
+    return Part(std::move(name), std::move(arguments), std::move(summary),
+                Together({{"history"}, std::move(flags)}), least, most, run);
+  };
+  command.parts = {
+      part("init", "", "Prepares a database for histories and jobs.", {}, 0, 0,
+           Init),
+      part("submit", "COMMAND...", "Adds a job with a task per COMMAND.",
+           {"job_name", "priority", "hardware", "attempts", "task_time",
+            "deadline", "tasks"},
+           0, 1000, Submit),
+      part("status", "", "Shows jobs and pilots.",
+           {"format", "file_format", "out"}, 0, 0, Status),
+      part("cancel", "JOB", "Ends a job's tasks.", {}, 1, 1, Cancel),
+      part("logs", "JOB", "Prints what a job's tasks said.", {}, 1, 1, Logs),
+      part("drain", "[PILOT]", "Lets pilots end after their task.", {}, 0, 1,
+           Drain),
+      part("pilot", "", "Takes tasks and runs them on this machine.",
+           {"run_as", "until_idle", "pilot_time", "lease", "hardware"}, 0, 0,
+           RunAsPilot),
+      part("up", "", "Submits pilots to Slurm.",
+           {"pilots", "sbatch", "pilot_time"}, 0, 0, Up)};
+  return command;
+}
+
+}  // namespace optrail::cli

@@ -1,0 +1,100 @@
+#include "fleet/fleet_command.h"
+
+#include <ostream>
+
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "base/status_macros.h"
+#include "tracker/command/command_support.h"
+
+namespace optrail::fleet {
+namespace {
+
+void PrintStatus(const FleetStatus& status, OutputFormat format,
+                 std::ostream& out) {
+  Table jobs({{"job", Align::kRight},
+              {"name", Align::kLeft, "", Clip::kNever},
+              {"queued", Align::kRight},
+              {"running", Align::kRight},
+              {"done", Align::kRight},
+              {"failed", Align::kRight},
+              {"cancelled", Align::kRight},
+              {"estimated left", Align::kRight, "estimated_left_s"}});
+  for (const JobStatus& job : status.jobs) {
+    jobs.AddRow({Cell::Integer(job.job), job.name, Cell::Integer(job.queued),
+                 Cell::Integer(job.running), Cell::Integer(job.done),
+                 Cell::Integer(job.failed), Cell::Integer(job.cancelled),
+                 job.estimated_left.has_value()
+                     ? Cell::Number(absl::ToDoubleSeconds(*job.estimated_left),
+                                    absl::FormatDuration(absl::Trunc(
+                                        *job.estimated_left, absl::Seconds(1))))
+                     : Cell::None()});
+  }
+  tracker::PrintTable(jobs, format, out);
+  if (!tracker::IsForPeople(format)) return;
+  Table pilots({{"pilot", Align::kLeft, "", Clip::kNever},
+                {"hardware"},
+                {"Slurm job"},
+                {"running", Align::kRight},
+                {"silent", Align::kRight},
+                {"state"}});
+  for (const PilotStatus& pilot : status.pilots) {
+    pilots.AddRow(
+        {pilot.info.id, pilot.info.hardware_id, pilot.info.slurm_job,
+         Cell::Integer(pilot.running),
+         absl::FormatDuration(absl::Trunc(pilot.silent, absl::Seconds(1))),
+         pilot.is_draining ? "draining" : "at work"});
+  }
+  out << "\n";
+  tracker::PrintTable(pilots, format, out);
+}
+
+}  // namespace
+
+std::string OpenMetricsText(const FleetStatus& status) {
+  JobStatus all;
+  for (const JobStatus& job : status.jobs) {
+    all.queued += job.queued;
+    all.running += job.running;
+    all.done += job.done;
+    all.failed += job.failed;
+    all.cancelled += job.cancelled;
+  }
+  int64_t busy = 0;
+  for (const PilotStatus& pilot : status.pilots) busy += pilot.running > 0;
+  return absl::StrCat(
+      "# TYPE optrail_fleet_tasks gauge\n",
+      "# HELP optrail_fleet_tasks Tasks of the newest 200 jobs.\n",
+      "optrail_fleet_tasks{state=\"queued\"} ", all.queued,
+      "\noptrail_fleet_tasks{state=\"running\"} ", all.running,
+      "\noptrail_fleet_tasks{state=\"done\"} ", all.done,
+      "\noptrail_fleet_tasks{state=\"failed\"} ", all.failed,
+      "\noptrail_fleet_tasks{state=\"cancelled\"} ", all.cancelled,
+      "\n# TYPE optrail_fleet_pilots gauge\n",
+      "# HELP optrail_fleet_pilots Pilots heard of within the last hour.\n",
+      "optrail_fleet_pilots{state=\"busy\"} ", busy,
+      "\noptrail_fleet_pilots{state=\"idle\"} ",
+      static_cast<int64_t>(status.pilots.size()) - busy,
+      "\n# TYPE optrail_fleet_leases_lost gauge\n",
+      "optrail_fleet_leases_lost ", status.leases_lost,
+      "\n# TYPE optrail_fleet_finished_last_hour gauge\n",
+      "optrail_fleet_finished_last_hour ", status.finished_last_hour,
+      "\n# EOF\n");
+}
+
+absl::StatusOr<int> RunFleetStatus(const FleetStatusCommand& options,
+                                   std::ostream& out) {
+  OPTRAIL_ASSIGN_OR_RETURN(JobQueue queue, JobQueue::Open(options.history));
+  OPTRAIL_ASSIGN_OR_RETURN(const FleetStatus status, queue.Status());
+  if (!options.is_open_metrics) {
+    PrintStatus(status, options.format, out);
+  } else if (options.file.empty() || options.file == "-") {
+    out << OpenMetricsText(status);
+  } else {
+    OPTRAIL_RETURN_IF_ERROR(
+        WriteFileAtomically(options.file, OpenMetricsText(status)));
+  }
+  return 0;
+}
+
+}  // namespace optrail::fleet

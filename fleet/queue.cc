@@ -1,0 +1,311 @@
+#include "fleet/queue.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/status_macros.h"
+#include "base/utf8.h"
+#include "fleet/schema.h"
+#include "tracker/history/postgres/schema.h"
+
+namespace optrail::fleet {
+namespace {
+
+using tracker::Postgres;
+
+std::string Seconds(absl::Duration duration) {
+  return absl::StrCat(absl::ToDoubleSeconds(duration));
+}
+
+std::string Text(const Postgres::Value& value) { return value.value_or(""); }
+
+int64_t Number(const Postgres::Value& value) {
+  int64_t number = 0;
+  (void)absl::SimpleAtoi(Text(value), &number);
+  return number;
+}
+
+absl::Duration SecondsOf(const Postgres::Value& value) {
+  double seconds = 0;
+  (void)absl::SimpleAtod(Text(value), &seconds);
+  return absl::Seconds(seconds);
+}
+
+Postgres::Value Optional(const std::string& text) {
+  return text.empty() ? Postgres::Value() : Postgres::Value(text);
+}
+
+std::vector<Postgres::Value> TokenOf(const Task& task) {
+  return {absl::StrCat(task.task), absl::StrCat(task.attempt), task.pilot};
+}
+
+absl::Status CheckRequest(const JobRequest& request) {
+  if (request.commands.empty()) {
+    return absl::InvalidArgumentError(
+        "a job needs a command, such as \"tune --op=softmax\"");
+  }
+  if (request.most_attempts < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--attempts=", request.most_attempts, ": expected at least 1"));
+  }
+  if (request.time_limit < absl::Seconds(1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--task_time=", absl::FormatDuration(request.time_limit),
+                     ": expected at least 1s"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status InitFleet(const std::string& url) {
+  OPTRAIL_ASSIGN_OR_RETURN(const auto db, Postgres::Connect(url));
+  OPTRAIL_RETURN_IF_ERROR(tracker::InitHistorySchema(*db));
+  return tracker::InitSchema(*db, FleetComponent(), kFleetRights);
+}
+
+absl::StatusOr<JobQueue> JobQueue::Open(const std::string& url,
+                                        absl::Duration lease) {
+  OPTRAIL_ASSIGN_OR_RETURN(auto store, tracker::OpenPostgresStore(url));
+  JobQueue queue(url, std::move(store), lease);
+  OPTRAIL_ASSIGN_OR_RETURN(queue.db_, Postgres::Connect(url));
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckSchema(*queue.db_, FleetComponent()));
+  return queue;
+}
+
+absl::StatusOr<JobQueue::Rows> JobQueue::Query(const std::string& sql,
+                                               const Values& values) {
+  absl::StatusOr<Rows> rows = db_->Query(sql, values);
+  if (!absl::IsUnavailable(rows.status())) return rows;
+  OPTRAIL_ASSIGN_OR_RETURN(db_, Postgres::Connect(url_));
+  return db_->Query(sql, values);
+}
+
+absl::StatusOr<int64_t> JobQueue::Submit(const JobRequest& request) {
+  OPTRAIL_RETURN_IF_ERROR(CheckRequest(request));
+  // One statement, so that a job has all of its tasks or does not exist.
+  std::string commands = "{";
+  for (const std::string& command : request.commands) {
+    absl::StrAppend(&commands, commands.size() > 1 ? "," : "", "\"");
+    for (const char c : command) {
+      if (c == '"' || c == '\\') commands.push_back('\\');
+      commands.push_back(c);
+    }
+    commands.push_back('"');
+  }
+  commands.push_back('}');
+  // Not repeated over a new connection: the job might be there twice.
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const Rows rows,
+      db_->Query(
+          "WITH job AS (INSERT INTO optrail.jobs (name, priority, deadline) "
+          "VALUES ($1, $2, now() + make_interval(secs => $3)) "
+          "RETURNING job, priority, deadline) "
+          "INSERT INTO optrail.tasks (job, command, priority, hardware_id, "
+          "most_attempts, time_limit_s, deadline) "
+          "SELECT job, command, priority, $4, $5, $6, deadline "
+          "FROM job, unnest($7::text[]) WITH ORDINALITY AS c (command, i) "
+          "ORDER BY i RETURNING job",
+          {request.name, absl::StrCat(request.priority),
+           request.deadline.has_value()
+               ? Postgres::Value(Seconds(*request.deadline))
+               : Postgres::Value(),
+           request.hardware_id, absl::StrCat(request.most_attempts),
+           Seconds(request.time_limit), commands}));
+  if (rows.empty()) return absl::InternalError("fleet: the job was not added");
+  return Number(rows[0][0]);
+}
+
+absl::StatusOr<int64_t> JobQueue::Cancel(int64_t job) {
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const Rows known,
+      Query("SELECT FROM optrail.jobs WHERE job = $1", {absl::StrCat(job)}));
+  if (known.empty()) {
+    return absl::NotFoundError(absl::StrCat(
+        "there is no job ", job, "; `optrail fleet status` lists them"));
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const Rows rows,
+      Query("UPDATE optrail.tasks SET state = 'cancelled', finished = now() "
+            "WHERE job = $1 AND state IN ('queued', 'leased') RETURNING task",
+            {absl::StrCat(job)}));
+  return static_cast<int64_t>(rows.size());
+}
+
+absl::StatusOr<int64_t> JobQueue::Drain(const std::string& pilot) {
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const Rows rows,
+      Query("UPDATE optrail.pilots SET draining = true WHERE $1 IN ('', pilot) "
+            "AND seen > now() - interval '1 hour' RETURNING pilot",
+            {pilot}));
+  if (rows.empty() && !pilot.empty()) {
+    return absl::NotFoundError(absl::StrCat(
+        "there is no pilot '", pilot, "'; `optrail fleet status` lists them"));
+  }
+  return static_cast<int64_t>(rows.size());
+}
+
+// Tasks of pilots that fell silent go back into the queue, or fail for good
+// where they had their attempts or their deadline is past.
+absl::Status JobQueue::TakeBackLost() {
+  const absl::Time now = absl::Now();
+  if (now - took_back_ < lease_ / 4) return absl::OkStatus();
+  took_back_ = now;
+  return Query("SELECT optrail.take_back_lost_tasks()", {}).status();
+}
+
+absl::StatusOr<absl::optional<Task>> JobQueue::Claim(const PilotInfo& pilot) {
+  OPTRAIL_RETURN_IF_ERROR(TakeBackLost());
+  // Repeated over a new connection it may lease two tasks; the one that nobody
+  // keeps alive comes back by itself.
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const Rows rows,
+      Query("UPDATE optrail.tasks SET state = 'leased', attempt = attempt + 1, "
+            "pilot = $1, started = now(), "
+            "lease_until = now() + make_interval(secs => $2) "
+            "WHERE task = (SELECT task FROM optrail.tasks "
+            "WHERE state = 'queued' AND hardware_id IN ('', $3) "
+            "AND (deadline IS NULL OR deadline > now()) "
+            "ORDER BY priority DESC, task LIMIT 1 FOR UPDATE SKIP LOCKED) "
+            "RETURNING task, attempt, command, time_limit_s",
+            {pilot.id, Seconds(lease_), pilot.hardware_id}));
+  if (rows.empty()) return absl::optional<Task>();
+  Task task;
+  task.task = Number(rows[0][0]);
+  task.attempt = Number(rows[0][1]);
+  task.pilot = pilot.id;
+  task.command = Text(rows[0][2]);
+  task.time_limit = SecondsOf(rows[0][3]);
+  return absl::optional<Task>(task);
+}
+
+absl::StatusOr<bool> JobQueue::IsDraining(const PilotInfo& pilot) {
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const Rows rows,
+      Query("INSERT INTO optrail.pilots (pilot, host, hardware_id, slurm_job) "
+            "VALUES ($1, $2, $3, $4) "
+            "ON CONFLICT (pilot) DO UPDATE SET seen = now() RETURNING draining",
+            {pilot.id, pilot.host, pilot.hardware_id,
+             Optional(pilot.slurm_job)}));
+  return !rows.empty() && Text(rows[0][0]) == "t";
+}
+
+absl::StatusOr<bool> JobQueue::KeepAlive(const Task& task) {
+  Values values = TokenOf(task);
+  values.push_back(Seconds(lease_));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const Rows rows,
+      Query("UPDATE optrail.tasks SET lease_until = now() + "
+            "make_interval(secs => $4) WHERE task = $1 AND attempt = $2 AND "
+            "pilot = $3 AND state = 'leased' RETURNING task",
+            values));
+  return !rows.empty();
+}
+
+absl::Status JobQueue::Finish(
+    const Task& task, const Outcome& outcome,
+    const std::vector<tracker::PlacedRecord>& records) {
+  Values values = TokenOf(task);
+  values.push_back(outcome.is_result ? "t" : "f");
+  values.push_back(absl::StrCat(outcome.exit_code));
+  // PostgreSQL takes no text that is not UTF-8, and no NUL.
+  std::string log = ReplaceInvalidUtf8(outcome.log);
+  std::replace(log.begin(), log.end(), '\0', ' ');
+  values.push_back(log);
+  const auto end = [&](Postgres& db) -> absl::Status {
+    OPTRAIL_ASSIGN_OR_RETURN(
+        const Rows rows,
+        db.Query("SELECT optrail.finish_task($1, $2, $3, $4, $5, $6)", values));
+    if (!rows.empty() && Text(rows[0][0]) == "t") return absl::OkStatus();
+    return absl::AbortedError(absl::StrCat(
+        "task ", task.task, " is no longer attempt ", task.attempt, " of ",
+        task.pilot, ": it was cancelled, or its lease was lost"));
+  };
+  return tracker::PutTogether(
+      *store_, outcome.is_result ? records : decltype(records){}, end);
+}
+
+absl::Status JobQueue::Release(const Task& task) {
+  return Query(
+             "UPDATE optrail.tasks SET state = 'queued', attempt = attempt - "
+             "1, pilot = NULL, lease_until = NULL WHERE task = $1 AND "
+             "attempt = $2 AND pilot = $3 AND state = 'leased'",
+             TokenOf(task))
+      .status();
+}
+
+absl::StatusOr<std::string> JobQueue::Logs(int64_t job) {
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const Rows rows,
+      Query("SELECT task, a.attempt, a.pilot, exit_code, command, log "
+            "FROM optrail.attempts a JOIN optrail.tasks USING (task) "
+            "WHERE job = $1 ORDER BY task, a.attempt",
+            {absl::StrCat(job)}));
+  std::string text;
+  for (const Postgres::Row& row : rows) {
+    absl::StrAppend(&text, "== task ", Text(row[0]), ", attempt ", Text(row[1]),
+                    ", pilot ", Text(row[2]), ", exit code ", Text(row[3]),
+                    ": ", Text(row[4]), "\n", Text(row[5]));
+    if (!text.empty() && text.back() != '\n') text.push_back('\n');
+  }
+  return text;
+}
+
+absl::StatusOr<FleetStatus> JobQueue::Status() {
+  FleetStatus status;
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const Rows jobs, Query("SELECT job, name, "
+                             "count(*) FILTER (WHERE state = 'queued'), "
+                             "count(*) FILTER (WHERE state = 'leased'), "
+                             "count(*) FILTER (WHERE state = 'done'), "
+                             "count(*) FILTER (WHERE state = 'failed'), "
+                             "count(*) FILTER (WHERE state = 'cancelled'), "
+                             "avg(extract(epoch FROM finished - started)) "
+                             "FILTER (WHERE state = 'done') "
+                             "FROM optrail.jobs JOIN optrail.tasks USING (job) "
+                             "GROUP BY job, name ORDER BY job DESC LIMIT 200",
+                             {}));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const Rows pilots,
+      Query("SELECT p.pilot, host, p.hardware_id, slurm_job, draining, "
+            "count(task), extract(epoch FROM now() - seen) "
+            "FROM optrail.pilots p LEFT JOIN optrail.tasks t "
+            "ON t.pilot = p.pilot AND t.state = 'leased' "
+            "WHERE seen > now() - interval '1 hour' "
+            "GROUP BY p.pilot ORDER BY p.pilot",
+            {}));
+  for (const Postgres::Row& row : pilots) {
+    status.pilots.push_back(
+        {{Text(row[0]), Text(row[1]), Text(row[2]), Text(row[3])},
+         Text(row[4]) == "t",
+         Number(row[5]),
+         SecondsOf(row[6])});
+  }
+  for (const Postgres::Row& row : jobs) {
+    JobStatus job = {Number(row[0]), Text(row[1]),   Number(row[2]),
+                     Number(row[3]), Number(row[4]), Number(row[5]),
+                     Number(row[6]), absl::nullopt};
+    if (row[7].has_value() && job.running > 0) {
+      job.estimated_left = SecondsOf(row[7]) *
+                           static_cast<double>(job.queued + job.running) /
+                           static_cast<double>(job.running);
+    }
+    status.jobs.push_back(std::move(job));
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const Rows counts,
+      Query("SELECT coalesce(sum(leases_lost), 0), count(*) FILTER (WHERE "
+            "state = 'done' AND finished > now() - interval '1 hour') "
+            "FROM optrail.tasks",
+            {}));
+  if (!counts.empty()) {
+    status.leases_lost = Number(counts[0][0]);
+    status.finished_last_hour = Number(counts[0][1]);
+  }
+  return status;
+}
+
+}  // namespace optrail::fleet

@@ -1,0 +1,145 @@
+#ifndef OPTRAIL_FLEET_QUEUE_H_
+#define OPTRAIL_FLEET_QUEUE_H_
+
+// JobQueue keeps jobs and their tasks in the PostgreSQL database of a history;
+// pilots (fleet/pilot.h) take the tasks, on whatever machines they run.
+//
+//   OPTRAIL_ASSIGN_OR_RETURN(JobQueue queue, JobQueue::Open(url));
+//   queue.Submit({"nightly", {"bench --op=softmax --record"}});
+//   // Elsewhere:
+//   OPTRAIL_ASSIGN_OR_RETURN(const auto task, queue.Claim(pilot));
+//   OPTRAIL_RETURN_IF_ERROR(queue.Finish(*task, outcome, records));
+//
+// A claimed task is leased: the pilot says regularly that it is alive
+// (KeepAlive), or another one gets the task. The fencing token (task, attempt,
+// pilot) keeps a pilot that was thought dead from writing over its successor:
+// its Finish is refused with Aborted, and none of its records are kept. A task
+// that ran twice counts once.
+//
+// Only the database's clock is asked. Thread safety: one thread at a time.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "tracker/history/postgres/postgres.h"
+#include "tracker/history/postgres/postgres_store.h"
+
+namespace optrail::fleet {
+
+// Creates or updates the tables; its caller owns the database.
+absl::Status InitFleet(const std::string& url);
+
+struct JobRequest {
+  std::string name;
+  // A line of the command line each, without "optrail": "tune --op=softmax".
+  std::vector<std::string> commands;
+  int priority = 0;         // the highest first
+  std::string hardware_id;  // of the pilots that may take it; "": any
+  int most_attempts = 3;
+  absl::Duration time_limit = absl::Hours(2);  // of one attempt, while it runs
+  absl::optional<absl::Duration> deadline;     // of the job, from now
+};
+
+// Who takes tasks.
+struct PilotInfo {
+  std::string id;  // unique over time
+  std::string host;
+  std::string hardware_id;
+  std::string slurm_job;
+};
+
+struct Task {
+  int64_t task = 0;
+  int64_t attempt = 0;
+  std::string pilot;
+  std::string command;
+  absl::Duration time_limit;
+};
+
+struct Outcome {
+  bool is_result = false;  // false: the attempt failed and may be repeated
+  int exit_code = 0;
+  std::string log;  // its end
+};
+
+struct JobStatus {
+  int64_t job = 0;
+  std::string name;
+  int64_t queued = 0, running = 0, done = 0, failed = 0, cancelled = 0;
+  // From the tasks that are done and the pilots at work; absent before that.
+  absl::optional<absl::Duration> estimated_left;
+};
+
+struct PilotStatus {
+  PilotInfo info;
+  bool is_draining = false;
+  int64_t running = 0;
+  absl::Duration silent;  // since it was last heard of
+};
+
+struct FleetStatus {
+  std::vector<JobStatus> jobs;      // the newest first
+  std::vector<PilotStatus> pilots;  // heard of within the last hour
+  int64_t leases_lost = 0;
+  int64_t finished_last_hour = 0;
+};
+
+class JobQueue {
+ public:
+  // How long a pilot may be silent before another one gets its task.
+  static absl::StatusOr<JobQueue> Open(
+      const std::string& url, absl::Duration lease = absl::Seconds(60));
+
+  // The job's number.
+  absl::StatusOr<int64_t> Submit(const JobRequest& request);
+  // Tasks that were not finished; a running one is stopped by its pilot.
+  absl::StatusOr<int64_t> Cancel(int64_t job);
+  // Tells pilots, or all for "", to end after their task. Their number.
+  absl::StatusOr<int64_t> Drain(const std::string& pilot);
+  absl::StatusOr<FleetStatus> Status();
+  // The logs of a job's attempts, oldest first.
+  absl::StatusOr<std::string> Logs(int64_t job);
+
+  // nullopt: there is nothing to do for this pilot now.
+  absl::StatusOr<absl::optional<Task>> Claim(const PilotInfo& pilot);
+  // False: the task is no longer this attempt's, stop it.
+  absl::StatusOr<bool> KeepAlive(const Task& task);
+  // Whether the pilot was told to end.
+  absl::StatusOr<bool> IsDraining(const PilotInfo& pilot);
+  // Keeps the records of a result and ends the task, all or nothing. Aborted if
+  // the task is no longer this attempt's.
+  absl::Status Finish(const Task& task, const Outcome& outcome,
+                      const std::vector<tracker::PlacedRecord>& records);
+  // Puts the task back, for a pilot that is told to end now; the attempt does
+  // not count.
+  absl::Status Release(const Task& task);
+
+  absl::Duration lease() const { return lease_; }
+
+ private:
+  JobQueue(std::string url, std::shared_ptr<const tracker::RecordStore> store,
+           absl::Duration lease)
+      : url_(std::move(url)), store_(std::move(store)), lease_(lease) {}
+
+  using Rows = std::vector<tracker::Postgres::Row>;
+  using Values = std::vector<tracker::Postgres::Value>;
+  // Over a new connection where the old one broke.
+  absl::StatusOr<Rows> Query(const std::string& sql, const Values& values);
+  absl::Status TakeBackLost();
+
+  std::string url_;
+  std::shared_ptr<const tracker::RecordStore> store_;
+  absl::Duration lease_;
+  std::shared_ptr<tracker::Postgres> db_;
+  absl::Time took_back_ = absl::InfinitePast();
+};
+
+}  // namespace optrail::fleet
+
+#endif  // OPTRAIL_FLEET_QUEUE_H_

@@ -1,0 +1,60 @@
+#ifndef OPTRAIL_TRACKER_HISTORY_INDEX_INDEX_WRITER_H_
+#define OPTRAIL_TRACKER_HISTORY_INDEX_INDEX_WRITER_H_
+
+// IndexWriter adds runs to the tables of an index, in SQLite and PostgreSQL
+// alike:
+//
+//   Transaction transaction(db);
+//   OPTRAIL_RETURN_IF_ERROR(transaction.Begin(db.begin_writing()));
+//   OPTRAIL_ASSIGN_OR_RETURN(IndexWriter writer, IndexWriter::Create(db,
+//   nullptr)); OPTRAIL_RETURN_IF_ERROR(writer.AddRun("runs/2026/ID.pb",
+//   std::move(run))); OPTRAIL_RETURN_IF_ERROR(transaction.Commit());
+//
+// It lives within one transaction. Thread safety: that of its database.
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "tracker/history/sql.h"
+#include "tracker/proto/run.pb.h"
+#include "tracker/series/series.h"
+#include "tracker/series/series_key.h"
+
+namespace optrail::tracker {
+
+class IndexWriter {
+ public:
+  // `count_run` is run with a series' row for each run that says something of
+  // it; null where the database counts by itself.
+  static absl::StatusOr<IndexWriter> Create(Database& db,
+                                            const char* count_run);
+
+  // `path` is the run's place below the history.
+  absl::Status AddRun(const std::string& path, proto::Run run);
+
+ private:
+  IndexWriter() = default;
+
+  template <typename Key, typename Add>
+  absl::StatusOr<int64_t> RowOf(std::unordered_map<std::string, int64_t>& rows,
+                                const std::string& text, const Key& key,
+                                Statement& find, const Add& add);
+  absl::StatusOr<int64_t> AddRunRow(const std::string& path,
+                                    const proto::Run& header, int result_count);
+  absl::StatusOr<int64_t> SeriesRow(const SeriesKey& key);
+  absl::StatusOr<int64_t> AttributesRow(const Observation& observation);
+  absl::Status AddObservation(int64_t series, int64_t run, int ordinal,
+                              const Observation& observation);
+
+  absl::optional<Statement> add_run_, find_series_, add_series_, count_run_,
+      find_attributes_, add_attributes_, add_observation_;
+  std::unordered_map<std::string, int64_t> series_, attributes_;
+};
+
+}  // namespace optrail::tracker
+
+#endif  // OPTRAIL_TRACKER_HISTORY_INDEX_INDEX_WRITER_H_

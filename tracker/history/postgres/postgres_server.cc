@@ -1,0 +1,161 @@
+#include "tracker/history/postgres/postgres_server.h"
+
+#include <pwd.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/file.h"
+#include "base/process_tree.h"
+#include "base/status_macros.h"
+#include "tracker/history/postgres/postgres.h"
+
+namespace optrail::tracker {
+namespace {
+
+constexpr char kBinaries[] = "/usr/lib/postgresql/15/bin";
+
+std::string Port() { return absl::StrCat(20000 + getpid() % 20000); }
+
+// `argv` as a user whom PostgreSQL takes, ended with the test.
+std::vector<std::string> AsServer(std::vector<std::string> argv) {
+  std::vector<std::string> all = {"setpriv", "--pdeathsig=KILL"};
+  if (geteuid() == 0) {
+    for (const char* option :
+         {"--reuid=postgres", "--regid=postgres", "--clear-groups"}) {
+      all.push_back(option);
+    }
+  }
+  all.insert(all.end(), argv.begin(), argv.end());
+  return all;
+}
+
+absl::Status RunToEnd(const std::vector<std::string>& argv) {
+  CommandOptions options;
+  options.timeout = absl::Minutes(2);
+  OPTRAIL_ASSIGN_OR_RETURN(const CommandResult result,
+                           RunCommand(argv, options));
+  if (result.exit.ok()) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(argv[0], ": ", result.exit.ToString(),
+                                          ": ", result.stderr_text));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<PostgresServer>> PostgresServer::Start() {
+  if (!FileExists(JoinPath(kBinaries, "postgres"))) {
+    return absl::UnimplementedError("unsupported here: no PostgreSQL");
+  }
+  // Not in TEST_TMPDIR: a socket's path has at most 107 characters, and
+  // another user must reach it.
+  std::string folder = "/tmp/optrail_postgres_XXXXXX";
+  if (mkdtemp(folder.data()) == nullptr) {
+    return absl::InternalError(absl::StrCat("making ", folder));
+  }
+  // Its certificate and what tests put beside it are for other users, too.
+  if (chmod(folder.c_str(), 0711) != 0) {
+    return absl::InternalError(absl::StrCat("opening ", folder));
+  }
+  std::unique_ptr<PostgresServer> server(new PostgresServer(folder));
+  OPTRAIL_RETURN_IF_ERROR(server->Init());
+  OPTRAIL_RETURN_IF_ERROR(server->Run());
+  return server;
+}
+
+PostgresServer::~PostgresServer() {
+  if (server_ != nullptr) (void)Kill();
+  (void)RunToEnd({"rm", "-rf", folder_});
+}
+
+absl::Status PostgresServer::Init() {
+  if (geteuid() == 0) {
+    const passwd* const user = getpwnam("postgres");
+    if (user == nullptr ||
+        chown(folder_.c_str(), user->pw_uid, user->pw_gid) != 0) {
+      return absl::UnimplementedError(
+          "unsupported here: no PostgreSQL: there is no user postgres");
+    }
+  }
+  const std::string data = folder_ + "/data";
+  OPTRAIL_RETURN_IF_ERROR(RunToEnd(
+      AsServer({JoinPath(kBinaries, "initdb"), "-D", data, "-U", "postgres",
+                "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C"})));
+  OPTRAIL_RETURN_IF_ERROR(RunToEnd(AsServer(
+      {"openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days",
+       "30", "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1",
+       "-keyout", folder_ + "/server.key", "-out", certificate()})));
+  return WriteFileAtomically(data + "/pg_hba.conf",
+                             "local all guarded scram-sha-256\n"
+                             "local all all trust\n"
+                             "hostssl all all 127.0.0.1/32 trust\n");
+}
+
+absl::Status PostgresServer::Run() {
+  SubprocessOptions options;
+  options.stderr_mode = StderrMode::kDiscard;
+  const std::vector<std::string> argv =
+      AsServer({JoinPath(kBinaries, "postgres"),
+                "-D",
+                folder_ + "/data",
+                "-k",
+                folder_,
+                "-p",
+                Port(),
+                "-c",
+                "listen_addresses=127.0.0.1",
+                "-c",
+                "ssl=on",
+                "-c",
+                absl::StrCat("ssl_cert_file=", certificate()),
+                "-c",
+                absl::StrCat("ssl_key_file=", folder_, "/server.key"),
+                "-c",
+                "max_connections=200",
+                "-c",
+                "recovery_init_sync_method=syncfs",
+                "-c",
+                "logging_collector=off",
+                "-c",
+                "log_destination=stderr"});
+  OPTRAIL_ASSIGN_OR_RETURN(server_, Subprocess::Start(argv, options));
+  // Until it takes connections; after a kill -9 it recovers first.
+  absl::Status answered;
+  for (int attempt = 0; attempt < 600; ++attempt) {
+    answered = Postgres::Connect(Url("postgres", "postgres")).status();
+    if (!absl::IsUnavailable(answered)) return answered;
+    absl::SleepFor(absl::Milliseconds(100));
+  }
+  return answered;
+}
+
+absl::Status PostgresServer::Kill() {
+  if (server_ == nullptr) return absl::OkStatus();
+  // Its children leave the process group, and would hold the memory that the
+  // next server wants.
+  for (const TreeProcess& process : ListProcessTree(server_->pid()).processes) {
+    (void)kill(process.pid, SIGKILL);
+  }
+  server_->KillAndWait();
+  server_.reset();
+  return absl::OkStatus();
+}
+
+std::string PostgresServer::Url(const std::string& user,
+                                const std::string& database) const {
+  return absl::StrCat("postgresql://", user, "@/", database, "?host=", folder_,
+                      "&port=", Port());
+}
+
+std::string PostgresServer::TcpUrl(const std::string& user,
+                                   const std::string& database,
+                                   const std::string& parameters) const {
+  return absl::StrCat("postgresql://", user, "@127.0.0.1:", Port(), "/",
+                      database, "?", parameters);
+}
+
+}  // namespace optrail::tracker

@@ -1,0 +1,394 @@
+// One server for all tests; each has a database of its own.
+
+#include "tracker/history/postgres/postgres_store.h"
+
+#include <atomic>
+#include <set>
+#include <sstream>
+#include <thread>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tracker/history/copy.h"
+#include "tracker/history/evaluation/generate_history.h"
+#include "tracker/history/history.h"
+#include "tracker/history/index/export.h"
+#include "tracker/history/index/history_index.h"
+#include "tracker/history/postgres/postgres.h"
+#include "tracker/history/postgres/postgres_server.h"
+#include "tracker/history/postgres/schema.h"
+#include "tracker/history/repair.h"
+#include "tracker/history/retention.h"
+
+namespace optrail::tracker {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class PostgresStoreTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    auto started = PostgresServer::Start();
+    if (started.ok()) {
+      server_ = started->release();
+    } else {
+      why_not_ = new absl::Status(started.status());
+    }
+  }
+  static void TearDownTestSuite() {
+    delete server_;
+    server_ = nullptr;
+  }
+
+  void SetUp() override {
+    if (server_ == nullptr) {
+      if (absl::IsUnimplemented(*why_not_)) GTEST_SKIP() << *why_not_;
+      FAIL() << *why_not_;
+    }
+    database_ = absl::StrCat("db", ++databases_);
+    Sql("postgres", absl::StrCat("CREATE DATABASE ", database_));
+  }
+
+  std::string Url(const std::string& user = "postgres") const {
+    return server_->Url(user, database_);
+  }
+  static std::shared_ptr<Postgres> Connect(const std::string& url) {
+    auto db = Postgres::Connect(url);
+    EXPECT_TRUE(db.ok()) << db.status();
+    return *db;
+  }
+  void Sql(const std::string& database, const std::string& sql) {
+    const absl::Status status =
+        Connect(server_->Url("postgres", database))->Execute(sql.c_str());
+    EXPECT_TRUE(status.ok()) << status;
+  }
+  void Init() {
+    const absl::Status status = InitHistorySchema(*Connect(Url()));
+    ASSERT_TRUE(status.ok()) << status;
+  }
+  // A role that may log in and is member of `group`.
+  std::string NewRole(const std::string& group) {
+    const std::string name = absl::StrCat("role", ++roles_);
+    Sql(database_,
+        absl::StrCat("CREATE ROLE ", name, " LOGIN IN ROLE ", group));
+    return name;
+  }
+  std::string FreshFolder(const std::string& name) const {
+    return absl::StrCat(testing::TempDir(), "/", database_, "_", name);
+  }
+  static History Open(const std::string& name) {
+    auto history = History::Open(name);
+    EXPECT_TRUE(history.ok()) << history.status();
+    return *history;
+  }
+  static std::string Csv(const History& history) {
+    auto index = HistoryIndex::Open(history);
+    EXPECT_TRUE(index.ok()) << index.status();
+    std::ostringstream text;
+    EXPECT_TRUE(ExportCsv(**index, {}, text).ok());
+    return text.str();
+  }
+  static absl::Status Generate(const History& history, int commits) {
+    GenerateOptions options;
+    options.benchmarks = 6;
+    options.hardware = 2;
+    options.commits = commits;
+    options.oddities = true;
+    return GenerateHistory(options, history);
+  }
+
+  static PostgresServer* server_;
+  static const absl::Status* why_not_;
+  static int databases_, roles_;
+  std::string database_;
+};
+
+PostgresServer* PostgresStoreTest::server_ = nullptr;
+const absl::Status* PostgresStoreTest::why_not_ = nullptr;
+int PostgresStoreTest::databases_ = 0;
+int PostgresStoreTest::roles_ = 0;
+
+TEST_F(PostgresStoreTest, AnswersAsTheFolderThatWasCopied) {
+  Init();
+  const History folder = Open(FreshFolder("from"));
+  ASSERT_TRUE(Generate(folder, 20).ok());
+  const History shared = Open(Url());
+  auto copied = CopyHistory(folder, shared);
+  ASSERT_TRUE(copied.ok()) << copied.status();
+  EXPECT_TRUE(copied->IsEqual());
+  EXPECT_GT(copied->copied, 20);
+
+  EXPECT_EQ(Csv(shared), Csv(folder));
+  const auto runs = shared.ListRuns();
+  const auto expected = folder.ListRuns();
+  ASSERT_TRUE(runs.ok() && expected.ok());
+  ASSERT_EQ(runs->runs.size(), expected->runs.size());
+  for (size_t i = 0; i < runs->runs.size(); ++i) {
+    EXPECT_EQ(runs->runs[i].id(), expected->runs[i].id());
+  }
+  const auto indexed = OpenIndexedHistory(Url());
+  ASSERT_TRUE(indexed.ok());
+  EXPECT_EQ(indexed->FindRun("latest")->id(), folder.FindRun("latest")->id());
+  const auto report = CheckHistory(shared, {});
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->CountDamaged(), 0);
+  EXPECT_EQ(report->runs, static_cast<int64_t>(expected->runs.size()));
+
+  // And back.
+  const History back = Open(FreshFolder("back"));
+  copied = CopyHistory(shared, back);
+  ASSERT_TRUE(copied.ok()) << copied.status();
+  EXPECT_TRUE(copied->IsEqual());
+  EXPECT_EQ(Csv(back), Csv(folder));
+}
+
+TEST_F(PostgresStoreTest, ACopyGoesOnWhereItWasInterruptedAndSeesDifferences) {
+  Init();
+  const History folder = Open(FreshFolder("from"));
+  ASSERT_TRUE(Generate(folder, 5).ok());
+  const History shared = Open(Url());
+  ASSERT_TRUE(CopyHistory(folder, shared)->IsEqual());
+  const std::string id = folder.FindRun("latest")->id();
+  ASSERT_TRUE(shared.RemoveRun(id).ok());
+  EXPECT_NE(Csv(shared), Csv(folder));
+  const auto again = CopyHistory(folder, shared);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->copied, 1);
+  EXPECT_TRUE(again->IsEqual());
+  EXPECT_EQ(Csv(shared), Csv(folder));
+
+  proto::Run changed = *shared.ReadRun(id);
+  changed.set_suite("another");
+  ASSERT_TRUE(shared.ReplaceRun(changed).ok());
+  const auto unequal = CopyHistory(folder, shared);
+  ASSERT_TRUE(unequal.ok());
+  EXPECT_FALSE(unequal->IsEqual());
+  ASSERT_EQ(unequal->unequal.size(), 1);
+  EXPECT_THAT(unequal->unequal[0], HasSubstr(id));
+}
+
+TEST_F(PostgresStoreTest, ThinsAsAFolderDoes) {
+  Init();
+  const History folder = Open(FreshFolder("from"));
+  ASSERT_TRUE(Generate(folder, 12).ok());
+  const History shared = Open(Url());
+  ASSERT_TRUE(CopyHistory(folder, shared)->IsEqual());
+  RetentionPolicy policy;
+  policy.keep_runs = 3;
+  policy.keep_days = 0;
+  policy.keep_every = 2;
+  constexpr int64_t kNow = int64_t{4} << 60;
+  for (const History* history : {&folder, &shared}) {
+    const auto plan = PlanRetention(*history, policy, kNow);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_FALSE(plan->thin.empty());
+    EXPECT_FALSE(plan->remove.empty());
+    const absl::Status applied = ApplyRetention(*history, *plan, kNow);
+    ASSERT_TRUE(applied.ok()) << applied;
+  }
+  EXPECT_EQ(Csv(shared), Csv(folder));
+}
+
+TEST_F(PostgresStoreTest, SaysWhatIsWrongAndWhatToDo) {
+  const auto absent = History::Open(
+      "postgresql://someone:secret@/x?host=/nowhere&connect_timeout=2");
+  EXPECT_TRUE(absl::IsUnavailable(absent.status()));
+  EXPECT_THAT(absent.status().message(),
+              HasSubstr("next: check that the serv"));
+  EXPECT_THAT(absent.status().message(), testing::Not(HasSubstr("secret")));
+
+  const auto empty = History::Open(Url());
+  EXPECT_TRUE(absl::IsFailedPrecondition(empty.status())) << empty.status();
+  EXPECT_THAT(empty.status().message(), HasSubstr("optrail history init"));
+
+  Init();
+  Sql("postgres", "CREATE ROLE guarded LOGIN PASSWORD 'right'");
+  std::string url = Url("guarded:wrong");
+  const auto wrong = History::Open(url);
+  EXPECT_TRUE(absl::IsUnauthenticated(wrong.status())) << wrong.status();
+  EXPECT_THAT(wrong.status().message(), testing::Not(HasSubstr("wrong@")));
+
+  const History reader = Open(Url(NewRole("optrail_reader")));
+  const absl::Status refused = reader.store().CheckIsWritable();
+  EXPECT_TRUE(absl::IsPermissionDenied(refused)) << refused;
+  EXPECT_THAT(refused.message(), HasSubstr("GRANT optrail_recorder"));
+  const absl::Status put = Generate(reader, 1);
+  EXPECT_TRUE(absl::IsPermissionDenied(put)) << put;
+
+  Sql(database_, "UPDATE optrail.schema_versions SET version = 99");
+  const auto newer = History::Open(Url());
+  EXPECT_TRUE(absl::IsFailedPrecondition(newer.status()));
+  EXPECT_THAT(newer.status().message(), HasSubstr("version 99"));
+  EXPECT_TRUE(absl::IsFailedPrecondition(InitHistorySchema(*Connect(Url()))));
+}
+
+TEST_F(PostgresStoreTest, ARecorderAppendsAndChangesNothing) {
+  Init();
+  const History recorder = Open(Url(NewRole("optrail_recorder")));
+  ASSERT_TRUE(Generate(recorder, 2).ok());
+  const std::string id = recorder.FindRun("latest")->id();
+  EXPECT_TRUE(absl::IsPermissionDenied(recorder.RemoveRun(id)));
+  EXPECT_TRUE(
+      absl::IsPermissionDenied(recorder.ReplaceRun(*recorder.ReadRun(id))));
+  EXPECT_TRUE(absl::IsAlreadyExists(recorder.AppendRun(*recorder.ReadRun(id))));
+  const History maintainer = Open(Url(NewRole("optrail_maintainer")));
+  EXPECT_TRUE(maintainer.RemoveRun(id).ok());
+}
+
+TEST_F(PostgresStoreTest, TheDatabaseRefusesWhatAForksRoleTries) {
+  Init();
+  ASSERT_TRUE(Generate(Open(Url()), 2).ok());
+  const auto fork = Connect(Url(NewRole("optrail_reader")));
+  ASSERT_TRUE(fork->Execute("SELECT count(*) FROM optrail.records").ok());
+  const char* const kAttempts[] = {
+      "INSERT INTO optrail.records (folder, id, bytes) VALUES ('runs', "
+      "'20260101T000000Z-1', '')",
+      "INSERT INTO optrail.runs (path, result_count, started_unix_ns, "
+      "commit_id, header) VALUES ('x', 1, 1, '', '')",
+      "INSERT INTO optrail.series (text, benchmark, metric, unit, hardware_id, "
+      "branch) VALUES ('', '', '', '', '', '')",
+      "INSERT INTO optrail.attributes (bytes) VALUES ('')",
+      "INSERT INTO optrail.observations VALUES (1, 1, 9, 1, 1, '')",
+      "INSERT INTO optrail.points (value) VALUES (1)",
+      "INSERT INTO optrail.schema_versions VALUES ('x', 1)",
+      "UPDATE optrail.records SET bytes = ''",
+      "UPDATE optrail.runs SET position = 0",
+      "UPDATE optrail.observations SET value = 0",
+      "UPDATE optrail.schema_versions SET version = 0",
+      "DELETE FROM optrail.records",
+      "DELETE FROM optrail.runs",
+      "DELETE FROM optrail.series",
+      "DELETE FROM optrail.observations",
+      "TRUNCATE optrail.records",
+      "TRUNCATE optrail.observations",
+      "DROP TABLE optrail.records",
+      "DROP SCHEMA optrail CASCADE",
+      "DROP FUNCTION optrail.runs(optrail.series)",
+      "ALTER TABLE optrail.records ADD COLUMN x int",
+      "ALTER TABLE optrail.records DISABLE TRIGGER ALL",
+      "ALTER ROLE postgres PASSWORD 'x'",
+      "CREATE TABLE optrail.mine (x int)",
+      "CREATE TABLE public.mine (x int)",
+      "CREATE ROLE mine SUPERUSER",
+      "GRANT optrail_maintainer TO CURRENT_USER",
+      "SET ROLE optrail_recorder",
+      "SELECT rolpassword FROM pg_authid",
+      "SELECT * FROM optrail.quarantine",
+      "SELECT pg_read_file('/etc/passwd')",
+      "COPY optrail.records TO PROGRAM 'cat'",
+      "COPY (SELECT 1) TO '/tmp/optrail_fork'",
+      "LOCK TABLE optrail.records IN ACCESS EXCLUSIVE MODE",
+      "CREATE RULE mine AS ON INSERT TO optrail.records DO INSTEAD NOTHING",
+      "CREATE TRIGGER mine BEFORE INSERT ON optrail.records EXECUTE FUNCTION "
+      "suppress_redundant_updates_trigger()",
+      "SELECT lo_import('/etc/passwd')",
+  };
+  for (const char* attempt : kAttempts) {
+    (void)fork->Execute("ROLLBACK");
+    ASSERT_TRUE(fork->Execute("BEGIN").ok());
+    const absl::Status status = fork->Execute(attempt);
+    EXPECT_FALSE(status.ok()) << attempt;
+    // A word that the server does not know would prove nothing.
+    EXPECT_FALSE(absl::StrContains(status.message(), "syntax error")) << status;
+  }
+  // A grant without the right to grant is a warning, and grants nothing.
+  (void)fork->Execute("ROLLBACK");
+  (void)fork->Execute("GRANT INSERT ON optrail.records TO CURRENT_USER");
+  const auto may = fork->Query(
+      "SELECT has_table_privilege('optrail.records', 'INSERT')", {});
+  ASSERT_TRUE(may.ok()) << may.status();
+  EXPECT_EQ((*may)[0][0], "f");
+}
+
+TEST_F(PostgresStoreTest, TlsIsAskedForAndTheCertificateChecked) {
+  Init();
+  const auto open = [&](const std::string& parameters) {
+    return History::Open(server_->TcpUrl("postgres", database_, parameters))
+        .status();
+  };
+  EXPECT_TRUE(open(absl::StrCat("sslmode=verify-full&sslrootcert=",
+                                server_->certificate()))
+                  .ok());
+  EXPECT_FALSE(open("sslmode=disable").ok());
+  EXPECT_FALSE(open("sslmode=verify-full&sslrootcert=/nowhere").ok());
+}
+
+TEST_F(PostgresStoreTest, OneOfSeveralWritersOfOneIdIsAcknowledged) {
+  Init();
+  GenerateOptions options;
+  options.benchmarks = 3;
+  options.hardware = 1;
+  options.commits = 15;
+  std::vector<proto::Run> runs;
+  ASSERT_TRUE(GenerateRuns(options, [&](proto::Run run) {
+                runs.push_back(std::move(run));
+                return absl::OkStatus();
+              }).ok());
+  std::atomic<int> acknowledged{0}, taken{0};
+  std::vector<std::thread> writers;
+  for (int i = 0; i < 4; ++i) {
+    writers.emplace_back([&] {
+      const History history = Open(Url());
+      for (const proto::Run& run : runs) {
+        const absl::Status status = history.AppendRun(run);
+        EXPECT_TRUE(status.ok() || absl::IsAlreadyExists(status)) << status;
+        ++(status.ok() ? acknowledged : taken);
+      }
+    });
+  }
+  for (std::thread& writer : writers) writer.join();
+  EXPECT_EQ(acknowledged, 15);
+  EXPECT_EQ(taken, 45);
+  const History folder = Open(FreshFolder("expected"));
+  for (const proto::Run& run : runs) ASSERT_TRUE(folder.AppendRun(run).ok());
+  EXPECT_EQ(Csv(Open(Url())), Csv(folder));
+}
+
+TEST_F(PostgresStoreTest, NothingAcknowledgedIsLostWhereTheServerIsKilled) {
+  Init();
+  GenerateOptions options;
+  options.benchmarks = 3;
+  options.hardware = 1;
+  options.commits = 60;
+  std::vector<proto::Run> runs;
+  ASSERT_TRUE(GenerateRuns(options, [&](proto::Run run) {
+                runs.push_back(std::move(run));
+                return absl::OkStatus();
+              }).ok());
+  const History shared = Open(Url());
+  std::set<std::string> acknowledged;
+  std::atomic<int> written{0};
+  std::thread writer([&] {
+    for (const proto::Run& run : runs) {
+      const absl::Status status = shared.AppendRun(run);
+      if (status.ok()) acknowledged.insert(run.run_id());
+      ++written;
+    }
+  });
+  // Here, since the server ends with the thread that started it.
+  for (const int after : {5, 20, 33}) {
+    while (written < after) std::this_thread::yield();
+    ASSERT_TRUE(server_->Kill().ok());
+    const absl::Status again = server_->Run();
+    ASSERT_TRUE(again.ok()) << again;
+  }
+  writer.join();
+  // What was refused is sent again, as a caller would.
+  for (const proto::Run& run : runs) {
+    const absl::Status status = shared.AppendRun(run);
+    if (acknowledged.count(run.run_id()) > 0) {
+      EXPECT_TRUE(absl::IsAlreadyExists(status)) << status;
+    }
+  }
+  const History folder = Open(FreshFolder("expected"));
+  for (const proto::Run& run : runs) ASSERT_TRUE(folder.AppendRun(run).ok());
+  EXPECT_TRUE(CopyHistory(folder, shared)->IsEqual());
+  EXPECT_EQ(Csv(shared), Csv(folder));
+}
+
+}  // namespace
+}  // namespace optrail::tracker
