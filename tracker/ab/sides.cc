@@ -93,6 +93,12 @@ absl::Status WriteMarkdown(const AbCommand& options, const Table& table) {
   return WriteFileAtomically(path, table.Format(OutputFormat::kMarkdown));
 }
 
+// Rows were judged before Describe() had named the run of their side.
+void Name(const proto::Run& run, Side* side) {
+  *side->commit.mutable_id() = run.commit().id();
+  for (std::string& id : side->run_ids) id = run.run_id();
+}
+
 // By a policy: as `optrail gate` says it.
 absl::StatusOr<int> ReportGate(const AbCommand& options, const Sides& sides,
                                const Policy& policy, const AbResult* result,
@@ -121,8 +127,8 @@ absl::StatusOr<int> ReportGate(const AbCommand& options, const Sides& sides,
     Judge(policy, result->comparison, sides.a.name,
           NowUnixNs(options.common) / 1'000'000'000, &report);
     for (GateRow& row : report.rows) {
-      *row.row.baseline.commit.mutable_id() = result->base.commit().id();
-      *row.row.candidate.commit.mutable_id() = result->candidate.commit().id();
+      Name(result->base, &row.row.baseline);
+      Name(result->candidate, &row.row.candidate);
     }
     report.notes.push_back(
         absl::StrCat(result->rounds, result->rounds == 1 ? " round" : " rounds",

@@ -24,6 +24,16 @@ absl::Status CheckExecutable(const std::string& path) {
   return absl::OkStatus();
 }
 
+ProcessResult ResultOf(const Interruptible::End& end) {
+  ProcessResult result;
+  result.stderr_tail = LogTail(end.stderr_tail);
+  if (end.exit.ok()) return result;
+  result.failure = end.exit.ToString();
+  result.outcome = end.exit.kind == ExitInfo::Kind::kTimedOut ? proto::TIMED_OUT
+                                                              : proto::CRASHED;
+  return result;
+}
+
 absl::StatusOr<ProcessResult> RunBenchmarkProcess(
     const BenchmarkProgram& program, const std::string& scratch_folder,
     Interruptible& interruptible) {
@@ -36,15 +46,8 @@ absl::StatusOr<ProcessResult> RunBenchmarkProcess(
   OPTRAIL_ASSIGN_OR_RETURN(
       const Interruptible::End end,
       interruptible.Run(argv, program.working_directory, program.deadline));
-  ProcessResult result;
-  result.stderr_tail = LogTail(end.stderr_tail);
-  if (!end.exit.ok()) {
-    result.failure = end.exit.ToString();
-    result.outcome = end.exit.kind == ExitInfo::Kind::kTimedOut
-                         ? proto::TIMED_OUT
-                         : proto::CRASHED;
-    return result;
-  }
+  ProcessResult result = ResultOf(end);
+  if (!result.failure.empty()) return result;
   absl::StatusOr<std::string> json = ReadFile(results);
   if (json.ok() && !json->empty()) {
     result.files.push_back({"results.json", *std::move(json)});

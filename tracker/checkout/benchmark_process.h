@@ -27,6 +27,9 @@ struct BenchmarkProgram {
 // PermissionDenied, naming it.
 absl::Status CheckExecutable(const std::string& path);
 
+// A process that has ended: failed, or without results so far.
+ProcessResult ResultOf(const Interruptible::End& end);
+
 // Runs it once; its results pass through a file in `scratch_folder`. A program
 // that crashes, exits with another code than 0, outlives its deadline or writes
 // no results is a result.

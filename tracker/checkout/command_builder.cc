@@ -14,6 +14,7 @@
 #include "base/git.h"
 #include "base/quote.h"
 #include "base/status_macros.h"
+#include "tracker/checkout/benchmark_process.h"
 #include "tracker/checkout/commit_builder.h"
 
 namespace optrail::tracker {
@@ -105,15 +106,8 @@ class CommandBuilder : public CommitBuilder {
                  : absl::StrCat("{ ", command, "\n} > ", QuoteForShell(file))},
             built.path, options_.deadline));
     OPTRAIL_RETURN_IF_ERROR(CheckHead("--run", built.commit, built.path));
-    ProcessResult result;
-    result.stderr_tail = LogTail(end.stderr_tail);
-    if (!end.exit.ok()) {
-      result.failure = end.exit.ToString();
-      result.outcome = end.exit.kind == ExitInfo::Kind::kTimedOut
-                           ? proto::TIMED_OUT
-                           : proto::CRASHED;
-      return result;
-    }
+    ProcessResult result = ResultOf(end);
+    if (!result.failure.empty()) return result;
     if (!writes_many || writes) {
       OPTRAIL_RETURN_IF_ERROR(AddFile(
           file, writes ? "the file {out}" : "the output of --run", &result));

@@ -50,6 +50,7 @@ absl::StatusOr<std::string> UnknownMetricText(const History& history,
     if (MatchesWhole(metric, series.key.metric)) return "";
     names.insert(series.key.metric);
   }
+  if (names.empty()) return "";
   return UnknownValueText("metric", metric.pattern(), names);
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -38,6 +39,18 @@ std::string HeadLine(const proto::Run& run) {
                       CommitText(run.commit()), " on ", run.hardware().id());
 }
 
+// "g++ 12.2.0 -O2, Debian 12" and the end of the line; "" if nothing is known.
+std::string ToolchainText(const proto::Toolchain& toolchain) {
+  std::vector<std::string> known;
+  for (std::string text :
+       {absl::StrCat(toolchain.compiler(), " ", toolchain.flags()),
+        toolchain.os()}) {
+    absl::StripAsciiWhitespace(&text);
+    if (!text.empty()) known.push_back(EscapeForTerminal(text));
+  }
+  return known.empty() ? "" : absl::StrCat(absl::StrJoin(known, ", "), "\n");
+}
+
 // How it was measured, in lines of a readable length; "" if nothing is known.
 std::string MeasuredText(const proto::MeasurementSettings& settings) {
   constexpr size_t kColumns = 78;
@@ -62,11 +75,8 @@ void ShowRun(const proto::Run& run, const RE2& filter, OutputFormat format,
              std::ostream& out) {
   if (IsForPeople(format)) {
     out << EscapeForTerminal(HeadLine(run)) << "\n"
-        << EscapeForTerminal(absl::StrCat(run.toolchain().compiler(), " ",
-                                          run.toolchain().flags(), ", ",
-                                          run.toolchain().os()))
-        << "\n"
-        << MeasuredText(run.settings()) << "\n";
+        << ToolchainText(run.toolchain()) << MeasuredText(run.settings())
+        << "\n";
   }
   Table table({{"benchmark", Align::kLeft, "", Clip::kNever},
                {"metric"},

@@ -7,11 +7,11 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "base/statistics.h"
 #include "base/status_macros.h"
+#include "tracker/compare/comparison_notes.h"
 #include "tracker/compare/decision.h"
+#include "tracker/compare/pairs.h"
 #include "tracker/history/history.h"
 #include "tracker/series/series.h"
 #include "tracker/series/similar.h"
@@ -217,6 +217,10 @@ class Sorter {
       }
       return;
     }
+    if (row.metric != "time" && IsZero(baseline) && IsZero(candidate)) {
+      Decide(row, Verdict::kUnchanged, "0 in every process of both sides");
+      return;
+    }
     for (const auto& [evidence, name] :
          {std::make_pair(&baseline, "the baseline"),
           std::make_pair(&candidate, "the candidate")}) {
@@ -248,6 +252,13 @@ class Sorter {
     }
     compared_[PriorKey(candidate.key, candidate.metric.metric)] =
         PriorKey(baseline.key, baseline.metric.metric);
+  }
+
+  // Whether a count, such as that of allocations, is nothing but zeros.
+  bool IsZero(const Evidence& evidence) const {
+    return evidence.side.processes >= options_.min_processes &&
+           std::all_of(evidence.readings.begin(), evidence.readings.end(),
+                       [](double reading) { return reading == 0; });
   }
 
   // The same failure in most runs of the baseline is no news; another one, or
@@ -339,94 +350,6 @@ absl::Status CheckSameHardware(const RunPointers& baseline,
   return absl::OkStatus();
 }
 
-// Against the last run of the candidate: each difference once, with how many
-// runs of the side have it unless all do.
-void NoteSettings(absl::string_view side, const RunPointers& runs,
-                  const proto::Run& last, std::vector<std::string>* notes) {
-  std::map<std::string, size_t> differences;
-  for (const proto::Run* run : runs) {
-    const std::string change =
-        MeasuredDifferently(run->settings(), last.settings());
-    if (!change.empty()) ++differences[change];
-  }
-  for (const auto& [change, count] : differences) {
-    notes->push_back(count == runs.size()
-                         ? change
-                         : absl::StrCat(change, " (", count, " of ",
-                                        runs.size(), " runs of the ", side,
-                                        ")"));
-  }
-}
-
-// The first pair of runs that claim to be of the same code but were measured by
-// different programs: other flags, other inputs of the build, or a work tree
-// that git took for clean.
-void NoteBuilds(const RunPointers& baseline, const RunPointers& candidate,
-                std::vector<std::string>* notes) {
-  for (const proto::Run* a : baseline) {
-    for (const proto::Run* b : candidate) {
-      if (a->commit().id().empty() || a->commit().id() != b->commit().id() ||
-          a->commit().dirty() || b->commit().dirty() ||
-          !tuning::IsAnotherBuild(a->settings(), b->settings())) {
-        continue;
-      }
-      notes->push_back(absl::StrCat(
-          "same commit, another build: binary ",
-          a->settings().binary_fingerprint(), " (run ", a->run_id(), ") -> ",
-          b->settings().binary_fingerprint(), " (run ", b->run_id(), ")"));
-      return;
-    }
-  }
-}
-
-// Of runs measured in pairs the base is the one that started first; in older
-// records both have one time.
-void NotePairs(const RunPointers& baseline, const RunPointers& candidate,
-               std::vector<std::string>* notes) {
-  for (const proto::Run* a : baseline) {
-    for (const proto::Run* b : candidate) {
-      if (a->pairing_id().empty() || a->pairing_id() != b->pairing_id()) {
-        continue;
-      }
-      if (a->started_unix_ns() == b->started_unix_ns()) {
-        notes->push_back(absl::StrCat(
-            "runs ", a->run_id(), " and ", b->run_id(),
-            " were measured in pairs: the order of the sides was not "
-            "recorded"));
-        return;
-      }
-    }
-  }
-}
-
-std::vector<std::string> Notes(const RunPointers& baseline,
-                               const RunPointers& candidate) {
-  std::vector<std::string> notes;
-  const std::string change = DescribeToolchainChange(
-      baseline.back()->toolchain(), candidate.back()->toolchain());
-  if (!change.empty()) {
-    notes.push_back(absl::StrCat("toolchain changed: ", change));
-  }
-  NoteSettings("baseline", baseline, *candidate.back(), &notes);
-  NoteSettings("candidate", candidate, *candidate.back(), &notes);
-  NoteBuilds(baseline, candidate, &notes);
-  NotePairs(baseline, candidate, &notes);
-  for (const proto::Run* run : baseline) {
-    if (!run->commit().dirty()) continue;
-    notes.push_back(absl::StrCat("baseline run ", run->run_id(),
-                                 " has changes that its commit lacks"));
-  }
-  for (const proto::Run* run : candidate) {
-    for (const proto::Run* other : baseline) {
-      if (run->run_id() == other->run_id()) {
-        notes.push_back(
-            absl::StrCat("run ", run->run_id(), " is on both sides"));
-      }
-    }
-  }
-  return notes;
-}
-
 // The evidence of a verdict is the runs that it was made from: a run that was
 // left out of the level is neither counted nor named.
 void KeepUsedRuns(const RunPointers& baseline, const CompareOptions& options,
@@ -483,6 +406,7 @@ absl::StatusOr<Comparison> Compare(const RunPointers& baseline,
   }
   OPTRAIL_RETURN_IF_ERROR(CheckSameHardware(baseline, candidate));
   RunPointers sorted_baseline = baseline, sorted_candidate = candidate;
+  const std::string left_out = KeepPairs(&sorted_baseline, &sorted_candidate);
   SortInSeriesOrder(sorted_baseline);
   SortInSeriesOrder(sorted_candidate);
   Comparison comparison;
@@ -492,7 +416,8 @@ absl::StatusOr<Comparison> Compare(const RunPointers& baseline,
   DecideRows(sorted_baseline, sorted_candidate, options, sorter.compared(),
              &comparison);
   KeepUsedRuns(sorted_baseline, options, &comparison.rows);
-  comparison.notes = Notes(sorted_baseline, sorted_candidate);
+  comparison.notes = ComparisonNotes(sorted_baseline, sorted_candidate);
+  if (!left_out.empty()) comparison.notes.push_back(left_out);
   return comparison;
 }
 

@@ -2,6 +2,7 @@
 
 #include <iostream>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -115,20 +116,23 @@ class HistorySides {
                              Groups(options_.b, Wanted()));
     std::vector<SidesToCompare> sides;
     std::string baselines_text;
+    std::set<Group> missing;  // of B
     for (const auto& [group, infos] : candidates) {
       OPTRAIL_ASSIGN_OR_RETURN(const auto baselines, Baselines(group));
       baselines_text = GroupsText(baselines);
+      for (const auto& [of_a, runs] : baselines) {
+        if (candidates.count(of_a) == 0) missing.insert(of_a);
+      }
       const auto found = baselines.find(group);
       if (found == baselines.end()) {
-        PrintNotices(
-            {absl::StrCat("A has no run of suite '", group.first, "' on ",
-                          group.second, ", which B has: not compared")});
+        NoteMissing("A", "B", group);
         continue;
       }
       SidesToCompare& both = sides.emplace_back();
       OPTRAIL_ASSIGN_OR_RETURN(both.a, Read(history_, found->second));
       OPTRAIL_ASSIGN_OR_RETURN(both.b, Read(history_, infos));
     }
+    for (const Group& group : missing) NoteMissing("B", "A", group);
     if (!sides.empty()) return sides;
     return absl::NotFoundError(absl::StrCat(
         "A and B have no suite and hardware in common: A has ", baselines_text,
@@ -136,6 +140,13 @@ class HistorySides {
   }
 
  private:
+  static void NoteMissing(absl::string_view side, absl::string_view other,
+                          const Group& group) {
+    PrintNotices(
+        {absl::StrCat(side, " has no run of suite '", group.first, "' on ",
+                      group.second, ", which ", other, " has: not compared")});
+  }
+
   RunFilter Wanted() const {
     RunFilter filter;
     filter.suite = options_.suite;

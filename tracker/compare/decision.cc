@@ -182,7 +182,7 @@ class Decider {
     } else if (adjusted.p_better <= rate_ && -change.most >= counts) {
       decide(Verdict::kFaster,
              absl::StrCat(ChangeText(row), ", ", PText(adjusted.p_better)));
-    } else if (!found && !TooWide(row) &&
+    } else if (!found && !TooWide(row) && !ReachesFar(row) &&
                at_most <= std::log1p(row.threshold.detect_effect)) {
       decide(Verdict::kUnchanged,
              absl::StrCat(
@@ -209,6 +209,18 @@ class Decider {
   static bool TooWide(const Row& row) {
     return 2 * row.ratio->standard_error >
            std::log1p(4 * row.threshold.detect_effect);
+  }
+
+  // The end of the interval that is for the worse; a logarithm.
+  static double WorseEnd(const Row& row) {
+    return WorseSign(row) > 0 ? std::log(row.ratio->high)
+                              : -std::log(row.ratio->low);
+  }
+
+  // Nobody believes "unchanged" beside an interval that reaches much farther
+  // than what is excluded.
+  static bool ReachesFar(const Row& row) {
+    return WorseEnd(row) > std::log1p(1.5 * row.threshold.detect_effect);
   }
 
   static std::string MachineText(const Ratio& ratio) {
@@ -271,11 +283,17 @@ class Decider {
 
   static std::string NoiseReason(const Row& row) {
     const Ratio& ratio = *row.ratio;
-    std::string reason = absl::StrCat(
-        "may be worse by up to ", FormatShortPercent(*row.worse_by_at_most),
-        " (must: ", FormatShortPercent(row.threshold.detect_effect),
-        "); processes vary by ", FormatShortPercent(ratio.process_spread),
-        ", runs by ", FormatShortPercent(ratio.run_spread));
+    const double worst =
+        std::max(*row.worse_by_at_most, std::expm1(WorseEnd(row)));
+    std::string reason =
+        worst > row.threshold.detect_effect
+            ? absl::StrCat("may be worse by up to ", FormatShortPercent(worst),
+                           " (must: ",
+                           FormatShortPercent(row.threshold.detect_effect), ")")
+            : "the interval is too wide";
+    absl::StrAppend(&reason, "; processes vary by ",
+                    FormatShortPercent(ratio.process_spread), ", runs by ",
+                    FormatShortPercent(ratio.run_spread));
     if (!row.processes_needed.has_value()) {
       return absl::StrCat(reason, ": no reasonable number of processes tells");
     }
@@ -325,6 +343,26 @@ void DecideShapes(const RunPointers& baseline, const RunPointers& candidate,
   }
 }
 
+// A row shows medians, and its ratio is that of the fastest samples: where the
+// two moved apart, the reason says both.
+void NoteMedians(Row* row) {
+  const absl::optional<double>& before = row->baseline.value;
+  const absl::optional<double>& after = row->candidate.value;
+  if (row->verdict == Verdict::kSlowerInMostSamples ||
+      !row->ratio.has_value() || !row->ratio->of_fastest ||
+      before.value_or(0) <= 0 || after.value_or(0) <= 0) {
+    return;
+  }
+  const double medians = std::log(*after / *before);
+  const double apart =
+      medians - row->ratio->log_ratio - std::log(row->ratio->machine);
+  if (std::abs(apart) < std::log1p(row->threshold.min_effect)) return;
+  absl::StrAppend(&row->reason,
+                  "; that is of the fastest samples, the medians ",
+                  medians < 0 ? "fall" : "rise", " by ",
+                  FormatShortPercent(std::abs(std::expm1(medians))));
+}
+
 }  // namespace
 
 void NoteShape(SamplePart part, double log_shift, Row* row) {
@@ -355,6 +393,7 @@ void DecideRows(const RunPointers& baseline, const RunPointers& candidate,
   const absl::optional<PairedRounds> pairs = PairsOf(baseline, candidate);
   if (pairs.has_value()) {
     DecidePairs(*pairs, options, compared, all);
+    for (Row* row : all) NoteMedians(row);
     return;
   }
   std::vector<MetricRows> metrics;
@@ -364,6 +403,7 @@ void DecideRows(const RunPointers& baseline, const RunPointers& candidate,
   }
   Decider(options, std::move(metrics)).Decide();
   DecideShapes(baseline, candidate, options, compared, all);
+  for (Row* row : all) NoteMedians(row);
 }
 
 }  // namespace optrail::tracker

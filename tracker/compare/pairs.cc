@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/paired_test.h"
 #include "base/statistics.h"
 #include "base/units.h"
@@ -250,7 +251,58 @@ void DecideRow(const PairedBenchmark& pairs, const PairedTestOptions& test,
   }
 }
 
+// A window of several commits tells more than its last one.
+bool AreOfOneCommit(const RunPointers& runs) {
+  return std::all_of(runs.begin(), runs.end(), [&](const proto::Run* run) {
+    return run->commit().id() == runs.front()->commit().id();
+  });
+}
+
+// The benchmarks of the runs, or those of the runs whose pairing id is among
+// `ids` where it is given.
+std::set<std::string> BenchmarksOf(const RunPointers& runs,
+                                   const std::set<std::string>* ids) {
+  std::set<std::string> benchmarks;
+  for (const proto::Run* run : runs) {
+    if (ids != nullptr && ids->count(run->pairing_id()) == 0) continue;
+    for (const proto::BenchmarkResult& result : run->results()) {
+      benchmarks.insert(CanonicalText(result.key()));
+    }
+  }
+  return benchmarks;
+}
+
 }  // namespace
+
+std::string KeepPairs(RunPointers* baseline, RunPointers* candidate) {
+  const std::set<std::string> before = PairingIds(*baseline);
+  std::set<std::string> shared;
+  for (const std::string& id : PairingIds(*candidate)) {
+    if (!id.empty() && before.count(id) > 0) shared.insert(id);
+  }
+  if (shared.empty()) return "";
+  for (const RunPointers* side : {baseline, candidate}) {
+    if (!AreOfOneCommit(*side)) return "";
+    if (BenchmarksOf(*side, &shared) != BenchmarksOf(*side, nullptr)) return "";
+  }
+  std::vector<std::string> left_out;
+  for (RunPointers* side : {baseline, candidate}) {
+    RunPointers kept;
+    for (const proto::Run* run : *side) {
+      if (shared.count(run->pairing_id()) > 0) {
+        kept.push_back(run);
+      } else {
+        left_out.push_back(run->run_id());
+      }
+    }
+    *side = std::move(kept);
+  }
+  if (left_out.empty()) return "";
+  return absl::StrCat("both sides were measured in pairs, which are judged; ",
+                      left_out.size() == 1 ? "run " : "runs ",
+                      absl::StrJoin(left_out, ", "), " measured apart ",
+                      left_out.size() == 1 ? "is" : "are", " left out");
+}
 
 absl::optional<PairedRounds> PairsOf(const RunPointers& baseline,
                                      const RunPointers& candidate) {

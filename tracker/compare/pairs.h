@@ -41,6 +41,13 @@ absl::optional<PairedRounds> PairsOf(
     const std::vector<const proto::Run*>& baseline,
     const std::vector<const proto::Run*>& candidate);
 
+// Where both sides are of one commit each and hold runs that were measured in
+// pairs with each other, and these have all benchmarks of their side, takes the
+// other runs away: they tell less. Returns the note of that; "" if no run was
+// taken away.
+std::string KeepPairs(std::vector<const proto::Run*>* baseline,
+                      std::vector<const proto::Run*>* candidate);
+
 // Sets verdict, reason, ratio and what follows of each row.
 void DecidePairs(const PairedRounds& pairs, const CompareOptions& options,
                  const ComparedRows& compared, const std::vector<Row*>& rows);

@@ -17,6 +17,7 @@ namespace {
 
 // Commits of a window that say which suites a commit has.
 constexpr size_t kSuiteCommits = 10;
+constexpr char kIsTheCandidate[] = "it is the candidate itself";
 
 bool SameToolchain(const proto::Run& a, const proto::Run& b) {
   return DescribeToolchainChange(a.toolchain(), b.toolchain()).empty();
@@ -116,7 +117,7 @@ absl::StatusOr<ResolvedBaseline> BaselineFinder::FindRun(
   }
   if (!selected.ok()) return selected.status();
   for (const RunInfo& one : selected->runs) AddUnlessCandidate(one, &found);
-  if (found.runs.empty()) found.problem = "it is the candidate itself";
+  if (found.runs.empty()) found.problem = kIsTheCandidate;
   return found;
 }
 
@@ -193,7 +194,9 @@ absl::StatusOr<ResolvedBaseline> BaselineFinder::FindCommit(
         absl::StrCat("baseline ", found.text,
                      " could be any of: ", absl::StrJoin(commits, ", ")));
   }
-  if (found.runs.empty()) {
+  if (found.runs.empty() && !commits.empty()) {
+    found.problem = kIsTheCandidate;
+  } else if (found.runs.empty()) {
     found.problem = absl::StrCat("no run of suite '", candidate_.suite(),
                                  "' on ", candidate_.hardware().id(),
                                  " at commit ", ShortHash(commit));
@@ -259,7 +262,12 @@ std::string BaselineFinder::WindowProblem(
       other_branches.insert(run.header.commit().branch());
     }
   }
-  other_branches.erase("");
+  const bool some_have_none = other_branches.erase("") > 0;
+  if (runs == 0 && some_have_none) {
+    absl::StrAppend(&text, " (the history has runs of no branch: set ",
+                    "OPTRAIL_BRANCH=", window.branch(),
+                    " where they are recorded)");
+  }
   // Many a main branch has another name.
   if (runs == 0 && !other_branches.empty()) {
     absl::StrAppend(&text, " (the history has runs of branch ",

@@ -136,6 +136,10 @@ class Finder {
 
   // What GateOptions::candidate names, whatever its suite and hardware.
   absl::StatusOr<std::vector<RunInfo>> Named(Candidate* candidate) const {
+    if (all_.runs.empty() && IsLatest(options_.candidate)) {
+      candidate->name = options_.candidate;
+      return std::vector<RunInfo>();
+    }
     OPTRAIL_ASSIGN_OR_RETURN(
         Selection selected,
         Select(history_, options_.candidate, options_.git.resolve));

@@ -96,15 +96,14 @@ std::string ShapeText(const Row& row) {
 // "2.1 ms, run ID at commit X" or "2.1 ms, median of 10 runs up to commit X":
 // what `show` says of the same runs.
 std::string SideText(const Side& side, absl::string_view unit) {
+  if (side.run_ids.empty()) return "not measured";
   const std::string value = FormatValue(side.value, unit);
   if (side.run_ids.size() > 1) {
     return absl::StrCat(value, ", median of ", side.run_ids.size(),
                         " runs up to commit ", ShortCommit(side.commit));
   }
-  return absl::StrCat(
-      value,
-      side.run_ids.empty() ? "" : absl::StrCat(", run ", side.run_ids.front()),
-      " at commit ", ShortCommit(side.commit));
+  return absl::StrCat(value, ", run ", side.run_ids.front(), " at commit ",
+                      ShortCommit(side.commit));
 }
 
 // The evidence for a red row.

@@ -174,7 +174,7 @@ absl::Status NameWhatIsAnswered(const History& history,
       record.kind() == proto::ACKNOWLEDGE || record.kind() == proto::EXPECT;
   std::vector<Judgement> judgements;
   if (names_changes) judgements = JudgeAll(loaded.series, TriageBook({}, 0));
-  int covered = 0, placed = 0;
+  int covered = 0, placed = 0, changed = 0;
   for (size_t i = 0; i < loaded.series.size(); ++i) {
     const Series& series = loaded.series[i];
     if (!Covers(book.entries()[0], series)) continue;
@@ -183,6 +183,7 @@ absl::Status NameWhatIsAnswered(const History& history,
     if (!place) continue;
     ++placed;
     if (!names_changes) continue;
+    changed += ChangeAt(judgements[i], *place) != nullptr;
     proto::AnsweredChange answered = AnswerOf(judgements[i], series, *place);
     if (record.has_effect()) {  // that is the size
       answered.clear_effect_low();
@@ -200,6 +201,11 @@ absl::Status NameWhatIsAnswered(const History& history,
     std::cerr << "note: none of the " << covered
               << " series was measured at or after commit "
               << CommitText(record.commit()) << " so far\n";
+  } else if (changed == 0 && record.kind() == proto::ACKNOWLEDGE) {
+    std::cerr << "note: no change is known at commit "
+              << CommitText(record.commit()) << " in the " << placed
+              << " series that '" << EscapeForTerminal(ScopeText(record))
+              << "' means; next: `optrail changes` lists changes\n";
   }
   return absl::OkStatus();
 }
