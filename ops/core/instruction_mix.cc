@@ -109,8 +109,11 @@ std::map<std::string, int64_t> LoopFacts(absl::string_view disassembly) {
     loops.emplace_back(first - code.begin(), static_cast<int64_t>(i));
   }
   Counts best;
+  // By the values that one iteration computes: the remainder of a vectorised
+  // loop is often unrolled into more instructions than the loop itself.
   const auto rank = [](const Counts& counts) {
-    return std::make_pair(counts.vector + counts.scalar, counts.instructions);
+    return std::make_pair(counts.bits / 32 + counts.scalar,
+                          counts.instructions);
   };
   for (const auto& [first, last] : loops) {
     const bool is_innermost = std::none_of(
