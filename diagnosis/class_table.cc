@@ -238,7 +238,7 @@ const std::vector<ClassRule>& ClassTable() {
       {"spills",
        "compute",
        true,
-       {{"stack_share", kAtLeast, .3}},
+       {{"stack_share", kAtLeast, .2}},
        "spill_gain",
        "{stack_share%} of the main loop's instructions touch the stack: "
        "values do not fit into registers",

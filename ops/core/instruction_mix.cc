@@ -116,9 +116,11 @@ std::map<std::string, int64_t> LoopFacts(absl::string_view disassembly) {
                           counts.instructions);
   };
   for (const auto& [first, last] : loops) {
+    // A loop around this one may begin at the same instruction.
     const bool is_innermost = std::none_of(
         loops.begin(), loops.end(), [first = first, last = last](auto& other) {
-          return other.first > first && other.second < last;
+          return other.first >= first && other.second <= last &&
+                 other.second - other.first < last - first;
         });
     if (!is_innermost) continue;
     Counts counts;
