@@ -222,7 +222,7 @@ std::vector<proto::DiagnosisAdvice> AdviceFor(
     const Subject& subject, const AdviceTools& tools, const Numbers& numbers,
     const std::vector<proto::DiagnosisCause>& causes) {
   std::vector<proto::DiagnosisAdvice> all = FromCauses(numbers, causes);
-  if (numbers.ValueOr("roofline_share", 0) < kHealthyShare) {
+  if (ReachedShare(numbers) < kHealthyShare) {
     for (proto::DiagnosisAdvice& advice : Alternatives(subject, tools).Find()) {
       all.push_back(std::move(advice));
     }

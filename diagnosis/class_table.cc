@@ -118,10 +118,10 @@ const std::vector<ClassRule>& ClassTable() {
        true,
        {{"work_inflation", kAtLeast, 1.4},
         {"loop_locked", kAtMost, 0},
-        {"streaming_share", kAtMost, .5}},
+        {"memory_gain", kAtMost, .5}},
        "inflation_gain",
        "threads take {work_inflation} times the processor time of one thread, "
-       "without locked instructions and far from the bandwidth of memory",
+       "without locked instructions and without waiting for memory",
        "keep what different threads write a cache line apart"},
 
       // Memory.
@@ -196,7 +196,8 @@ const std::vector<ClassRule>& ClassTable() {
        "{huge_page_gain%} of the time goes on huge pages",
        "allocate operands on huge pages (madvise)"},
 
-      // Computation.
+      // Computation. A walk across the layout makes code scalar or narrow: the
+      // walk is the cause then.
       {"compute",
        "",
        false,
@@ -209,6 +210,8 @@ const std::vector<ClassRule>& ClassTable() {
        true,
        {{"vector_use", kAtMost, .15},
         {"scalar_share", kAtLeast, .6},
+        {"reassociated_scalar_share", kAtLeast, .6},
+        {"page_jumps", kAtMost, 8},
         {"data_gain", kAtMost, .2}},
        "scalar_gain",
        "the loop computes one value at a time: {scalar_share%} of its "
@@ -218,7 +221,9 @@ const std::vector<ClassRule>& ClassTable() {
       {"narrow_vectors",
        "compute",
        true,
-       {{"vector_width_share", kAtMost, .6}, {"scalar_share", kAtMost, .4}},
+       {{"vector_width_share", kAtMost, .6},
+        {"scalar_share", kAtMost, .4},
+        {"page_jumps", kAtMost, 8}},
        "narrow_gain",
        "vectors are {vector_width_share%} as wide as this processor's",
        "compile for this processor (-march, -mprefer-vector-width)"},
@@ -233,7 +238,7 @@ const std::vector<ClassRule>& ClassTable() {
       {"spills",
        "compute",
        true,
-       {{"stack_share", kAtLeast, .3}},
+       {{"stack_share", kAtLeast, .2}},
        "spill_gain",
        "{stack_share%} of the main loop's instructions touch the stack: "
        "values do not fit into registers",

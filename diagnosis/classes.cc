@@ -82,9 +82,14 @@ std::string FillIn(absl::string_view text, const Numbers& numbers) {
   }
 }
 
+double ReachedShare(const Numbers& numbers) {
+  return std::max(numbers.ValueOr("roofline_share", 0),
+                  numbers.ValueOr("arithmetic_share", 0));
+}
+
 std::vector<proto::DiagnosisCause> Judge(const Numbers& numbers) {
   std::vector<proto::DiagnosisCause> causes;
-  if (numbers.ValueOr("roofline_share", 0) >= kHealthyShare) return causes;
+  if (ReachedShare(numbers) >= kHealthyShare) return causes;
   for (const ClassRule& rule : ClassTable()) {
     if (!rule.is_cause || !HoldsWithParents(rule, numbers)) continue;
     const Number* const recoverable = numbers.Find(rule.recoverable);

@@ -58,6 +58,9 @@ const ClassRule* LimitOf(const Numbers& numbers);
 // A kernel that reaches as much of what the hardware allows has nothing to
 // gain.
 inline constexpr double kHealthyShare = .9;
+// The share that the kernel reaches: of the roofline, or of the peak of
+// arithmetic alone, which is known without the level that holds the operands.
+double ReachedShare(const Numbers& numbers);
 // Less than this is no cause worth naming.
 inline constexpr double kLeastRecoverable = .1;
 

@@ -58,6 +58,15 @@ TEST(JudgeTest, WithinTenPercentOfTheRooflineThereIsNoCause) {
   EXPECT_EQ(FirstCause(numbers), "");
 }
 
+TEST(JudgeTest, AtThePeakOfArithmeticThereIsNoCauseEither) {
+  Numbers numbers = MemoryBound();
+  numbers.SetUnsupported("roofline_share", "the caches are hidden");
+  numbers.Set("huge_page_gain", .3, "test");
+  EXPECT_EQ(FirstCause(numbers), "tlb");
+  numbers.Set("arithmetic_share", .93, "test");
+  EXPECT_EQ(FirstCause(numbers), "");
+}
+
 TEST(JudgeTest, AChildIsNoCauseWithoutItsParent) {
   Numbers numbers = Computing();
   numbers.Set("passes", 3, "test");
@@ -119,17 +128,34 @@ TEST(JudgeTest, DeviceFactsAreCauses) {
 TEST(JudgeTest, ScalarAndNarrowCodeAreTold) {
   Numbers numbers = Computing();
   numbers.Set("vector_use", .01, "test");
+  numbers.Set("page_jumps", 1, "test");
   numbers.Set("data_gain", 0, "test");
   numbers.Set("loop_instructions", 10, "test");
   numbers.Set("loop_scalar_fp", 6, "test");
   numbers.Set("loop_vector_fp", 0, "test");
   AddDerived(Zen(), 1, &numbers);
   EXPECT_EQ(FirstCause(numbers), "scalar");
+  numbers.Set("reassociation_gain", .9, "test");
+  EXPECT_EQ(FirstCause(numbers), "scalar");
+  // The compiler would vectorise it, if it could add in any order.
+  numbers.Set("reassociated_scalar_share", 0, "test");
+  EXPECT_EQ(FirstCause(numbers), "latency");
+  numbers.Set("reassociation_gain", 0, "test");
   numbers.Set("loop_scalar_fp", 0, "test");
   numbers.Set("loop_vector_fp", 6, "test");
   numbers.Set("loop_vector_bits", 128, "test");
   AddDerived(Zen(), 1, &numbers);
   EXPECT_EQ(FirstCause(numbers), "narrow_vectors");
+}
+
+TEST(JudgeTest, BranchesAreNotTakenForMemory) {
+  // A block that repeats its values is predicted, too.
+  Numbers numbers = MemoryBound();
+  numbers.Set("data_gain", .8, "test");
+  numbers.Set("denormal_gain", 0, "test");
+  AddDerived(Zen(), 1, &numbers);
+  EXPECT_NEAR(numbers.Find("memory_gain")->value, .2, 1e-9);
+  EXPECT_EQ(FirstCause(numbers), "branches");
 }
 
 TEST(JudgeTest, ThreadsThatFightForLinesAreToldByTheirInstructions) {

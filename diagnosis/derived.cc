@@ -50,20 +50,34 @@ void AddPages(Numbers* numbers) {
                kEstimated);
 }
 
+// Inputs of zeros travel as far as others do. So what is left with them bounds
+// the time that goes to memory: a block that is mapped again and again also
+// repeats its values, which branch predictors learn.
+void BoundMemoryByData(Numbers* numbers) {
+  const Number* const memory = numbers->Find("memory_gain");
+  const double left = 1 - numbers->ValueOr("data_gain", 0);
+  if (memory == nullptr || memory->value <= left || left <= 0) return;
+  numbers->Set(
+      "memory_gain",
+      {left, std::min(memory->low, left), std::min(memory->high, left)},
+      "the time that stays with inputs of zeros");
+}
+
 void AddHost(Numbers* numbers, int threads) {
   const Number* const processor = numbers->Find("processor_share");
   if (processor != nullptr && threads <= 1) {
     numbers->Set("idle_share", std::clamp(1 - processor->value, 0., 1.),
                  "wall time without a core");
   }
-  // A thread that waits for a core that others have is not idle.
-  const bool disturbed = numbers->ValueOr("disturbed_share", 0) > .5 &&
-                         numbers->ValueOr("switches", 0) < .5;
-  numbers->Set("host_share",
-               std::max({numbers->ValueOr("fixed_share", 0),
-                         numbers->ValueOr("system_share", 0),
-                         disturbed ? 0 : numbers->ValueOr("idle_share", 0)}),
-               "largest of fixed, system and idle shares");
+  // A thread that waits for a core that others have is not idle: it did not
+  // give its own back.
+  const bool gives_core_back = numbers->ValueOr("switches", 0) >= .5;
+  numbers->Set(
+      "host_share",
+      std::max({numbers->ValueOr("fixed_share", 0),
+                numbers->ValueOr("system_share", 0),
+                gives_core_back ? numbers->ValueOr("idle_share", 0) : 0}),
+      "largest of fixed, system and idle shares");
 }
 
 void AddThreads(Numbers* numbers, int threads) {
@@ -105,8 +119,12 @@ void AddLoop(const proto::Hardware& hardware, Numbers* numbers) {
     return value;
   };
   if (vector + scalar > 0) {
-    numbers->Set("scalar_share", scalar / (vector + scalar),
-                 "arithmetic of the main loop");
+    const double scalar_share = scalar / (vector + scalar);
+    numbers->Set("scalar_share", scalar_share, "arithmetic of the main loop");
+    if (numbers->Find("reassociated_scalar_share") == nullptr) {
+      numbers->Set("reassociated_scalar_share", scalar_share,
+                   "arithmetic of the main loop");
+    }
   }
   const double lanes = std::max(hardware.simd_bits() / 32., 1.);
   // Memory and everything else bound what vectors bring.
@@ -140,6 +158,7 @@ void AddLoop(const proto::Hardware& hardware, Numbers* numbers) {
 
 void AddDerived(const proto::Hardware& hardware, int threads,
                 Numbers* numbers) {
+  BoundMemoryByData(numbers);
   if (const Number* const memory = numbers->Find("memory_gain")) {
     numbers->Set("compute_left", std::clamp(1 - memory->value, 0., 1.),
                  "time with operands in one small block");

@@ -15,11 +15,11 @@ std::string VerdictOf(
     const Numbers& numbers,
     const google::protobuf::RepeatedPtrField<proto::DiagnosisCause>& causes) {
   const Number* const roofline = numbers.Find("roofline_share");
-  if (roofline != nullptr && roofline->value >= kHealthyShare) {
+  if (const double reached = ReachedShare(numbers); reached >= kHealthyShare) {
     return absl::StrFormat(
         "already within 10%% of the roofline (%.0f%% of it): nothing to gain "
         "here",
-        100 * roofline->value);
+        100 * reached);
   }
   if (!causes.empty()) return causes[0].chain().rbegin()->says();
   std::string verdict = "no cause found";

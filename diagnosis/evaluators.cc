@@ -10,6 +10,8 @@ namespace {
 
 // Experiments hold operands twice more.
 constexpr int64_t kExperimentBytes = int64_t{4} << 30;
+// They also compile the kernel again, in the process that measures.
+constexpr absl::Duration kExperimentDeadline = absl::Seconds(40);
 
 }  // namespace
 
@@ -19,6 +21,8 @@ Evaluators::Evaluators(suites::WorkerOptions options,
   options_.shared_folder = context.state;
   options_.max_config_bytes =
       std::max(options_.max_config_bytes, kExperimentBytes);
+  options_.config_deadline =
+      std::max(options_.config_deadline, kExperimentDeadline);
 }
 
 suites::Evaluator& Evaluators::Of(const proto::Task& task) {

@@ -111,34 +111,57 @@ class Experimenter {
   void AddRoofline() {
     const double flop = subject_.entry.entry->op->Flop(task().shape());
     const double bytes = subject_.entry.entry->op->MovedBytes(task().shape());
-    const bool hot = task().cache_mode() == proto::HOT;
-    const ops::Roofline roofline = ops::RooflineOf(
-        flop, bytes, hot ? bytes : 0, machine_.hardware, machine_.ceilings,
-        task().threads(), machine_.hardware.cores());
     numbers_.Set("working_set_kib", bytes / 1024, "operands");
-    const absl::string_view level = roofline.level;
-    numbers_.Set("level_l2", level == "L2", "roofline");
-    numbers_.Set("level_l3", level == "L3", "roofline");
-    numbers_.Set("level_dram", level == "memory", "roofline");
+    const proto::Ceilings& ceilings = machine_.ceilings;
+    if (ceilings.flop_per_s_one_thread() > 0) {
+      const double flop_ns =
+          flop /
+          (ceilings.flop_per_s_one_thread() * std::max(task().threads(), 1)) *
+          1e9;
+      numbers_.Set("arithmetic_share", flop_ns / time_ns_,
+                   "FLOP at the measured peak");
+    }
+    const bool hot = task().cache_mode() == proto::HOT;
+    const std::string unknown = WhyLevelUnknown(hot ? bytes : 0);
+    if (!unknown.empty()) {
+      numbers_.SetUnsupported("roofline_share", unknown);
+      return;
+    }
+    const auto roofline_of = [&](double flop_or_none) {
+      return ops::RooflineOf(flop_or_none, bytes, hot ? bytes : 0,
+                             machine_.hardware, ceilings, task().threads(),
+                             machine_.hardware.cores());
+    };
+    const ops::Roofline roofline = roofline_of(flop);
     if (roofline.time_ns <= 0) {
       numbers_.SetUnsupported("roofline_share",
                               "a ceiling of this device is not known");
       return;
     }
+    const absl::string_view level = roofline.level;
+    numbers_.Set("level_l2", level == "L2", "roofline");
+    numbers_.Set("level_l3", level == "L3", "roofline");
+    numbers_.Set("level_dram", level == "memory", "roofline");
     numbers_.Set("roofline_share", roofline.time_ns / time_ns_,
                  "measured ceilings");
     // The memory term alone.
-    const ops::Roofline streaming = ops::RooflineOf(
-        0, bytes, hot ? bytes : 0, machine_.hardware, machine_.ceilings,
-        task().threads(), machine_.hardware.cores());
-    numbers_.Set("streaming_share", streaming.time_ns / time_ns_,
+    numbers_.Set("streaming_share", roofline_of(0).time_ns / time_ns_,
                  "operands at the measured bandwidth of their level");
-    const double flop_ns = flop /
-                           (machine_.ceilings.flop_per_s_one_thread() *
-                            std::max(task().threads(), 1)) *
-                           1e9;
-    numbers_.Set("arithmetic_share", flop_ns / time_ns_,
-                 "FLOP at the measured peak");
+  }
+
+  // A machine that hides its caches does not tell which level holds operands
+  // that are smaller than the buffer of its memory's ceiling. "": known.
+  std::string WhyLevelUnknown(double hot_bytes) const {
+    const bool hidden =
+        machine_.hardware.l2_bytes() == 0 || machine_.hardware.l3_bytes() == 0;
+    if (task().device_kind() != proto::CPU || !hidden || hot_bytes <= 0 ||
+        hot_bytes >=
+            static_cast<double>(machine_.ceilings.memory_buffer_bytes())) {
+      return "";
+    }
+    return absl::StrFormat(
+        "this machine hides its caches: %.0f KiB may live in any level",
+        hot_bytes / 1024);
   }
 
   void Profile() {
@@ -150,6 +173,7 @@ class Experimenter {
     Evaluation profile =
         evaluator().Profile(subject_.config, facts_too, options_);
     if (profile.outcome != proto::OK && !facts_too.empty()) {
+      numbers_.SetUnsupported("loop_instructions", profile.detail);
       profile = evaluator().Profile(subject_.config, {}, options_);
     }
     if (profile.outcome != proto::OK || !profile.measurement.has_value()) {
@@ -166,10 +190,31 @@ class Experimenter {
     }
   }
 
-  // Pairs of the kernel and its twin.
-  absl::StatusOr<Number> Pair(const Perturbation& perturbation) {
+  // Code that is vectorised where sums may be computed in any order is scalar
+  // for their sake.
+  void ProfileReassociated(const Perturbation& reassociate) {
+    std::vector<std::string> options(reassociate.compile_options().begin(),
+                                     reassociate.compile_options().end());
+    options.push_back(ops::kLoopFactsOption);
+    const Evaluation profile =
+        evaluator().Profile(subject_.config, options, options_);
+    if (profile.outcome != proto::OK) return;
+    double vector = 0, scalar = 0;
+    for (const proto::Fact& fact : profile.facts) {
+      if (fact.name() == "loop_vector_fp") vector = fact.value();
+      if (fact.name() == "loop_scalar_fp") scalar = fact.value();
+    }
+    if (vector + scalar <= 0) return;
+    numbers_.Set("reassociated_scalar_share", scalar / (vector + scalar),
+                 "arithmetic of the main loop with sums in any order");
+  }
+
+  // Pairs of the kernel, as it is or perturbed, and its twin.
+  absl::StatusOr<Number> Pair(const Perturbation& perturbation,
+                              const Perturbation* base_perturbation = nullptr) {
     Contender base{task().backend(), subject_.config, {}};
     Contender twin = base;
+    if (base_perturbation != nullptr) base.perturbation = *base_perturbation;
     twin.perturbation = perturbation;
     OPTRAIL_ASSIGN_OR_RETURN(
         const std::vector<Evaluation> both,
@@ -179,8 +224,9 @@ class Experimenter {
 
   absl::StatusOr<Number> Set(absl::string_view name,
                              const Perturbation& perturbation,
-                             absl::string_view how) {
-    absl::StatusOr<Number> gain = Pair(perturbation);
+                             absl::string_view how,
+                             const Perturbation* base = nullptr) {
+    absl::StatusOr<Number> gain = Pair(perturbation, base);
     if (gain.ok()) {
       numbers_.Set(name, *gain, how);
     } else {
@@ -192,24 +238,20 @@ class Experimenter {
   void PerturbMemory() {
     const auto specs = subject_.entry.entry->op->Operands(task().shape());
     if (!specs.ok()) return;
-    Perturbation all, reads, writes, huge;
+    Perturbation block, small, huge;
     for (size_t i = 0; i < specs->size(); ++i) {
-      const ops::OperandSpec& spec = (*specs)[i];
       // Indices of a block are valid, but their order may matter.
-      if (!IsFloat(spec.data_type)) continue;
-      const int index = static_cast<int>(i);
-      all.add_aliased_operands(index);
-      if (spec.role == ops::Role::kOutput) {
-        writes.add_aliased_operands(index);
-      } else {
-        reads.add_aliased_operands(index);
-      }
+      if (!IsFloat((*specs)[i].data_type)) continue;
+      block.add_aliased_operands(static_cast<int>(i));
     }
-    all.add_aliased_operands(kWorkspace);
+    block.add_aliased_operands(kWorkspace);
+    // A block is mapped by small pages. So is what it is compared with, or a
+    // walk down columns would wait longer for addresses than it did for data.
+    small.set_pages(Perturbation::SMALL);
     const auto memory =
-        Set("memory_gain", all, "operands and workspace in one small block");
-    (void)Set("read_gain", reads, "inputs in one small block");
-    (void)Set("write_gain", writes, "outputs in one small block");
+        Set("memory_gain", block,
+            "operands and workspace in one small block, against small pages",
+            &small);
     if (memory.ok() && memory->value < .1) return;
     huge.set_pages(Perturbation::HUGE);
     (void)Set("huge_page_gain", huge, "operands on huge pages");
@@ -284,8 +326,11 @@ class Experimenter {
          {"-fassociative-math", "-fno-signed-zeros", "-fno-trapping-math"}) {
       reassociate.add_compile_options(option);
     }
-    (void)Set("reassociation_gain", reassociate,
-              "compiled with sums in any order");
+    const auto reassociated = Set("reassociation_gain", reassociate,
+                                  "compiled with sums in any order");
+    if (reassociated.ok() && reassociated->value > .1) {
+      ProfileReassociated(reassociate);
+    }
     scalar.add_compile_options("-fno-tree-vectorize");
     if (const auto gain = Pair(scalar); gain.ok()) {
       // Times as slow, minus one: 0 where it makes no difference.

@@ -98,6 +98,29 @@ TEST(RunExperimentsTest, WhatGoesWhenOperandsStayIsMemory) {
             "a ceiling of this device is not known");
 }
 
+TEST(RunExperimentsTest, WithHiddenCachesMemoryIsNoCeiling) {
+  FakeEvaluator evaluator(.6);
+  Machine machine;
+  machine.ceilings.set_flop_per_s_one_thread(1e12);
+  machine.ceilings.set_flop_per_s_all_threads(1e12);
+  machine.ceilings.set_memory_read_bytes_per_s_one_thread(1e10);
+  machine.ceilings.set_memory_read_bytes_per_s_all_threads(1e10);
+  machine.ceilings.set_memory_buffer_bytes(256 << 20);
+  const auto evaluator_for = [&](const proto::Task&) -> suites::Evaluator& {
+    return evaluator;
+  };
+  const auto hidden = RunExperiments(AddSubject(), machine, evaluator_for);
+  ASSERT_TRUE(hidden.ok()) << hidden.status();
+  EXPECT_EQ(hidden->WhyUnknown("roofline_share"),
+            "this machine hides its caches: 12288 KiB may live in any level");
+  EXPECT_NE(hidden->Find("arithmetic_share"), nullptr);
+  machine.hardware.set_l2_bytes(1 << 20);
+  machine.hardware.set_l3_bytes(1 << 22);
+  const auto known = RunExperiments(AddSubject(), machine, evaluator_for);
+  ASSERT_TRUE(known.ok()) << known.status();
+  EXPECT_NE(known->Find("roofline_share"), nullptr);
+}
+
 TEST(RunExperimentsTest, AKernelThatDoesNotRunIsAnError) {
   FakeEvaluator evaluator(0);
   evaluator.fails = true;

@@ -109,13 +109,18 @@ std::map<std::string, int64_t> LoopFacts(absl::string_view disassembly) {
     loops.emplace_back(first - code.begin(), static_cast<int64_t>(i));
   }
   Counts best;
+  // By the values that one iteration computes: the remainder of a vectorised
+  // loop is often unrolled into more instructions than the loop itself.
   const auto rank = [](const Counts& counts) {
-    return std::make_pair(counts.vector + counts.scalar, counts.instructions);
+    return std::make_pair(counts.bits / 32 + counts.scalar,
+                          counts.instructions);
   };
   for (const auto& [first, last] : loops) {
+    // A loop around this one may begin at the same instruction.
     const bool is_innermost = std::none_of(
         loops.begin(), loops.end(), [first = first, last = last](auto& other) {
-          return other.first > first && other.second < last;
+          return other.first >= first && other.second <= last &&
+                 other.second - other.first < last - first;
         });
     if (!is_innermost) continue;
     Counts counts;

@@ -7,8 +7,8 @@
 //   const std::map<std::string, int64_t> facts = LoopFacts(objdump_text);
 //   facts.at("loop_stack_accesses");  // spills, mostly
 //
-// The main loop is the innermost one with the most floating-point
-// instructions; among loops without any, the longest. The text is what
+// The main loop is the innermost one that computes the most floating-point
+// values an iteration; among loops without any, the longest. The text is what
 // `objdump -d --no-show-raw-insn` prints for x86-64. Empty where no loop was
 // found, as in the text of another processor.
 //

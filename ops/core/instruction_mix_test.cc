@@ -34,6 +34,33 @@ TEST(LoopFactsTest, CountsTheInnermostLoopWithTheMostArithmetic) {
   EXPECT_EQ(facts.at("loop_conversions"), 1);
 }
 
+TEST(LoopFactsTest, TheUnrolledRemainderOfAVectorLoopIsNotTheMainLoop) {
+  const auto facts = LoopFacts(R"(
+    1140:	vmulps (%rdi,%rbx,4),%zmm1,%zmm2
+    1145:	vaddps %zmm2,%zmm0,%zmm0
+    1149:	jne    1140 <k+0x20>
+    1150:	vmulss (%rdi),%xmm1,%xmm2
+    1154:	vaddss %xmm2,%xmm0,%xmm0
+    1158:	vmulss 4(%rdi),%xmm1,%xmm2
+    115c:	vaddss %xmm2,%xmm0,%xmm0
+    1160:	jne    1150 <k+0x30>
+)");
+  EXPECT_EQ(facts.at("loop_vector_fp"), 2);
+  EXPECT_EQ(facts.at("loop_scalar_fp"), 0);
+}
+
+TEST(LoopFactsTest, ALoopAroundItMayBeginAtTheSameInstruction) {
+  const auto facts = LoopFacts(R"(
+    1140:	vmulps (%rdi,%rbx,4),%ymm1,%ymm2
+    1145:	jne    1140 <k+0x20>
+    1150:	vmulss (%rdi),%xmm1,%xmm2
+    1154:	vaddss %xmm2,%xmm0,%xmm0
+    1160:	jne    1140 <k+0x20>
+)");
+  EXPECT_EQ(facts.at("loop_instructions"), 2);
+  EXPECT_EQ(facts.at("loop_scalar_fp"), 0);
+}
+
 TEST(LoopFactsTest, TextWithoutLoopsTellsNothing) {
   EXPECT_TRUE(LoopFacts("").empty());
   EXPECT_TRUE(LoopFacts("no disassembly\n  12: nothing").empty());
