@@ -7,10 +7,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/html_page.h"
 #include "base/json.h"
 #include "base/status_macros.h"
 #include "carbon/certificate.h"
-#include "carbon/page.h"
 #include "nlohmann/json.hpp"
 
 namespace optrail::carbon {

@@ -6,9 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/html_page.h"
 #include "base/units.h"
 #include "carbon/grid.h"
-#include "carbon/page.h"
 
 namespace optrail::carbon {
 namespace {

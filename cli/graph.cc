@@ -14,7 +14,10 @@
 #include "cli/flags.h"
 #include "graph/command/export_command.h"
 #include "graph/command/graph_command.h"
+#include "suites/command/command_flags.h"
+#include "suites/graph/graph_workload.h"
 #include "suites/graph/run_graph.h"
+#include "suites/worker/worker.h"
 
 ABSL_FLAG(optrail::graph::GraphView, view, optrail::graph::GraphView::kSummary,
           "What of a graph is shown: summary, text, dot (Graphviz) or json.");
@@ -28,7 +31,8 @@ ABSL_FLAG(double, tolerance, 1e-4,
 
 ABSL_FLAG(std::string, against, "",
           "What a graph is timed against, in turns: unfused (the graph without "
-          "fusion), or the command of a peer (docs/method/graphs.md).");
+          "fusion), untuned (with default configs), or the command of a peer "
+          "(docs/method/graphs.md).");
 ABSL_FLAG(
     optrail::suites::FuseMode, fuse, optrail::suites::FuseMode::kRules,
     "Where operators are fused: rules (wherever a rule applies), none, or "
@@ -96,7 +100,42 @@ absl::StatusOr<int> RunRun(const std::vector<std::string>& paths) {
   command.against = absl::GetFlag(FLAGS_against);
   command.tolerance = absl::GetFlag(FLAGS_tolerance);
   command.format = absl::GetFlag(FLAGS_format);
+  command.page = UserPath(absl::GetFlag(FLAGS_out));
+  command.record = absl::GetFlag(FLAGS_record);
+  command.history = HistoryFolder();
+  command.compile_cache =
+      JoinPath(std::filesystem::path(command.store).parent_path().string(),
+               JoinPath("state", suites::kCompiledFolder));
   return CodeOf(suites::RunGraph(command, std::cout));
+}
+
+absl::StatusOr<int> RunWorkload(const std::vector<std::string>& paths) {
+  const std::string out = UserPath(absl::GetFlag(FLAGS_out));
+  if (out.empty()) {
+    return absl::InvalidArgumentError(
+        "--out is missing; next: --out=MODEL.workload.textproto");
+  }
+  const suites::FuseMode fuse = absl::GetFlag(FLAGS_fuse);
+  if (fuse == suites::FuseMode::kMeasured) {
+    return absl::InvalidArgumentError(
+        "--fuse=measured: a workload is written before anything is measured; "
+        "expected rules or none");
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(const graph::ImportOptions options, Import());
+  const std::string path = UserPath(paths[0]);
+  OPTRAIL_ASSIGN_OR_RETURN(const graph::Imported imported,
+                           graph::ImportOnnx(path, options));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const proto::Workload workload,
+      suites::WorkloadOf(imported.graph,
+                         std::filesystem::path(path).stem().string(),
+                         fuse == suites::FuseMode::kRules));
+  OPTRAIL_RETURN_IF_ERROR(
+      WriteFileAtomically(out, suites::WorkloadText(workload)));
+  std::cout << "wrote " << out << ", " << workload.layer_size()
+            << " layers; next: optrail tune --workload=" << out
+            << " --total_trials=200\n";
+  return ToInt(ExitCode::kOk);
 }
 
 absl::StatusOr<int> RunExport(const std::vector<std::string>& paths) {
@@ -117,15 +156,16 @@ absl::StatusOr<int> RunExport(const std::vector<std::string>& paths) {
 suites::Command GraphCommand() {
   suites::Command command;
   command.name = "graph";
-  command.arguments = "show | check | run | export MODEL.onnx";
+  command.arguments = "show | check | run | workload | export MODEL.onnx";
   command.summary =
-      "Imports a model, and shows, checks, runs or exports its graph.";
+      "Imports a model, and shows, checks, runs, tunes or exports its graph.";
   command.details =
       "`show` imports an ONNX model and prints what it becomes; nodes that\n"
       "are not covered are listed with the reason. `check` computes the\n"
       "graph in double precision from the inputs in --data and compares the\n"
       "result. `run` executes it on the CPU, checks the result and prints\n"
       "what each step takes, with seeded inputs or those in --data.\n"
+      "`workload` lists its operators for `optrail tune --workload`.\n"
       "`export` writes it to the folder --out with all of its weights and\n"
       "inputs, for a peer to be timed with --against.\n"
       "docs/method/graphs.md lists the operators. Exit codes: 1 a node is not\n"
@@ -135,7 +175,8 @@ suites::Command GraphCommand() {
       "  optrail graph check model.onnx --data=model.npz\n"
       "  optrail graph run model.onnx --threads=1\n";
   command.meanings = {
-      {"out", "Folder to write to."},
+      {"out", "Folder or file to write to; with run, a page about the run."},
+      {"record", "Adds the run to the history."},
       {"seed", "Seed of inputs, and of weights that the model does not have."},
       {"threads", "Number of threads; 0: all cores."},
       {"store", "Folder of tuned configs; by default .optrail/store."}};
@@ -151,8 +192,10 @@ suites::Command GraphCommand() {
            {"data", "tolerance", "format"}, RunCheck),
       part("run", "Runs it on the CPU, checks and times it.",
            {"data", "threads", "fuse", "against", "check_flop", "tolerance",
-            "store", "format"},
+            "store", "format", "out", "record", "history"},
            RunRun),
+      part("workload", "Writes its operators as a workload to tune.",
+           {"out", "fuse"}, RunWorkload),
       part("export", "Writes it with its weights and inputs, for a peer.",
            {"out"}, RunExport)};
   return command;

@@ -134,6 +134,13 @@ const Kinds& AllKinds() {
       {"heads", AreHeads},
       {"scale", [](const Asked& a) { return IsScale(a, a.scalar(2)); }},
       {"divisor", [](const Asked& a) { return IsScale(a, 1 / a.scalar(2)); }},
+      {"scales",
+       [](const Asked& a) { return IsScale(a, a.scalar(2) * a.scalar(3)); }},
+      {"same",
+       [](const Asked& a) {
+         return a.Holds(a.type(1) == a.type(2),
+                        absl::StrCat("not ", TypeText(a.type(2))));
+       }},
       {"causal", IsCausal},
       {"channels", AreChannels},
       {"plain_conv", IsPlainConv},

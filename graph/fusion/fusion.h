@@ -38,6 +38,12 @@ struct FusionRule {
   // Each "KIND NAME ARGUMENT...": conditions.h lists them.
   std::vector<std::string> conditions;
   std::string result;
+  // "x": the rule is for several nodes that read one $x. Their other operands,
+  // which must be constants, are joined along the last axis, and each node's
+  // result is its columns of the one that `result` makes.
+  std::string shared = {};
+  // "s": others may read what $s matched, the second result of `result`.
+  std::string kept = {};
 };
 
 // In the order in which they are applied.

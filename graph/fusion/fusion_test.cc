@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "graph/ir/graph_text.h"
 #include "graph/reference/reference.h"
@@ -161,6 +163,28 @@ TEST_F(AttentionFusionTest, ScaledProductsAndSoftmaxBecomeOneNode) {
   EXPECT_EQ(Fused(Scores(0.5, nullptr)), "attention");
 }
 
+TEST_F(AttentionFusionTest, FactorsMayBeScaledBeforeTheirProduct) {
+  const double half = std::sqrt(0.5);
+  for (const auto& [op, of_q, of_k] :
+       {std::tuple("mul", 0.5, 1.0), {"div", 2.0, 1.0}, {"mul", half, half}}) {
+    Graph graph;
+    const auto scaled = [&](int value, double factor) {
+      const int number = graph.AddConstant(
+          "s", Array::Reals(proto::ELEMENT_F32, {}, {factor}));
+      return factor == 1 ? value : *graph.AddNode(op, op, {value, number});
+    };
+    const int q = graph.AddInput("q", F32({1, 2, 5, 4}));
+    const int k = graph.AddInput("k", F32({1, 2, 4, 7}));
+    const int v = graph.AddInput("v", F32({1, 2, 7, 4}));
+    const int scores =
+        *graph.AddNode("qk", "matmul", {scaled(q, of_q), scaled(k, of_k)});
+    const int weights =
+        *graph.AddNode("p", "softmax", {scores}, {{"axis", int64_t{3}}});
+    graph.outputs = {*graph.AddNode("y", "matmul", {weights, v})};
+    EXPECT_EQ(Fused(graph), "attention") << op << of_k;
+  }
+}
+
 TEST_F(AttentionFusionTest, ACausalMaskIsRecognised) {
   const Array mask = Mask(0, -1e30), infinite = Mask(0, -INFINITY);
   EXPECT_EQ(Fused(Scores(0.5, &mask)), "attentionyes");
@@ -175,6 +199,69 @@ TEST_F(AttentionFusionTest, OtherMasksAndScalesStay) {
   EXPECT_EQ(Fused(Scores(0.3, nullptr)), "");
   EXPECT_EQ(report_.at(0).why_not,
             "q is f32[1,2,5,4], and the scale 0.3 is not 0.5");
+}
+
+TEST_F(FusionTest, LayersOfOneFactorBecomeOne) {
+  // Q, K and V of unequal sizes; the relu belongs to a layer of its own.
+  const auto layer = [&](int64_t size) {
+    return Add("add",
+               {Add("matmul", {x_, Constant({8, size})}), Constant({size})});
+  };
+  graph_.outputs = {layer(16), layer(4), Add("relu", {layer(8)}),
+                    Add("neg", {layer(4)})};
+  const Graph fused = FusedAndSame();
+  int linears = 0, slices = 0;
+  for (const Node& node : fused.nodes) {
+    linears += node.op == "linear" ? 1 : 0;
+    slices += node.op == "slice" ? 1 : 0;
+    if (node.op != "linear" || !node.Text("activation").empty()) continue;
+    EXPECT_EQ(fused.type(node.outputs[0]).dims, (Dims{5, 24}));
+  }
+  EXPECT_EQ(linears, 2) << GraphText(fused);
+  EXPECT_EQ(slices, 3) << GraphText(fused);
+}
+
+TEST_F(FusionTest, ProductsWithComputedFactorsAreNotJoined) {
+  const int w = graph_.AddInput("w", F32({8, 16}));
+  graph_.outputs = {Add("matmul", {x_, w}),
+                    Add("matmul", {x_, Constant({8, 3})})};
+  const auto fused = Fuse(graph_, FusionRules(), &report_);
+  ASSERT_TRUE(fused.ok()) << fused.status();
+  EXPECT_EQ(fused->nodes.size(), 2);
+  ASSERT_EQ(report_.size(), 1);
+  EXPECT_EQ(report_[0].rule, "products of one factor");
+  EXPECT_EQ(report_[0].why_not, "w is f32[8,16], computed");
+}
+
+TEST_F(FusionTest, ANormTakesTheResidualAndKeepsTheSum) {
+  for (const bool is_read : {true, false}) {
+    graph_ = Graph();
+    x_ = graph_.AddInput("x", F32({5, 8}));
+    const int sum = Add("add", {x_, Add("neg", {x_})});
+    // What reads the sum may stand before the norm.
+    const int early = is_read ? Add("relu", {sum}) : x_;
+    const int norm = Add("layer_norm", {sum, Constant({8}), Constant({8})},
+                         {{"axis", int64_t{1}}, {"epsilon", 1e-5}});
+    graph_.outputs = {norm, Add("add", {early, norm})};
+    const Graph fused = FusedAndSame();
+    const auto has = [&](const char* op) {
+      return std::any_of(fused.nodes.begin(), fused.nodes.end(),
+                         [&](const Node& node) { return node.op == op; });
+    };
+    EXPECT_TRUE(has("add_layer_norm")) << GraphText(fused);
+    EXPECT_FALSE(has("layer_norm"));
+  }
+}
+
+TEST_F(FusionTest, AResidualIsNotTakenBeforeItsScaleIsKnown) {
+  const int scale = graph_.AddInput("scale", F32({8}));
+  const int sum = Add("add", {x_, Add("neg", {x_})});
+  graph_.outputs = {
+      Add("rms_norm", {sum, scale}, {{"axis", int64_t{1}}, {"epsilon", 1e-5}})};
+  const auto fused = Fuse(graph_, FusionRules(), &report_);
+  ASSERT_TRUE(fused.ok());
+  ASSERT_EQ(report_.size(), 1);
+  EXPECT_EQ(report_[0].why_not, "w is f32[8], computed");
 }
 
 TEST_F(FusionTest, AConvolutionTakesScaleShiftAndRelu) {

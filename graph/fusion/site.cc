@@ -53,8 +53,10 @@ class Cutter {
     return absl::OkStatus();
   }
 
-  Graph Done(int output) {
-    cut_.outputs = {place_.at(output)};
+  Graph Done(const std::vector<int>& outputs) {
+    for (const int output : outputs) {
+      cut_.outputs.push_back(place_.at(output));
+    }
     return std::move(cut_);
   }
 
@@ -103,14 +105,15 @@ std::string SiteText(const Graph& graph) {
 }  // namespace
 
 absl::StatusOr<FusionSite> SiteOf(const Graph& graph, const FusionRule& rule,
-                                  const std::set<int>& nodes) {
+                                  const std::set<int>& nodes,
+                                  const std::vector<int>& results) {
   FusionSite site;
   site.rule = rule.name;
   Cutter cutter(graph);
   for (const int n : WithViews(graph, nodes)) {
     OPTRAIL_RETURN_IF_ERROR(cutter.Add(graph.nodes[n]));
   }
-  site.unfused = cutter.Done(graph.nodes[*nodes.rbegin()].outputs[0]);
+  site.unfused = cutter.Done(results);
   site.text = SiteText(site.unfused);
   FusionReport report;
   OPTRAIL_ASSIGN_OR_RETURN(site.fused, Fuse(site.unfused, {rule}, &report));

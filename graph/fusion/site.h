@@ -5,13 +5,14 @@
 // itself.
 //
 //   OPTRAIL_ASSIGN_OR_RETURN(const FusionSite site,
-//                            SiteOf(graph, rule, nodes));
+//                            SiteOf(graph, rule, nodes, results));
 //
-// `nodes` are those that the rule's pattern matched; the last one's first
-// result is the site's. Reshapes, transposes, slices and expansions before them
+// `nodes` are those that the rule's pattern matched, `results` the values that
+// others read. Reshapes, transposes, slices and expansions before them
 // come along, since kernels read through them.
 
 #include <set>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "graph/fusion/fusion.h"
@@ -20,7 +21,8 @@
 namespace optrail::graph {
 
 absl::StatusOr<FusionSite> SiteOf(const Graph& graph, const FusionRule& rule,
-                                  const std::set<int>& nodes);
+                                  const std::set<int>& nodes,
+                                  const std::vector<int>& results);
 
 }  // namespace optrail::graph
 

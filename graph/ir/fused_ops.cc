@@ -1,5 +1,6 @@
-// What fusion makes of several operators, each defined by them: attention and
-// conv_bn_relu. (linear is beside matmul, since importers make it, too.)
+// What fusion makes of several operators, each defined by them: attention,
+// conv_bn_relu and norms of a sum. (linear is beside matmul, since importers
+// make it, too.)
 
 #include <cmath>
 #include <utility>
@@ -93,12 +94,55 @@ Arrays ConvBnRelu(const Node& node, const ArrayList& inputs,
   return y;
 }
 
+// add_layer_norm and add_rms_norm {as without add_}: the norm of x + r, and the
+// sum itself.
+OpSpec NormOfSum(const std::string& norm, int inputs) {
+  const auto with_op = [](Node node, const std::string& op) {
+    node.op = op;
+    return node;
+  };
+  const auto infer = [=](const Node& node, const TypeList& inputs) -> Types {
+    if (!(*inputs[0] == *inputs[1])) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(TypeText(*inputs[0]), " and ", TypeText(*inputs[1]),
+                       ": expected summands of one type"));
+    }
+    const TypeList of_norm(inputs.begin() + 1, inputs.end());
+    OPTRAIL_ASSIGN_OR_RETURN(std::vector<TensorType> types,
+                             FindOp(norm)->infer(with_op(node, norm), of_norm));
+    types.push_back(*inputs[0]);
+    return types;
+  };
+  const auto evaluate = [=](const Node& node, const ArrayList& inputs,
+                            const std::vector<TensorType>& types) -> Arrays {
+    OPTRAIL_ASSIGN_OR_RETURN(
+        std::vector<Array> sum,
+        FindOp("add")->evaluate(with_op(node, "add"), {inputs[0], inputs[1]},
+                                {types[1]}));
+    ArrayList of_norm(inputs.begin() + 1, inputs.end());
+    of_norm[0] = &sum[0];
+    OPTRAIL_ASSIGN_OR_RETURN(
+        std::vector<Array> results,
+        FindOp(norm)->evaluate(with_op(node, norm), of_norm, {types[0]}));
+    results.push_back(std::move(sum[0]));
+    return results;
+  };
+  return {absl::StrCat("add_", norm),
+          OpKind::kOther,
+          inputs,
+          inputs,
+          infer,
+          evaluate};
+}
+
 }  // namespace
 
 std::vector<OpSpec> FusedOps() {
   const OpKind kind = OpKind::kContraction;
   return {{"attention", kind, 3, 3, InferAttention, Attention},
-          {"conv_bn_relu", kind, 4, 4, InferConvBnRelu, ConvBnRelu}};
+          {"conv_bn_relu", kind, 4, 4, InferConvBnRelu, ConvBnRelu},
+          NormOfSum("layer_norm", 4),
+          NormOfSum("rms_norm", 3)};
 }
 
 }  // namespace optrail::graph

@@ -167,13 +167,17 @@ std::string For(size_t d, int64_t size, size_t depth) {
                          std::string(2 * depth, ' '), d, d, size, d);
 }
 
+// Before loops whose iterations write no more than what they alone read: a
+// result may stand in the place of an operand, where GCC would not vectorize.
+constexpr char kIndependent[] = "#pragma GCC ivdep\n";
+
 // The outermost loop, shared out where there is enough to do.
-std::string Outer(int64_t size, int64_t all) {
+std::string Outer(int64_t size, int64_t all, const char* pragma = "") {
   return all >= kLeastParallel && size > 1
              ? absl::StrCat("  call.ParallelFor(", size,
                             ", [&](int64_t i0) {\n")
-             : absl::StrCat("  [&] { for (int64_t i0 = 0; i0 < ", size,
-                            "; ++i0) {\n");
+             : absl::StrCat("  [&] {\n", pragma, "  for (int64_t i0 = 0; i0 < ",
+                            size, "; ++i0) {\n");
 }
 std::string OuterEnd(int64_t size, int64_t all) {
   return all >= kLeastParallel && size > 1 ? "  });\n" : "  } }();\n";
@@ -256,6 +260,11 @@ int Expression::Literal(const Array& array) {
   return static_cast<int>(lines_.size()) - 1;
 }
 
+bool Expression::gathers() const {
+  return std::any_of(lines_.begin(), lines_.end(),
+                     [](const Line& line) { return line.index >= 0; });
+}
+
 std::string LoopSource(Expression expression, Dims dims, Dims y_strides,
                        int y_operand) {
   Nest nest{dims, {&y_strides}, std::vector<bool>(dims.size(), false)};
@@ -275,10 +284,11 @@ std::string LoopSource(Expression expression, Dims dims, Dims y_strides,
     for (Dims* s : nest.strides) *s = {(*s)[0] * 1024, (*s)[0]};
   }
   const int64_t all = Elements(nest.dims);
-  std::string text = absl::StrCat(Pointers(expression),
-                                  YPointer(LastType(expression), y_operand),
-                                  Outer(nest.dims[0], all));
+  std::string text = absl::StrCat(
+      Pointers(expression), YPointer(LastType(expression), y_operand),
+      Outer(nest.dims[0], all, nest.dims.size() == 1 ? kIndependent : ""));
   for (size_t d = 1; d < nest.dims.size(); ++d) {
+    if (d + 1 == nest.dims.size()) text += kIndependent;
     text += For(d, nest.dims[d], d + 1);
   }
   const std::string indent(2 * nest.dims.size() + 2, ' ');
@@ -441,26 +451,45 @@ std::string ReduceSource(const std::string& op, Expression expression,
                        y_operand);
 }
 
-std::string RowNormSource(bool centred, bool has_bias, double epsilon,
-                          int64_t rows, int64_t cols) {
-  std::string text = absl::StrCat(
-      "  const auto* const x = static_cast<const float*>(p[0]);\n"
-      "  const auto* const scale = static_cast<const float*>(p[1]);\n",
-      has_bias ? "  const auto* const bias = static_cast<const float*>(p[2]);\n"
-               : "",
-      "  auto* const y = static_cast<float*>(p[", has_bias ? 3 : 2, "]);\n",
-      Outer(rows, rows * cols));
-  absl::StrAppend(&text, "    const float* const a = x + i0 * ", cols,
-                  ";\n    float* const b = y + i0 * ", cols, ";\n");
-  absl::StrAppend(&text, "    const float mean = ",
-                  centred ? absl::StrCat("Total(a, ", cols, ") / ", cols) : "0",
-                  ";\n",
-                  "    const float factor = 1 / std::sqrt(Squares(a, mean, ",
-                  cols, ") / ", cols, absl::StrFormat(" + %.9ef);\n", epsilon));
-  absl::StrAppend(&text, "    for (int64_t j = 0; j < ", cols,
-                  "; ++j) b[j] = (a[j] - mean) * factor * scale[j]",
-                  has_bias ? " + bias[j]" : "", ";\n",
-                  OuterEnd(rows, rows * cols));
+std::string RowNormSource(const RowNormLoops& loops) {
+  const int64_t cols = loops.cols;
+  int next = 0;
+  std::string text;
+  const auto row = [&](const char* name, bool is_written) {
+    const char* const type = is_written ? "float" : "const float";
+    absl::StrAppend(&text, "  auto* const ", name, " = static_cast<", type,
+                    "*>(p[", next++, "]);\n");
+  };
+  const auto at_row = [&](const char* type, const char* to, const char* from) {
+    return absl::StrCat("    ", type, "* const ", to, " = ", from, " + i0 * ",
+                        cols, ";\n");
+  };
+  const std::string each = absl::StrCat(
+      kIndependent, "    for (int64_t j = 0; j < ", cols, "; ++j) ");
+  row("x", false);
+  if (loops.of_sum) row("r", false);
+  row("scale", false);
+  if (loops.has_bias) row("bias", false);
+  row("y", true);
+  if (loops.keeps_sum) row("sum", true);
+  absl::StrAppend(&text, Outer(loops.rows, loops.rows * cols),
+                  at_row("float", "b", "y"));
+  if (loops.of_sum) {
+    absl::StrAppend(&text, at_row("const float", "c", "x"),
+                    at_row("const float", "d", "r"),
+                    at_row("float", "a", loops.keeps_sum ? "sum" : "y"), each,
+                    "a[j] = c[j] + d[j];\n");
+  } else {
+    text += at_row("const float", "a", "x");
+  }
+  absl::StrAppend(
+      &text, "    const float mean = ",
+      loops.centred ? absl::StrCat("Total(a, ", cols, ") / ", cols) : "0",
+      ";\n", "    const float factor = 1 / std::sqrt(Squares(a, mean, ", cols,
+      ") / ", cols, absl::StrFormat(" + %.9ef);\n", loops.epsilon), each,
+      "b[j] = (a[j] - mean) * factor * scale[j]",
+      loops.has_bias ? " + bias[j]" : "", ";\n",
+      OuterEnd(loops.rows, loops.rows * cols));
   return text;
 }
 

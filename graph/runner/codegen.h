@@ -20,7 +20,7 @@
 
 namespace optrail::graph {
 
-// Whether the generator has a C++ type for it.
+// True if the generator has a C++ type for it.
 bool HasCode(proto::ElementType type);
 
 // Straight-line code of elementwise operators at one point of an iteration
@@ -37,6 +37,9 @@ class Expression {
            proto::ElementType type);
   // The one element of an array.
   int Literal(const Array& array);
+
+  // Whether it reads elsewhere than at its point.
+  bool gathers() const;
 
   struct Line {
     int operand = -1;  // loads
@@ -65,9 +68,15 @@ std::string ReduceSource(const std::string& op, Expression expression,
                          Dims dims, const std::vector<bool>& reduced,
                          Dims y_strides, int y_operand);
 
-// layer_norm and rms_norm of dense rows: x, scale, bias or none, y.
-std::string RowNormSource(bool centred, bool has_bias, double epsilon,
-                          int64_t rows, int64_t cols);
+// layer_norm and rms_norm of dense rows: x, scale, bias or none, y. With
+// `of_sum` the operands are x, r, scale, bias or none, y, the sum or none.
+struct RowNormLoops {
+  int64_t rows = 1, cols = 1;
+  double epsilon = 0;
+  bool centred = false, has_bias = false;
+  bool of_sum = false, keeps_sum = false;
+};
+std::string RowNormSource(const RowNormLoops& loops);
 
 // Windows and convolutions in two spatial dimensions, by strides of x and y in
 // the order n, c, h, w.

@@ -9,9 +9,6 @@
 namespace optrail::graph {
 namespace {
 
-// Loops with more of them spill registers and compile slowly.
-constexpr int kMostNodesInLoop = 40;
-
 enum class Part { kNone, kElementwise, kGather, kReduction };
 
 Part PartOf(const Graph& graph, const Node& node) {
@@ -36,7 +33,7 @@ const Dims& LoopDims(const Graph& graph, const Node& node, Part part) {
 
 }  // namespace
 
-Groups FindGroups(const Graph& graph) {
+Groups FindGroups(const Graph& graph, int most_nodes) {
   const size_t count = graph.nodes.size();
   Groups groups;
   groups.inlined.assign(count, false);
@@ -74,7 +71,7 @@ Groups FindGroups(const Graph& graph) {
     } else if (why.empty() && graph.type(node.outputs[0]).dims !=
                                   LoopDims(graph, last, parts[loop])) {
       why = "it is repeated along another dimension";
-    } else if (why.empty() && sizes[loop] >= kMostNodesInLoop) {
+    } else if (why.empty() && sizes[loop] >= most_nodes) {
       why = "the loop has too many nodes";
     }
     if (!why.empty()) {

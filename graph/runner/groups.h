@@ -25,7 +25,11 @@ struct Groups {
   std::vector<std::pair<int, std::string>> reasons;
 };
 
-Groups FindGroups(const Graph& graph);
+// More nodes in one loop spill registers and compile slowly.
+inline constexpr int kMostNodesInLoop = 40;
+
+// No loop has more than `most_nodes`.
+Groups FindGroups(const Graph& graph, int most_nodes = kMostNodesInLoop);
 
 }  // namespace optrail::graph
 

@@ -7,14 +7,16 @@
 #include "graph/runner/jit_header.h"
 #include "ops/core/compile_cache.h"
 #include "ops/core/jit_backend.h"
-#include "ops/core/tuned_kernel.h"
 #include "tuning/proto/canonical.h"
 
 namespace optrail::graph {
 
 KernelLoader::KernelLoader(ops::CpuDevice& device, std::string cache,
-                           std::string store)
-    : device_(device), cache_(std::move(cache)), store_(std::move(store)) {}
+                           std::string store, bool tuned)
+    : device_(device),
+      cache_(std::move(cache)),
+      store_(std::move(store)),
+      tuned_(tuned) {}
 
 absl::StatusOr<const tuning::TunedConfigStore*> KernelLoader::StoreOf(
     const ops::OperatorEntry& entry) {
@@ -31,33 +33,45 @@ absl::StatusOr<const tuning::TunedConfigStore*> KernelLoader::StoreOf(
   return &stores_.emplace(name, std::move(store)).first->second;
 }
 
+absl::StatusOr<KernelChoice> KernelLoader::Choose(
+    const std::string& name, const optrail::proto::Shape& shape) {
+  const ops::OperatorEntry* const entry = ops::Registry::Get().Find(name);
+  if (entry == nullptr) return ops::Registry::Get().UnknownOperator(name);
+  const tuning::TunedConfigStore* store = nullptr;
+  if (tuned_) {
+    OPTRAIL_ASSIGN_OR_RETURN(store, StoreOf(*entry));
+  }
+  ops::KernelQuestion question;
+  question.operator_name = name;
+  question.shape = shape;
+  question.threads = device_.threads();
+  KernelChoice choice;
+  OPTRAIL_ASSIGN_OR_RETURN(
+      choice.chosen, ops::ChooseKernel(question, device_.hardware(), store));
+  choice.target = {optrail::proto::CPU, "native", device_.hardware()};
+  choice.text = absl::StrCat(
+      name, " ", choice.chosen.backend->Id(choice.target).value_or("-"), " ",
+      tuning::CanonicalText(choice.chosen.config));
+  return choice;
+}
+
 absl::StatusOr<LoadedKernel> KernelLoader::LoadOperator(
     const std::string& name, const optrail::proto::Shape& shape) {
   const std::string key = absl::StrCat(name, " ", tuning::CanonicalText(shape));
   const auto known = loaded_.find(key);
   if (known != loaded_.end()) return known->second;
-  const ops::OperatorEntry* const entry = ops::Registry::Get().Find(name);
-  if (entry == nullptr) return ops::Registry::Get().UnknownOperator(name);
-  OPTRAIL_ASSIGN_OR_RETURN(const tuning::TunedConfigStore* store,
-                           StoreOf(*entry));
-  ops::KernelQuestion question;
-  question.operator_name = name;
-  question.shape = shape;
-  question.threads = device_.threads();
-  OPTRAIL_ASSIGN_OR_RETURN(
-      const ops::ChosenKernel chosen,
-      ops::ChooseKernel(question, device_.hardware(), store));
+  OPTRAIL_ASSIGN_OR_RETURN(const KernelChoice choice, Choose(name, shape));
+  const ops::ChosenKernel& chosen = choice.chosen;
   LoadedKernel kernel;
   kernel.config = tuning::CanonicalText(chosen.config);
   kernel.source = chosen.found.config == nullptr ? "default"
                   : chosen.found.source == tuning::LookupSource::kExact
                       ? "tuned"
                       : absl::StrCat("tuned on ", chosen.found.hardware_id);
-  const ops::Target target = {optrail::proto::CPU, "native",
-                              device_.hardware()};
   OPTRAIL_ASSIGN_OR_RETURN(
       const ops::Artifact artifact,
-      ops::CompileCached(*chosen.backend, chosen.Request(target), cache_));
+      ops::CompileCached(*chosen.backend, chosen.Request(choice.target),
+                         cache_));
   OPTRAIL_ASSIGN_OR_RETURN(
       kernel.runnable,
       ops::Runnable::Load(*chosen.backend, artifact, chosen.shape,

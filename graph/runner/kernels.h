@@ -20,9 +20,18 @@
 #include "ops/core/cpu_device.h"
 #include "ops/core/registry.h"
 #include "ops/core/runnable.h"
+#include "ops/core/tuned_kernel.h"
 #include "tuning/store/store.h"
 
 namespace optrail::graph {
+
+// The kernel that computes an operator's shape.
+struct KernelChoice {
+  ops::ChosenKernel chosen;
+  ops::Target target;
+  // "linear 0123456789abcdef tile_m=4,...": the kernel's id and the config.
+  std::string text;
+};
 
 struct LoadedKernel {
   std::shared_ptr<ops::Runnable> runnable;
@@ -33,12 +42,17 @@ struct LoadedKernel {
 class KernelLoader {
  public:
   // `cache` is a folder for compiled code, `store` one of tuned configs beside
-  // those that are checked in; "": none. The device must outlive what is
-  // loaded.
-  KernelLoader(ops::CpuDevice& device, std::string cache, std::string store);
+  // those that are checked in; "": none. Without `tuned` there are only default
+  // configs. The device must outlive what is loaded.
+  KernelLoader(ops::CpuDevice& device, std::string cache, std::string store,
+               bool tuned = true);
 
-  // NotFound names an operator that is not linked in; errors of its backend.
-  // Equal shapes share an invocation, which packs weights by their address.
+  // NotFound names an operator that is not linked in.
+  absl::StatusOr<KernelChoice> Choose(const std::string& name,
+                                      const optrail::proto::Shape& shape);
+
+  // Errors of Choose() and of the backend. Equal shapes share an invocation,
+  // which packs weights by their address.
   absl::StatusOr<LoadedKernel> LoadOperator(const std::string& name,
                                             const optrail::proto::Shape& shape);
 
@@ -54,6 +68,7 @@ class KernelLoader {
   ops::CpuDevice& device_;
   const std::string cache_;
   const std::string store_;
+  const bool tuned_;
   // Of each operator, by name.
   std::map<std::string, tuning::TunedConfigStore> stores_;
   std::map<std::string, LoadedKernel> loaded_;  // by operator and shape

@@ -209,6 +209,7 @@ absl::Status Lowering::Loop(int n) {
         ReduceSource(node.op, b.expression, dims, reduced, strides, result);
   } else {
     b.step.source = LoopSource(b.expression, dims, y.strides, result);
+    b.step.in_place = !b.expression.gathers();
   }
   b.step.kernel = "generated";
   views_[node.outputs[0]] = y;

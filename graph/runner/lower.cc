@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/status_macros.h"
 #include "graph/ir/ops.h"
 #include "graph/runner/lowering.h"
 
@@ -133,6 +135,9 @@ absl::Status Lowering::LowerNode(int n) {
   if (node.op == "max_pool" || node.op == "avg_pool") return Pool(n);
   if (node.op == "softmax") return Softmax(n);
   if (node.op == "layer_norm" || node.op == "rms_norm") return RowNorm(n);
+  if (node.op == "add_layer_norm" || node.op == "add_rms_norm") {
+    return NormOfSum(n);
+  }
   return Reference(n);
 }
 
@@ -173,8 +178,27 @@ std::vector<int> MemoryOrder(const View& view) {
   return order;
 }
 
+namespace {
+
+// A compiler takes some 20 ms for each kernel. Models that repeat layers have
+// some 60; only graphs without a pattern have more.
+constexpr size_t kMostKernels = 300;
+
+size_t Kernels(const Program& program) {
+  std::set<absl::string_view> sources;
+  for (const Step& step : program.steps) sources.insert(step.source);
+  return sources.size();
+}
+
+}  // namespace
+
 absl::StatusOr<Program> Lower(const Graph& graph) {
-  return Lowering(graph).Run();
+  OPTRAIL_ASSIGN_OR_RETURN(Program program,
+                           Lowering(graph, kMostNodesInLoop).Run());
+  if (Kernels(program) <= kMostKernels) return program;
+  // A loop for each node has more traffic and far fewer texts.
+  OPTRAIL_ASSIGN_OR_RETURN(Program single, Lowering(graph, 1).Run());
+  return Kernels(single) < Kernels(program) ? single : program;
 }
 
 }  // namespace optrail::graph

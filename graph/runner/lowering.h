@@ -3,7 +3,8 @@
 
 // Lowering makes a program of a graph, node by node: what Lower() is made of.
 //
-//   OPTRAIL_ASSIGN_OR_RETURN(const Program program, Lowering(graph).Run());
+//   OPTRAIL_ASSIGN_OR_RETURN(const Program program, Lowering(graph,
+//   kMostNodesInLoop).Run());
 //
 // Its functions are in lower.cc (storages and steps), loop_lowering.cc (views
 // and generated loops) and operator_lowering.cc (our operators and windows).
@@ -23,9 +24,9 @@ namespace optrail::graph {
 
 class Lowering {
  public:
-  explicit Lowering(const Graph& graph)
+  explicit Lowering(const Graph& graph, int most_nodes_in_loop)
       : graph_(graph),
-        groups_(FindGroups(graph)),
+        groups_(FindGroups(graph, most_nodes_in_loop)),
         views_(graph.values.size()) {}
 
   absl::StatusOr<Program> Run();
@@ -108,6 +109,8 @@ class Lowering {
   absl::Status Softmax(int n);
 
   absl::Status RowNorm(int n);
+
+  absl::Status NormOfSum(int n);
 
   static bool IsImage(const View& x);
 

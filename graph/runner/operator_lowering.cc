@@ -188,8 +188,43 @@ absl::Status Lowering::RowNorm(int n) {
   Step step;
   step.kernel = "generated";
   step.operands = std::move(operands);
-  step.source =
-      RowNormSource(centred, has_bias, node.Real("epsilon"), rows, cols);
+  RowNormLoops loops{rows, cols, node.Real("epsilon")};
+  loops.centred = centred;
+  loops.has_bias = has_bias;
+  step.source = RowNormSource(loops);
+  step.in_place = true;
+  Add(std::move(step), {n});
+  return absl::OkStatus();
+}
+
+absl::Status Lowering::NormOfSum(int n) {
+  const Node& node = graph_.nodes[n];
+  const TensorType& type = graph_.type(node.outputs[0]);
+  if (type.type != proto::ELEMENT_F32 || Elements(type.dims) == 0) {
+    return Reference(n);
+  }
+  Step step;
+  step.kernel = "generated";
+  for (const int input : node.inputs) {
+    step.operands.push_back(Dense(ViewOf(input), n));
+  }
+  RowNormLoops loops;
+  for (size_t d = node.Int("axis"); d < type.dims.size(); ++d) {
+    loops.cols *= type.dims[d];
+  }
+  loops.rows = Elements(type.dims) / loops.cols;
+  loops.epsilon = node.Real("epsilon");
+  loops.centred = node.op == "add_layer_norm";
+  loops.has_bias = node.inputs.size() > 3;
+  loops.of_sum = true;
+  loops.keeps_sum = groups_.consumers[node.outputs[1]] > 0;
+  step.results = loops.keeps_sum ? 2 : 1;
+  for (int i = 0; i < step.results; ++i) {
+    views_[node.outputs[i]] = NewView(type, Storage::Kind::kArena);
+    step.operands.push_back(views_[node.outputs[i]]);
+  }
+  step.source = RowNormSource(loops);
+  step.in_place = true;
   Add(std::move(step), {n});
   return absl::OkStatus();
 }

@@ -29,9 +29,9 @@ struct View {
   Dims strides;
 };
 
-// Whether its elements lie one behind the other in row-major order.
+// True if its elements lie one behind the other in row-major order.
 bool IsDense(const View& view);
-// Whether our kernels may have it: they are of f32.
+// True if our kernels may have it: they are of f32.
 bool IsF32(const View& view);
 // The order of dimensions, outermost first, in which memory holds it.
 std::vector<int> MemoryOrder(const View& view);
@@ -64,6 +64,9 @@ struct Step {
   bool prepared = false;
   // Whether its weights are computed, so that each call packs them.
   bool packs = false;
+  // Whether each element of a result may take the place of the element of an
+  // operand that stands at the same place: all reads of that come before.
+  bool in_place = false;
   std::vector<int> nodes;  // all nodes that it computes
 };
 

@@ -11,6 +11,8 @@
 #include "base/machine_memory.h"
 #include "base/status_macros.h"
 #include "graph/ir/ops.h"
+#include "graph/runner/arena.h"
+#include "graph/runner/codegen.h"
 #include "graph/runner/kernels.h"
 #include "ops/core/runnable.h"
 #include "tuning/proto/canonical.h"
@@ -36,7 +38,7 @@ class CpuRunner : public Runner {
       : graph_(std::move(graph)),
         report_(std::move(report)),
         device_(device),
-        loader_(device, options.compile_cache, options.store) {}
+        loader_(device, options.compile_cache, options.store, options.tuned) {}
 
   absl::Status Prepare() {
     OPTRAIL_ASSIGN_OR_RETURN(program_, Lower(graph_));
@@ -97,39 +99,24 @@ class CpuRunner : public Runner {
   const MemoryPlan& plan() const override { return plan_; }
   int64_t constant_bytes() const override { return constant_bytes_; }
   int64_t unplanned_bytes() const override { return unplanned_bytes_; }
+  const std::vector<MemoryBuffer>& arena_buffers() const override {
+    return buffers_of_arena_;
+  }
 
  private:
   // --- Memory
   // ------------------------------------------------------------------
 
+  // Steps that run before the calls read and write nothing in the arena.
   absl::Status PlanArena() {
-    const int count = static_cast<int>(program_.steps.size());
-    std::vector<int> first(program_.storages.size(), count + 1);
-    std::vector<int> last(program_.storages.size(), -1);
-    for (int s = 0; s < count; ++s) {
-      for (const View& view : program_.steps[s].operands) {
-        first[view.storage] = std::min(first[view.storage], s);
-        last[view.storage] = std::max(last[view.storage], s);
-      }
-    }
-    for (const View& view : program_.outputs) last[view.storage] = count;
-    std::vector<MemoryBuffer> buffers;
-    for (size_t i = 0; i < program_.storages.size(); ++i) {
-      const Storage& storage = program_.storages[i];
-      if (storage.kind != Storage::Kind::kArena || last[i] < 0) continue;
-      arena_place_[static_cast<int>(i)] = buffers.size();
-      buffers.push_back({absl::StrCat("storage ", i),
-                         first[i],
-                         last[i] + 1,
-                         std::max<int64_t>(storage.bytes, 1),
-                         {},
-                         ""});
-      unplanned_bytes_ += storage.bytes;
-    }
+    const ArenaBuffers arena = FindArenaBuffers(program_);
+    arena_place_ = arena.place;
+    buffers_of_arena_ = arena.buffers;
+    unplanned_bytes_ = arena.unplanned_bytes;
     MemoryPlanOptions options;
     options.alignment_bytes = kAlignment;
     options.time_limit = absl::Seconds(1);
-    OPTRAIL_ASSIGN_OR_RETURN(plan_, Plan(buffers, options));
+    OPTRAIL_ASSIGN_OR_RETURN(plan_, Plan(buffers_of_arena_, options));
     return absl::OkStatus();
   }
 
@@ -334,6 +321,7 @@ class CpuRunner : public Runner {
   Program program_;
   MemoryPlan plan_;
   std::map<int, size_t> arena_place_;  // storage -> buffer of the plan
+  std::vector<MemoryBuffer> buffers_of_arena_;
   std::vector<std::unique_ptr<ops::Buffer>> buffers_;
   std::vector<char*> base_;  // of each storage
   std::vector<ReadyStep> ready_;
@@ -358,6 +346,27 @@ absl::StatusOr<std::unique_ptr<Runner>> Runner::Create(
                                             std::move(report));
   OPTRAIL_RETURN_IF_ERROR(runner->Prepare());
   return runner;
+}
+
+absl::StatusOr<std::string> KernelsText(const Graph& graph,
+                                        ops::CpuDevice& device,
+                                        const RunnerOptions& options) {
+  OPTRAIL_ASSIGN_OR_RETURN(const Graph simple, Simplify(graph));
+  OPTRAIL_ASSIGN_OR_RETURN(const Program program, Lower(simple));
+  KernelLoader loader(device, options.compile_cache, options.store,
+                      options.tuned);
+  std::string text;
+  std::vector<std::string> bodies;
+  for (const Step& step : program.steps) {
+    if (step.kernel == "generated") {
+      bodies.push_back(step.source);
+    } else if (step.kernel != "reference") {
+      OPTRAIL_ASSIGN_OR_RETURN(const KernelChoice choice,
+                               loader.Choose(step.kernel, step.shape));
+      absl::StrAppend(&text, choice.text, "\n");
+    }
+  }
+  return absl::StrCat(text, KernelFile(bodies));
 }
 
 }  // namespace optrail::graph

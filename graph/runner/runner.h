@@ -34,7 +34,8 @@ struct RunnerOptions {
   std::string compile_cache;
   // Tuned configs beside those that are checked in (tuning/store); "": none.
   std::string store;
-  bool fuse = true;  // by FusionRules(); elementwise loops are joined anyhow
+  bool tuned = true;  // else every operator has its default config
+  bool fuse = true;   // by FusionRules(); elementwise loops are joined anyhow
   // Asked wherever a rule could be applied; none: all are.
   FusionChooser choose;
 };
@@ -64,14 +65,25 @@ class Runner {
   // One step alone, on what the steps before it left.
   virtual absl::Status RunStep(int step) = 0;
 
-  // Where rules applied, and where not and why.
+  // The places where a rule applied, and those where it did not with the
+  // reason.
   virtual const FusionReport& fusion() const = 0;
 
+  // Offsets of arena_buffers(), which live from step to step of a call; the
+  // last upper is one beyond them, where the caller reads the outputs.
   virtual const MemoryPlan& plan() const = 0;
+  virtual const std::vector<MemoryBuffer>& arena_buffers() const = 0;
   virtual int64_t constant_bytes() const = 0;
   // The sum of what the arena holds, had each value memory of its own.
   virtual int64_t unplanned_bytes() const = 0;
 };
+
+// What would compute the graph as it is, with no rule applied: a line for each
+// kernel, with the id and the config of an operator's or the code of a
+// generated one. Nothing is compiled. Errors as Create's.
+absl::StatusOr<std::string> KernelsText(const Graph& graph,
+                                        ops::CpuDevice& device,
+                                        const RunnerOptions& options);
 
 }  // namespace optrail::graph
 

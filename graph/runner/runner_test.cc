@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
@@ -267,6 +268,66 @@ TEST_F(RunnerTest, ConvolutionsWithScaleShiftAndRelu) {
   ExpectSame(graph);
   EXPECT_EQ(kernels_["conv_bn_relu"], 2);
   EXPECT_EQ(kernels_["reference"], 0);
+}
+
+TEST_F(RunnerTest, NormsOfSumsKeepTheSumWhereItIsRead) {
+  for (const char* op : {"add_layer_norm", "add_rms_norm"}) {
+    for (const bool is_read : {false, true}) {
+      Graph graph;
+      const int x = graph.AddInput("x", F32({3, 7, 37}));
+      const int r = graph.AddInput("r", F32({3, 7, 37}));
+      std::vector<int> inputs = {x, r};
+      for (uint64_t i = 0; i < (op[4] == 'l' ? 2 : 1); ++i) {
+        inputs.push_back(
+            graph.AddConstant("w", F32({37}), Constant{nullptr, i, 0.5}));
+      }
+      const int y = *graph.AddNode("norm", op, inputs,
+                                   {{"axis", int64_t{2}}, {"epsilon", 1e-6}});
+      graph.outputs = {y};
+      if (is_read) graph.outputs.push_back(y + 1);
+      ExpectSame(graph);
+    }
+  }
+  EXPECT_EQ(kernels_, (std::map<std::string, int>{{"generated", 4}}));
+}
+
+TEST_F(RunnerTest, LayersOfOneFactorRunAsOne) {
+  Graph graph;
+  const int x = graph.AddInput("x", F32({2, 6, 16}));
+  for (const int64_t size : {16, 8, 8}) {
+    const int w =
+        graph.AddConstant("w", F32({16, size}), Constant{nullptr, 3, 0.3});
+    const int b = graph.AddConstant("b", F32({size}), Constant{nullptr, 4, 1});
+    const int product = *graph.AddNode("product", "matmul", {x, w});
+    const int sum = *graph.AddNode("sum", "add", {product, b});
+    const int heads = *graph.AddNode("heads", "reshape", {sum},
+                                     {{"dims", Dims{2, 6, size / 4, 4}}});
+    graph.outputs.push_back(*graph.AddNode("turned", "transpose", {heads},
+                                           {{"perm", Dims{0, 2, 1, 3}}}));
+  }
+  ExpectSame(graph);
+  EXPECT_EQ(kernels_["linear"], 1);
+}
+
+TEST_F(RunnerTest, GraphsWithoutAPatternCompileFewKernels) {
+  // Each chain of operators is another one.
+  Graph graph;
+  const int x = graph.AddInput("x", F32({4, 8}));
+  const std::vector<std::string> ops = {"relu", "tanh", "neg", "abs"};
+  for (int chain = 0; chain < 400; ++chain) {
+    int y = x;
+    for (int i = 0; i < 5; ++i) {
+      const std::string& op = ops[(chain >> (2 * i)) % 4];
+      y = *graph.AddNode(op, op, {y});
+    }
+    graph.outputs.push_back(y);
+  }
+  const auto program = Lower(graph);
+  ASSERT_TRUE(program.ok());
+  std::set<std::string> sources;
+  for (const Step& step : program->steps) sources.insert(step.source);
+  EXPECT_EQ(sources.size(), 4);
+  ExpectSame(graph);
 }
 
 TEST_F(RunnerTest, ResultsThatNoMachineHoldsAreRefused) {

@@ -11,16 +11,12 @@ namespace {
 
 class GraphInvocation : public ops::Invocation {
  public:
-  GraphInvocation(graph::Runner& runner, int step)
-      : runner_(runner), step_(step) {}
+  explicit GraphInvocation(graph::Runner& runner) : runner_(runner) {}
 
-  absl::Status Run(const ops::Call&) const override {
-    return step_ < 0 ? runner_.Run() : runner_.RunStep(step_);
-  }
+  absl::Status Run(const ops::Call&) const override { return runner_.Run(); }
 
  private:
   graph::Runner& runner_;
-  const int step_;
 };
 
 // The runner keeps its operands itself.
@@ -35,11 +31,11 @@ class NoOperands : public ops::OperandSets {
 
 class DeviceGraphTimer : public GraphTimer {
  public:
-  absl::Status Make(graph::Runner& runner, int step, ops::CpuDevice& device) {
+  absl::Status Make(graph::Runner& runner, ops::CpuDevice& device) {
     OPTRAIL_ASSIGN_OR_RETURN(
         runnable_,
-        ops::Runnable::Create(
-            std::make_unique<const GraphInvocation>(runner, step), device));
+        ops::Runnable::Create(std::make_unique<const GraphInvocation>(runner),
+                              device));
     OPTRAIL_ASSIGN_OR_RETURN(timer_,
                              device.MakeTimer(*runnable_, operands_, {}));
     return absl::OkStatus();
@@ -56,9 +52,9 @@ class DeviceGraphTimer : public GraphTimer {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<GraphTimer>> GraphTimer::Create(
-    graph::Runner& runner, int step, ops::CpuDevice& device) {
+    graph::Runner& runner, ops::CpuDevice& device) {
   auto timer = std::make_unique<DeviceGraphTimer>();
-  OPTRAIL_RETURN_IF_ERROR(timer->Make(runner, step, device));
+  OPTRAIL_RETURN_IF_ERROR(timer->Make(runner, device));
   return std::unique_ptr<GraphTimer>(std::move(timer));
 }
 

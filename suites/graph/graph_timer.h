@@ -1,11 +1,10 @@
 #ifndef OPTRAIL_SUITES_GRAPH_GRAPH_TIMER_H_
 #define OPTRAIL_SUITES_GRAPH_GRAPH_TIMER_H_
 
-// GraphTimer is the clock of a whole graph, or of one of its steps, for
-// stopwatches.
+// GraphTimer is the clock of a whole graph for stopwatches.
 //
 //   OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<GraphTimer> timer,
-//                            GraphTimer::Create(*runner, -1, *device));
+//                            GraphTimer::Create(*runner, *device));
 //   OPTRAIL_ASSIGN_OR_RETURN(
 //       const Sampling sampling,
 //       TakeSamples(options, timer->get(), *monitor));
@@ -25,9 +24,8 @@ class GraphTimer {
  public:
   virtual ~GraphTimer() = default;
 
-  // `step` of runner.steps(); -1: all of them.
   static absl::StatusOr<std::unique_ptr<GraphTimer>> Create(
-      graph::Runner& runner, int step, ops::CpuDevice& device);
+      graph::Runner& runner, ops::CpuDevice& device);
 
   // It returns the error of a call.
   virtual ops::Timer& get() = 0;

@@ -1,5 +1,6 @@
 #include "suites/graph/measured_fusion.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -7,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/hash.h"
 #include "base/status_macros.h"
 #include "base/units.h"
 #include "graph/reference/reference.h"
@@ -34,12 +36,13 @@ struct Side {
         runner->SetInputs(graph::SeededInputs(graph, /*seed=*/1)));
     OPTRAIL_RETURN_IF_ERROR(runner->Run());
     OPTRAIL_ASSIGN_OR_RETURN(outputs, runner->Outputs());
-    OPTRAIL_ASSIGN_OR_RETURN(timer, GraphTimer::Create(*runner, -1, device));
+    OPTRAIL_ASSIGN_OR_RETURN(timer, GraphTimer::Create(*runner, device));
     return absl::OkStatus();
   }
 };
 
-// Of fused over unfused: 1 - e^-r where unfused takes e^r times as long.
+// The gain of fused over unfused is 1 - e^-r where unfused takes e^r times as
+// long.
 void FillProof(const PairedTimes& times, optrail::proto::Proof& proof) {
   const auto gain = [](double log_ratio) { return 1 - std::exp(-log_ratio); };
   proof.set_gain(gain(times.evidence.log_ratio));
@@ -80,27 +83,44 @@ graph::FusionChooser MeasuredFusion::chooser() {
 
 absl::StatusOr<std::string> MeasuredFusion::Choose(
     const graph::FusionSite& site) {
-  const proto::FusionDecision* known =
-      decisions_.Find(site.rule, site.text, device_.threads());
-  if (known == nullptr) {
-    OPTRAIL_ASSIGN_OR_RETURN(proto::FusionDecision measured, Measure(site));
-    decisions_.Add(std::move(measured));
-    is_new_ = true;
-    known = decisions_.Find(site.rule, site.text, device_.threads());
-  }
-  bool is_known = false;
-  for (Asked& asked : asked_) {
-    if (asked.decision.rule() != site.rule ||
-        asked.decision.site() != site.text) {
-      continue;
+  auto asked =
+      std::find_if(asked_.begin(), asked_.end(), [&](const Asked& other) {
+        return other.decision.rule() == site.rule &&
+               other.decision.site() == site.text;
+      });
+  if (asked == asked_.end()) {
+    OPTRAIL_ASSIGN_OR_RETURN(const std::string kernels, KernelsOf(site));
+    const proto::FusionDecision* known =
+        decisions_.Find(site.rule, site.text, device_.threads());
+    Asked first;
+    first.again = known != nullptr && known->kernels() != kernels;
+    if (known == nullptr || first.again) {
+      OPTRAIL_ASSIGN_OR_RETURN(first.decision, Measure(site));
+      first.decision.set_kernels(kernels);
+      decisions_.Add(first.decision);
+      is_new_ = true;
+    } else {
+      first.decision = *known;
     }
-    ++asked.places;
-    is_known = true;
+    asked_.push_back(std::move(first));
+    asked = asked_.end() - 1;
   }
-  if (!is_known) asked_.push_back({*known, 1});
-  if (known->fused()) return "";
-  if (!known->problem().empty()) return known->problem();
-  return absl::StrCat("unfused is faster: ", GainText(known->proof()));
+  ++asked->places;
+  const proto::FusionDecision& decision = asked->decision;
+  if (decision.fused()) return "";
+  if (!decision.problem().empty()) return decision.problem();
+  return absl::StrCat("unfused is faster: ", GainText(decision.proof()));
+}
+
+absl::StatusOr<std::string> MeasuredFusion::KernelsOf(
+    const graph::FusionSite& site) const {
+  std::string kernels;
+  for (const graph::Graph* side : {&site.unfused, &site.fused}) {
+    OPTRAIL_ASSIGN_OR_RETURN(const std::string text,
+                             graph::KernelsText(*side, device_, options_));
+    absl::StrAppend(&kernels, text, "\n");
+  }
+  return Fingerprint(kernels);
 }
 
 absl::StatusOr<proto::FusionDecision> MeasuredFusion::Measure(
@@ -114,9 +134,12 @@ absl::StatusOr<proto::FusionDecision> MeasuredFusion::Measure(
   Side unfused, fused;
   OPTRAIL_RETURN_IF_ERROR(unfused.Make(site.unfused, device_, options_));
   OPTRAIL_RETURN_IF_ERROR(fused.Make(site.fused, device_, options_));
-  const graph::Difference difference =
-      graph::Compare(fused.outputs[0], unfused.outputs[0]);
-  if (!difference.problem.empty() || difference.relative > kTolerance) {
+  for (size_t i = 0; i < unfused.outputs.size(); ++i) {
+    const graph::Difference difference =
+        graph::Compare(fused.outputs[i], unfused.outputs[i]);
+    if (difference.problem.empty() && difference.relative <= kTolerance) {
+      continue;
+    }
     decision.set_problem(absl::StrCat(
         "the result differs by ", absl::StrFormat("%.2g", difference.relative),
         " of the largest value ", difference.problem));
@@ -156,7 +179,9 @@ Table MeasuredFusion::Rows() const {
                   time(decision.unfused_ns()), time(decision.fused_ns()),
                   decision.problem().empty() ? GainText(decision.proof())
                                              : decision.problem(),
-                  decision.fused() ? "fused" : "not fused", decision.site()});
+                  absl::StrCat(decision.fused() ? "fused" : "not fused",
+                               asked.again ? ", measured again" : ""),
+                  decision.site()});
   }
   return table;
 }

@@ -1,10 +1,10 @@
 #ifndef OPTRAIL_SUITES_GRAPH_MEASURED_FUSION_H_
 #define OPTRAIL_SUITES_GRAPH_MEASURED_FUSION_H_
 
-// MeasuredFusion decides about fusion rules by measurements, site by site: what
-// a rule replaces and what it makes are run in turns (paired_timing.h) with
-// seeded inputs, once for each hardware, number of threads and site, and
-// remembered (graph/fusion/decisions.h).
+// MeasuredFusion decides about fusion rules by measurements, site by site: the
+// nodes that a rule replaces and those that it creates are run interleaved
+// (paired_timing.h) with seeded inputs, once for each hardware, number of
+// threads and site, and remembered (graph/fusion/decisions.h).
 //
 //   OPTRAIL_ASSIGN_OR_RETURN(
 //       std::unique_ptr<MeasuredFusion> fusion,
@@ -12,6 +12,9 @@
 //   runner_options.choose = fusion->chooser();
 //   // Runner::Create(graph, device, runner_options) then asks it.
 //   OPTRAIL_RETURN_IF_ERROR(fusion->Save());
+//
+// A decision says which kernels it compared, by a fingerprint of their ids,
+// configs and generated code. It is measured again if they have changed.
 //
 // A rule is applied unless the 95% interval of its gain is below zero or its
 // result differs from what it replaces. The device must outlive it, and it its
@@ -53,6 +56,7 @@ class MeasuredFusion {
   struct Asked {
     proto::FusionDecision decision;
     int places = 0;
+    bool again = false;  // an older one compared other kernels
   };
 
   MeasuredFusion(graph::FusionDecisions decisions, ops::CpuDevice& device,
@@ -63,6 +67,7 @@ class MeasuredFusion {
 
   absl::StatusOr<std::string> Choose(const graph::FusionSite& site);
   absl::StatusOr<proto::FusionDecision> Measure(const graph::FusionSite& site);
+  absl::StatusOr<std::string> KernelsOf(const graph::FusionSite& site) const;
 
   graph::FusionDecisions decisions_;
   ops::CpuDevice& device_;

@@ -91,6 +91,38 @@ TEST_F(MeasuredFusionTest, MeasuresEqualSitesOnceAndRemembersThem) {
   EXPECT_NE(rows.find("matmul + bias,2,"), std::string::npos) << rows;
 }
 
+TEST_F(MeasuredFusionTest, DecisionsAboutOtherKernelsAreMeasuredAgain) {
+  const std::string folder = folder_ + "3";
+  {
+    auto first = MeasuredFusion::Create(folder, *device_, {});
+    ASSERT_TRUE(first.ok());
+    Linears(**first);
+    ASSERT_TRUE((*first)->Save().ok());
+  }
+  auto decisions =
+      graph::FusionDecisions::Load(folder, device_->hardware().id());
+  ASSERT_TRUE(decisions.ok());
+  proto::FusionDecision old = decisions->all().decisions(0);
+  const std::string kernels = old.kernels();
+  EXPECT_EQ(kernels.size(), 16);
+  EXPECT_NE(kernels, decisions->all().decisions(1).kernels());
+  old.set_kernels("of another day");
+  old.set_fused_ns(-1);
+  decisions->Add(old);
+  ASSERT_TRUE(decisions->Save().ok());
+  auto second = MeasuredFusion::Create(folder, *device_, {});
+  ASSERT_TRUE(second.ok());
+  Linears(**second);
+  ASSERT_TRUE((*second)->Save().ok());
+  decisions = graph::FusionDecisions::Load(folder, device_->hardware().id());
+  ASSERT_TRUE(decisions.ok());
+  EXPECT_EQ(decisions->all().decisions(0).kernels(), kernels);
+  EXPECT_GT(decisions->all().decisions(0).fused_ns(), 0);
+  const std::string rows = (*second)->Rows().Format(OutputFormat::kCsv, 200);
+  EXPECT_NE(rows.find(", measured again"), std::string::npos) << rows;
+  EXPECT_EQ(rows.find(", measured again"), rows.rfind(", measured again"));
+}
+
 TEST_F(MeasuredFusionTest, ARuleThatComputesSomethingElseIsNotApplied) {
   auto fusion = MeasuredFusion::Create(folder_ + "2", *device_, {});
   ASSERT_TRUE(fusion.ok());

@@ -2,8 +2,8 @@
 #define OPTRAIL_SUITES_GRAPH_PAIRED_TIMING_H_
 
 // TimePairs compares two ways to compute the same: a batch of each, one right
-// after the other and in either order, again and again. What the machine does
-// meanwhile then meets both.
+// after the other and in either order, again and again. Interference
+// from the machine then meets both.
 //
 //   OPTRAIL_ASSIGN_OR_RETURN(const PairedTimes times,
 //                            TimePairs(*unfused, *fused, options));
@@ -34,7 +34,7 @@ struct PairedTimingOptions {
 struct PairedTimes {
   double first_ns = 0, second_ns = 0;  // medians per call
   bool of_processor = false;           // else on the clock
-  // Of log(first / second); its interval at 95%.
+  // The evidence is of log(first / second), with its interval at 95%.
   PairedEvidence evidence;
 
   double ratio() const;

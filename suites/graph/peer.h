@@ -1,8 +1,8 @@
 #ifndef OPTRAIL_SUITES_GRAPH_PEER_H_
 #define OPTRAIL_SUITES_GRAPH_PEER_H_
 
-// Peer is another program that computes a model, ONNX Runtime for one, which is
-// asked for calls in turns with our own:
+// Peer is another program that computes a model, ONNX Runtime for one, whose
+// calls are interleaved with our own:
 //
 //   OPTRAIL_ASSIGN_OR_RETURN(
 //       const std::unique_ptr<Peer> peer,

@@ -1,6 +1,8 @@
 #include "suites/graph/run_graph.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <iostream>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -9,37 +11,42 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/clock.h"
 #include "base/closest.h"
+#include "base/file.h"
+#include "base/statistics.h"
 #include "base/status_macros.h"
 #include "base/units.h"
 #include "graph/reference/npz.h"
 #include "graph/reference/reference.h"
 #include "graph/runner/runner.h"
 #include "ops/device/cpu/device.h"
+#include "reports/graph_page.h"
+#include "suites/graph/graph_record.h"
 #include "suites/graph/graph_timer.h"
 #include "suites/graph/measured_fusion.h"
 #include "suites/graph/paired_timing.h"
 #include "suites/graph/peer.h"
 #include "suites/stopwatch/stopwatch.h"
+#include "suites/worker/run_context.h"
+#include "tracker/history/history.h"
 
 namespace optrail::suites {
 namespace {
 
 using graph::Array;
 
-// Per call; nothing where the machine was too busy.
-absl::StatusOr<std::optional<double>> TimeNs(graph::Runner& runner, int step,
-                                             ops::CpuDevice& device,
-                                             absl::Duration most) {
+// What a graph is timed against beside peers.
+constexpr absl::string_view kUnfused = "unfused", kUntuned = "untuned";
+
+absl::StatusOr<Sampling> TimeWhole(graph::Runner& runner,
+                                   ops::CpuDevice& device) {
   OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<GraphTimer> timer,
-                           GraphTimer::Create(runner, step, device));
+                           GraphTimer::Create(runner, device));
   const std::unique_ptr<ops::Monitor> monitor = device.MakeMonitor();
   proto::SamplingOptions options = DefaultSamplingOptions();
-  options.set_max_time_ns(absl::ToInt64Nanoseconds(most));
-  OPTRAIL_ASSIGN_OR_RETURN(const Sampling sampling,
-                           TakeSamples(options, timer->get(), *monitor));
-  if (sampling.outcome != proto::OK) return std::optional<double>();
-  return std::optional<double>(sampling.time_ns);
+  options.set_max_time_ns(absl::ToInt64Nanoseconds(absl::Seconds(10)));
+  return TakeSamples(options, timer->get(), *monitor);
 }
 
 absl::StatusOr<std::vector<Array>> InputsOf(const GraphRunCommand& command,
@@ -98,30 +105,52 @@ double ReferenceFlop(const graph::Graph& graph) {
 }
 
 struct Timed {
-  std::optional<double> whole_ns;
+  Sampling whole;
   std::vector<double> steps_ns;
+
+  double sum_ns() const {
+    return std::accumulate(steps_ns.begin(), steps_ns.end(), 0.0);
+  }
+  bool is_known() const { return whole.outcome == proto::OK; }
 };
+
+// What each step takes where it stands: medians over calls of the whole graph
+// with a look at the clock between steps, so that 20,000 of them take no longer
+// than a few calls.
+absl::StatusOr<std::vector<double>> ProfileSteps(graph::Runner& runner) {
+  constexpr int kLeastCalls = 5, kMostCalls = 101;
+  const absl::Duration most = absl::Seconds(5);
+  const size_t count = runner.steps().size();
+  const Clock& clock = *Clock::Real();
+  std::vector<std::vector<double>> samples(count);
+  const int64_t start = clock.NowNs();
+  int64_t last = start;
+  for (int call = 0; call < kMostCalls; ++call) {
+    if (call >= kLeastCalls && absl::Nanoseconds(last - start) > most) break;
+    last = clock.NowNs();
+    for (size_t s = 0; s < count; ++s) {
+      OPTRAIL_RETURN_IF_ERROR(runner.RunStep(static_cast<int>(s)));
+      const int64_t now = clock.NowNs();
+      samples[s].push_back(static_cast<double>(now - last));
+      last = now;
+    }
+  }
+  std::vector<double> medians;
+  for (const std::vector<double>& step : samples) {
+    medians.push_back(Median(step));
+  }
+  return medians;
+}
 
 absl::StatusOr<Timed> TimeAll(graph::Runner& runner, ops::CpuDevice& device) {
   Timed timed;
-  OPTRAIL_ASSIGN_OR_RETURN(timed.whole_ns,
-                           TimeNs(runner, -1, device, absl::Seconds(10)));
-  // All of them together take some 20 s at most, and one at least 100 us.
-  const absl::Duration each = std::max(
-      absl::Microseconds(100),
-      std::min(absl::Milliseconds(20),
-               absl::Seconds(20) / std::max<size_t>(1, runner.steps().size())));
-  for (size_t s = 0; s < runner.steps().size(); ++s) {
-    OPTRAIL_ASSIGN_OR_RETURN(const std::optional<double> ns,
-                             TimeNs(runner, static_cast<int>(s), device, each));
-    timed.steps_ns.push_back(ns.value_or(0));
-  }
+  OPTRAIL_ASSIGN_OR_RETURN(timed.whole, TimeWhole(runner, device));
+  OPTRAIL_ASSIGN_OR_RETURN(timed.steps_ns, ProfileSteps(runner));
   return timed;
 }
 
 Table StepsTable(const graph::Runner& runner, const Timed& timed) {
-  const double all =
-      std::accumulate(timed.steps_ns.begin(), timed.steps_ns.end(), 0.0);
+  const double all = timed.sum_ns();
   std::vector<int> order(timed.steps_ns.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
@@ -146,51 +175,66 @@ Table StepsTable(const graph::Runner& runner, const Timed& timed) {
   return table;
 }
 
-std::string KernelsText(const graph::Runner& runner, const Timed& timed) {
+// How many steps each kernel has, and what they take together.
+std::map<std::string, std::pair<int, double>> ByKernel(
+    const graph::Runner& runner, const Timed& timed) {
   std::map<std::string, std::pair<int, double>> kernels;
-  double all = 0;
   for (size_t s = 0; s < runner.steps().size(); ++s) {
     auto& [count, ns] = kernels[runner.steps()[s].kernel];
     ++count;
     ns += timed.steps_ns[s];
-    all += timed.steps_ns[s];
   }
+  return kernels;
+}
+
+std::string KernelsText(const graph::Runner& runner, const Timed& timed) {
+  const double all = timed.sum_ns();
   std::string text;
-  for (const auto& [kernel, of] : kernels) {
+  for (const auto& [kernel, of] : ByKernel(runner, timed)) {
     absl::StrAppend(&text, text.empty() ? "" : ", ", of.first, " ", kernel,
                     " (", FormatPercent(all == 0 ? 0 : of.second / all), ")");
   }
   return text;
 }
 
-void PrintWhole(const graph::Runner& runner, const Timed& timed, double flop,
-                int threads, std::ostream& out) {
-  const double sum =
-      std::accumulate(timed.steps_ns.begin(), timed.steps_ns.end(), 0.0);
-  out << "steps: " << KernelsText(runner, timed) << "\n";
-  out << "end to end: ";
-  if (timed.whole_ns.has_value()) {
-    out << FormatDurationNs(*timed.whole_ns) << " on " << threads
-        << (threads == 1 ? " thread" : " threads") << " ("
-        << FormatRate(flop / *timed.whole_ns * 1e9, "FLOP/s")
-        << "); its steps alone: " << FormatDurationNs(sum) << "\n";
-  } else {
-    out << "can't tell, the machine was too busy\n";
-  }
-  out << "memory: arena "
-      << FormatBytes(static_cast<double>(runner.plan().arena_bytes)) << " ("
-      << graph::PlanProofName(runner.plan().proof) << "; without a plan "
-      << FormatBytes(static_cast<double>(runner.unplanned_bytes()))
-      << "), constants and inputs "
-      << FormatBytes(static_cast<double>(runner.constant_bytes())) << "\n";
+// "4.2 ms on 1 thread (12 GFLOP/s)"
+std::string EndToEndText(const Timed& timed, double flop, int threads) {
+  if (!timed.is_known()) return "can't tell, the machine was too busy";
+  return absl::StrCat(FormatDurationNs(timed.whole.time_ns), " on ", threads,
+                      threads == 1 ? " thread" : " threads", " (",
+                      FormatRate(flop / timed.whole.time_ns * 1e9, "FLOP/s"),
+                      ")");
 }
 
-void PrintFusion(const graph::FusionReport& report, std::ostream& out) {
+std::string MemoryText(const graph::Runner& runner) {
+  return absl::StrCat(
+      "arena ", FormatBytes(static_cast<double>(runner.plan().arena_bytes)),
+      " (", graph::PlanProofName(runner.plan().proof), "; without a plan ",
+      FormatBytes(static_cast<double>(runner.unplanned_bytes())),
+      "), constants and inputs ",
+      FormatBytes(static_cast<double>(runner.constant_bytes())));
+}
+
+void PrintWhole(const graph::Runner& runner, const Timed& timed, double flop,
+                int threads, std::ostream& out) {
+  out << "steps: " << KernelsText(runner, timed) << "\n"
+      << "end to end: " << EndToEndText(timed, flop, threads)
+      << "; the sum of its steps: " << FormatDurationNs(timed.sum_ns()) << "\n"
+      << "memory: " << MemoryText(runner) << "\n";
+}
+
+// How often each rule had each outcome.
+std::map<std::pair<std::string, std::string>, int> Outcomes(
+    const graph::FusionReport& report) {
   std::map<std::pair<std::string, std::string>, int> counts;
   for (const graph::FusionDecision& decision : report) {
     ++counts[{decision.rule, decision.why_not}];
   }
-  for (const auto& [what, count] : counts) {
+  return counts;
+}
+
+void PrintFusion(const graph::FusionReport& report, std::ostream& out) {
+  for (const auto& [what, count] : Outcomes(report)) {
     out << "fusion: " << what.first << ", " << count << " times"
         << (what.second.empty() ? "" : " not fused: ") << what.second << "\n";
   }
@@ -200,7 +244,7 @@ absl::Status PrintPairs(absl::string_view name, ops::Timer& other,
                         graph::Runner& ours, ops::CpuDevice& device,
                         std::ostream& out) {
   OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<GraphTimer> timer,
-                           GraphTimer::Create(ours, -1, device));
+                           GraphTimer::Create(ours, device));
   PairedTimingOptions options;
   options.one_thread = device.threads() == 1;
   options.most = absl::Seconds(60);
@@ -239,17 +283,20 @@ absl::StatusOr<bool> PrintPeer(const GraphRunCommand& command,
   return all;
 }
 
-absl::Status PrintUnfused(const graph::Graph& graph,
-                          const std::vector<Array>& inputs,
-                          graph::RunnerOptions options, graph::Runner& ours,
-                          ops::CpuDevice& device, std::ostream& out) {
-  options.fuse = false;
-  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<graph::Runner> unfused,
+// `options` without fusion or without tuned configs, as `command.against` says.
+absl::Status PrintOurOther(const GraphRunCommand& command,
+                           const graph::Graph& graph,
+                           const std::vector<Array>& inputs,
+                           graph::RunnerOptions options, graph::Runner& ours,
+                           ops::CpuDevice& device, std::ostream& out) {
+  options.fuse = options.fuse && command.against != kUnfused;
+  options.tuned = command.against != kUntuned;
+  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<graph::Runner> other,
                            graph::Runner::Create(graph, device, options));
-  OPTRAIL_RETURN_IF_ERROR(unfused->SetInputs(inputs));
+  OPTRAIL_RETURN_IF_ERROR(other->SetInputs(inputs));
   OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<GraphTimer> timer,
-                           GraphTimer::Create(*unfused, -1, device));
-  return PrintPairs("unfused", timer->get(), ours, device, out);
+                           GraphTimer::Create(*other, device));
+  return PrintPairs(command.against, timer->get(), ours, device, out);
 }
 
 // Nothing where the check was left out.
@@ -286,6 +333,62 @@ absl::StatusOr<std::optional<bool>> Check(const GraphRunCommand& command,
   return std::optional<bool>(all);
 }
 
+std::string ModelName(const std::string& path) {
+  return std::filesystem::path(path).stem().string();
+}
+
+reports::GraphPage PageOf(const GraphRunCommand& command,
+                          const graph::Runner& runner, const Timed& timed,
+                          double flop) {
+  reports::GraphPage page;
+  page.title = ModelName(command.path);
+  page.facts = {
+      absl::StrCat("end to end: ", EndToEndText(timed, flop, command.threads)),
+      absl::StrCat("memory: ", MemoryText(runner)),
+      absl::StrCat("fusion: ", AbslUnparseFlag(command.fuse))};
+  for (size_t s = 0; s < runner.steps().size(); ++s) {
+    const graph::RunnerStep& step = runner.steps()[s];
+    page.steps.push_back(
+        {step.name, step.kernel, step.what, timed.steps_ns[s]});
+  }
+  for (const auto& [what, count] : Outcomes(runner.fusion())) {
+    page.rules.push_back({what.first, count, what.second});
+  }
+  page.arena_bytes = runner.plan().arena_bytes;
+  for (size_t b = 0; b < runner.arena_buffers().size(); ++b) {
+    const graph::MemoryBuffer& buffer = runner.arena_buffers()[b];
+    page.buffers.push_back({buffer.id, buffer.lower, buffer.upper - 1,
+                            runner.plan().offsets[b], buffer.size_bytes});
+  }
+  return page;
+}
+
+absl::Status Record(const GraphRunCommand& command, const graph::Runner& runner,
+                    const Timed& timed, double flop, int64_t started_unix_ns) {
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const RunContext context,
+      FindRunContext(proto::CPU, command.history, command.store));
+  MeasuredGraph measured;
+  measured.model = ModelName(command.path);
+  measured.threads = command.threads;
+  measured.fuse = AbslUnparseFlag(command.fuse);
+  measured.started_unix_ns = started_unix_ns;
+  measured.whole = timed.whole;
+  for (const auto& [kernel, of] : ByKernel(runner, timed)) {
+    measured.kernels_ns[kernel] = of.second;
+  }
+  measured.arena_bytes = runner.plan().arena_bytes;
+  measured.flop = flop;
+  const proto::Run run = RunOfGraph(measured, context);
+  OPTRAIL_ASSIGN_OR_RETURN(const tracker::History history,
+                           tracker::History::Open(context.history));
+  OPTRAIL_RETURN_IF_ERROR(history.AppendRun(run));
+  std::cerr << "recorded: run " << run.run_id() << ", "
+            << run.results(0).key().operator_name() << ", in "
+            << context.history << "\n";
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 bool AbslParseFlag(absl::string_view text, FuseMode* mode, std::string* error) {
@@ -305,13 +408,16 @@ std::string AbslUnparseFlag(FuseMode mode) {
                                    : "measured";
 }
 
-absl::StatusOr<ExitCode> RunGraph(const GraphRunCommand& command,
+absl::StatusOr<ExitCode> RunGraph(const GraphRunCommand& asked,
                                   std::ostream& out) {
+  GraphRunCommand command = asked;
   OPTRAIL_ASSIGN_OR_RETURN(const graph::Imported imported,
                            graph::ImportOnnx(command.path, command.import));
+  const int64_t started_unix_ns = Clock::Real()->WallNs();
   const graph::Graph& graph = imported.graph;
   OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<ops::CpuDevice> device,
                            ops::MakeCpuDevice(command.threads));
+  command.threads = device->threads();  // 0 was all of them
   graph::RunnerOptions options;
   options.compile_cache = command.compile_cache;
   options.fuse = command.fuse != FuseMode::kNone;
@@ -335,6 +441,16 @@ absl::StatusOr<ExitCode> RunGraph(const GraphRunCommand& command,
       const std::optional<bool> same,
       Check(command, graph, inputs, *runner, ReferenceFlop(graph), out));
   OPTRAIL_ASSIGN_OR_RETURN(const Timed timed, TimeAll(*runner, *device));
+  if (!command.page.empty()) {
+    OPTRAIL_RETURN_IF_ERROR(WriteFileAtomically(
+        command.page,
+        reports::GraphPageText(PageOf(command, *runner, timed, flop))));
+    std::cerr << "wrote " << command.page << "\n";
+  }
+  if (command.record && same.value_or(true)) {
+    OPTRAIL_RETURN_IF_ERROR(
+        Record(command, *runner, timed, flop, started_unix_ns));
+  }
   bool same_as_peer = true;
   out << StepsTable(*runner, timed).Format(command.format, TerminalWidth());
   if (command.format == OutputFormat::kTable) {
@@ -343,9 +459,9 @@ absl::StatusOr<ExitCode> RunGraph(const GraphRunCommand& command,
     if (measured != nullptr) {
       out << measured->Rows().Format(command.format, TerminalWidth());
     }
-    if (command.against == "unfused") {
-      OPTRAIL_RETURN_IF_ERROR(
-          PrintUnfused(graph, inputs, options, *runner, *device, out));
+    if (command.against == kUnfused || command.against == kUntuned) {
+      OPTRAIL_RETURN_IF_ERROR(PrintOurOther(command, graph, inputs, options,
+                                            *runner, *device, out));
     } else if (!command.against.empty()) {
       OPTRAIL_ASSIGN_OR_RETURN(
           same_as_peer, PrintPeer(command, graph, *runner, *device, out));
@@ -357,7 +473,7 @@ absl::StatusOr<ExitCode> RunGraph(const GraphRunCommand& command,
     }
   }
   if (!same.value_or(true) || !same_as_peer) return ExitCode::kCheckFailed;
-  return timed.whole_ns.has_value() ? ExitCode::kOk : ExitCode::kNotEnoughData;
+  return timed.is_known() ? ExitCode::kOk : ExitCode::kNotEnoughData;
 }
 
 }  // namespace optrail::suites

@@ -38,8 +38,9 @@ struct GraphRunCommand {
   int threads = 1;
   FuseMode fuse = FuseMode::kRules;
   std::string fusion_store;  // the folder of decisions, with kMeasured
-  // What is timed in turns with the graph: "unfused", the graph without rules;
-  // another text is the command of a peer (peer.h); "": nothing.
+  // The side whose calls are interleaved with those of the graph: "unfused",
+  // the graph without rules; "untuned", the graph with default configs; another
+  // text is the command of a peer (peer.h); "" for none.
   std::string against;
   std::string store;  // of tuned configs; "": those that are checked in
   // Multiplications above which the result is not checked, since the reference
@@ -47,10 +48,15 @@ struct GraphRunCommand {
   double most_checked_flop = 2e10;
   double tolerance = 1e-4;
   std::string compile_cache;  // "": kernels are compiled each time
+  std::string page;           // where a page about the run goes; "": nowhere
+  // With `record`, the folder of the history that gets the run.
+  bool record = false;
+  std::string history;
   OutputFormat format = OutputFormat::kTable;
 };
 
-// Prints the steps by time and what the whole takes. kCheckFailed where the
+// Prints the steps by time and what the whole takes; nothing that differs from
+// the reference is recorded. kCheckFailed where the
 // result differs from the reference's, kNotEnoughData where the machine was too
 // busy to tell how long it takes.
 absl::StatusOr<ExitCode> RunGraph(const GraphRunCommand& command,

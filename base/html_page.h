@@ -1,7 +1,7 @@
-#ifndef OPTRAIL_CARBON_PAGE_H_
-#define OPTRAIL_CARBON_PAGE_H_
+#ifndef OPTRAIL_BASE_HTML_PAGE_H_
+#define OPTRAIL_BASE_HTML_PAGE_H_
 
-// The frame of carbon's pages: one HTML file without scripts, which prints.
+// The frame of small pages: one HTML file without scripts, which prints.
 //
 //   return PageText("Carbon plan", body);
 
@@ -9,7 +9,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace optrail::carbon {
+namespace optrail {
 
 // Text of data, for HTML.
 std::string EscapeHtml(absl::string_view text);
@@ -17,6 +17,6 @@ std::string EscapeHtml(absl::string_view text);
 // `body` is HTML; `title` is text, and the page's heading.
 std::string PageText(absl::string_view title, absl::string_view body);
 
-}  // namespace optrail::carbon
+}  // namespace optrail
 
-#endif  // OPTRAIL_CARBON_PAGE_H_
+#endif  // OPTRAIL_BASE_HTML_PAGE_H_

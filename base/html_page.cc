@@ -1,9 +1,9 @@
-#include "carbon/page.h"
+#include "base/html_page.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 
-namespace optrail::carbon {
+namespace optrail {
 namespace {
 
 constexpr char kStyle[] =
@@ -38,4 +38,4 @@ std::string PageText(absl::string_view title, absl::string_view body) {
       heading, "</h1>\n", body, "</main></body></html>\n");
 }
 
-}  // namespace optrail::carbon
+}  // namespace optrail

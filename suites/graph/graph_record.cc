@@ -1,0 +1,52 @@
+#include "suites/graph/graph_record.h"
+
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "suites/worker/measurement_settings.h"
+#include "tracker/history/history.h"
+
+namespace optrail::suites {
+namespace {
+
+void AddMetric(const std::string& metric, const std::string& unit, double value,
+               proto::Measurement& measurement) {
+  proto::MetricSamples& samples = *measurement.add_metrics();
+  samples.set_metric(metric);
+  samples.set_unit(unit);
+  samples.set_direction(proto::LOWER_IS_BETTER);
+  samples.add_values(value);
+}
+
+}  // namespace
+
+proto::Run RunOfGraph(const MeasuredGraph& measured,
+                      const RunContext& context) {
+  proto::Run run;
+  run.set_started_unix_ns(measured.started_unix_ns);
+  run.set_run_id(tracker::NewRecordId(measured.started_unix_ns));
+  run.set_elapsed_ns(Clock::Real()->WallNs() - measured.started_unix_ns);
+  run.set_suite(absl::StrCat("graph/", measured.model));
+  run.set_source("optrail");
+  *run.mutable_commit() = context.commit;
+  *run.mutable_hardware() = context.hardware;
+  *run.mutable_toolchain() = context.toolchain;
+  *run.mutable_settings() =
+      SettingsOf(DefaultSamplingOptions(), WorkerOptions(), proto::CPU);
+  run.mutable_settings()->set_processes(1);
+  proto::BenchmarkResult& result = *run.add_results();
+  result.mutable_key()->set_operator_name(absl::StrCat(
+      "graph/", measured.model, "/threads=", measured.threads,
+      measured.fuse == "rules" ? "" : absl::StrCat("/fuse=", measured.fuse)));
+  result.set_outcome(measured.whole.outcome);
+  if (measured.flop > 0) result.set_flop(measured.flop);
+  proto::Measurement& measurement = *result.add_measurements();
+  measurement = measured.whole.measurement;
+  AddMetric("arena_bytes", "bytes", static_cast<double>(measured.arena_bytes),
+            measurement);
+  for (const auto& [kernel, ns] : measured.kernels_ns) {
+    AddMetric(absl::StrCat(kernel, "_time"), "ns", ns, measurement);
+  }
+  return run;
+}
+
+}  // namespace optrail::suites

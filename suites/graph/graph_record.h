@@ -1,0 +1,39 @@
+#ifndef OPTRAIL_SUITES_GRAPH_GRAPH_RECORD_H_
+#define OPTRAIL_SUITES_GRAPH_GRAPH_RECORD_H_
+
+// RunOfGraph makes a run for the history of what `optrail graph run` measured:
+// one benchmark, the graph end to end, with the time in each kind of kernel and
+// the memory as metrics. Tracker and gate treat it like any other.
+//
+//   const proto::Run run = RunOfGraph(measured, context);
+//   OPTRAIL_RETURN_IF_ERROR(history.AppendRun(run));
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "suites/stopwatch/stopwatch.h"
+#include "suites/worker/run_context.h"
+#include "tracker/proto/run.pb.h"
+
+namespace optrail::suites {
+
+struct MeasuredGraph {
+  std::string model;  // "resnet50_bn"
+  int threads = 1;
+  std::string fuse;  // as the flag --fuse
+  int64_t started_unix_ns = 0;
+  Sampling whole;
+  std::map<std::string, double> kernels_ns;  // by kernel, of all its steps
+  int64_t arena_bytes = 0;
+  double flop = 0;
+};
+
+// The benchmark is called "graph/MODEL/threads=1", with "/fuse=MODE" behind it
+// for other modes than rules. One process measured it; runs at one commit are
+// one point, so several calls are several processes.
+proto::Run RunOfGraph(const MeasuredGraph& measured, const RunContext& context);
+
+}  // namespace optrail::suites
+
+#endif  // OPTRAIL_SUITES_GRAPH_GRAPH_RECORD_H_
