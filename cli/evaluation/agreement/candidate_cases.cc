@@ -156,6 +156,9 @@ void AMissingSuiteIsNamedAndExit3(Workbench& bench, Findings& found) {
   const Answer gate = bench.Ask({"gate"});
   found.ExpectExitIsNot(gate, 0);
   found.Expect(gate.Says("second_suite"), "the missing suite is not named");
+  const Answer compare = bench.Ask({"compare", "HEAD~1", "HEAD"});
+  found.Expect(compare.Says("second_suite"),
+               "compare does not name the suite that B lacks");
   const Answer unknown = bench.Ask({"gate", "--suite=nobody_has_this"});
   found.ExpectExit(unknown, 3);
 }
@@ -383,6 +386,33 @@ void ATagAsBaselineIsItsCommit(Workbench& bench, Findings& found) {
                "an unknown tag is taken for something");
 }
 
+// Nothing was measured: that is no wrong use, in git or outside of it.
+void AnEmptyHistoryIsExit3(Workbench& bench, Findings& found) {
+  for (const bool git : {false, true}) {
+    if (git) {
+      bench.InitGit();
+      bench.Commit("not measured");
+    }
+    const Answer gate = bench.AskJson({"gate"});
+    found.ExpectExit(gate, 3);
+    found.Expect(TextOf(gate.Parsed(), "reason") == "no_candidate",
+                 absl::StrCat("the reason is ", gate.out));
+  }
+}
+
+void ABaselineThatIsTheCandidateIsNamed(Workbench& bench, Findings& found) {
+  Rng rng(19);
+  bench.InitGit();
+  RecordCalmLine(bench, Commits(bench, 14), &rng);
+  for (const char* baseline : {"commit:HEAD", "run:latest"}) {
+    const Answer gate =
+        bench.Ask({"gate", absl::StrCat("--baseline=", baseline)});
+    found.ExpectExit(gate, 3);
+    found.Expect(gate.Says("is the candidate itself"),
+                 absl::StrCat(baseline, ": ", gate.out));
+  }
+}
+
 void SuitesThatShareABenchmarkAreNotMixed(Workbench& bench, Findings& found) {
   Rng rng(19);
   bench.InitGit();
@@ -437,6 +467,9 @@ std::vector<Case> CandidateCases() {
        FlagsThatACommandDoesNotUseAreErrors},
       {"EveryNameOfACommitIsThatCommit", EveryNameOfACommitIsThatCommit},
       {"ATagAsBaselineIsItsCommit", ATagAsBaselineIsItsCommit},
+      {"AnEmptyHistoryIsExit3", AnEmptyHistoryIsExit3},
+      {"ABaselineThatIsTheCandidateIsNamed",
+       ABaselineThatIsTheCandidateIsNamed},
       {"SuitesThatShareABenchmarkAreNotMixed",
        SuitesThatShareABenchmarkAreNotMixed},
   };

@@ -126,6 +126,34 @@ std::vector<std::string> RecordSeries(Workbench& bench, int commits,
   return ids;
 }
 
+std::vector<std::string> RecordLine(
+    Workbench& bench, uint64_t seed,
+    const std::function<void(RunSpec& spec, int i, bool last)>& change,
+    int commits, int benchmarks) {
+  Rng rng(seed);
+  std::vector<std::string> ids;
+  for (int i = 0; i < commits; ++i) {
+    RunSpec spec;
+    spec.commit = MadeCommit(i + 1);
+    spec.position = i + 1;
+    spec.started_unix_ns = kStartNs + (i + 1) * kHourNs;
+    spec.benchmarks = Benchmarks(benchmarks);
+    if (change) change(spec, i, i + 1 == commits);
+    proto::Run run = MakeRun(spec, &rng);
+    ids.push_back(bench.Record(std::move(run)));
+  }
+  return ids;
+}
+
+Json RowOf(const Json& rows, const std::string& name) {
+  Json row = RowWith(rows, "benchmark", name);
+  return row.is_null() ? RowWith(rows, "name", name) : row;
+}
+
+std::string VerdictOf(const Json& rows, const std::string& name) {
+  return TextOf(RowOf(rows, name), "verdict");
+}
+
 Json ChangeAt(const Json& changes, const std::string& benchmark,
               const std::string& commit) {
   if (!changes.is_array()) return Json();

@@ -45,6 +45,7 @@ struct Case {
 // By what they ask about.
 std::vector<Case> CandidateCases();  // which runs are judged
 std::vector<Case> PairCases();       // two sides
+std::vector<Case> RowCases();        // the numbers of one row
 std::vector<Case> SeriesCases();     // one series over time
 std::vector<Case> PageCases();       // what commands report of its changes
 std::vector<Case> SessionCases();    // tuning sessions
@@ -79,6 +80,17 @@ std::string GoogleBenchmarkText(
 using ChangeOfRun = std::function<void(RunSpec& spec, int position)>;
 std::vector<std::string> RecordSeries(Workbench& bench, int commits,
                                       uint64_t seed, const ChangeOfRun& change);
+
+// Fourteen commits of four benchmarks, calm; the last as `change` makes it.
+// Returns the ids of the runs.
+std::vector<std::string> RecordLine(
+    Workbench& bench, uint64_t seed,
+    const std::function<void(RunSpec& spec, int i, bool last)>& change,
+    int commits = 14, int benchmarks = 4);
+
+// The row of a benchmark in what `compare` or `gate` say, and its verdict.
+Json RowOf(const Json& rows, const std::string& name);
+std::string VerdictOf(const Json& rows, const std::string& name);
 
 // The row of `changes` of a benchmark whose first commit is `commit`.
 Json ChangeAt(const Json& changes, const std::string& benchmark,

@@ -31,7 +31,7 @@ std::string* Optrail() {
 std::vector<Case> AllCases() {
   std::vector<Case> all;
   for (const auto& group :
-       {CandidateCases(), PairCases(), SeriesCases(), PageCases(),
+       {CandidateCases(), PairCases(), RowCases(), SeriesCases(), PageCases(),
         SessionCases(), RecordCases(), ScriptCases()}) {
     all.insert(all.end(), group.begin(), group.end());
   }

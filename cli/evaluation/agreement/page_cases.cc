@@ -83,6 +83,26 @@ void AnAckOfTenPercentDoesNotCoverThirtyOfTheNextCommit(Workbench& bench,
   }
 }
 
+// Typing errors in what is acknowledged are said.
+void AnAckOfNothingIsSaid(Workbench& bench, Findings& found) {
+  RecordSeries(bench, 40, 73, [](RunSpec& spec, int position) {
+    if (position >= 30) spec.benchmarks = Slower(spec.benchmarks, 1, 1.2);
+  });
+  const Answer pattern =
+      bench.Ask({"ack", "BM_one", MadeCommit(30), "--reason=known"});
+  found.ExpectExit(pattern, 2);
+  found.Expect(pattern.Says("BM_one"), "the pattern is not named");
+  const Answer commit =
+      bench.Ask({"ack", "BM_1", MadeCommit(6), "--reason=known"});
+  found.Expect(commit.Says("no change is known at commit"),
+               absl::StrCat("an ack of no change is silent: ", commit.err));
+  found.ExpectExit(bench.Ask({"changes"}), 1);
+  const Answer right =
+      bench.Ask({"ack", "BM_1", MadeCommit(30), "--reason=known"});
+  found.Expect(!right.Says("note:"), absl::StrCat("a right ack: ", right.err));
+  found.ExpectExit(bench.Ask({"changes"}), 0);
+}
+
 void AnExpectationCoversItsSizeAlone(Workbench& bench, Findings& found) {
   RecordSeries(bench, 60, 61, [](RunSpec& spec, int position) {
     if (position >= 30) spec.benchmarks = Slower(spec.benchmarks, 1, 1.04);
@@ -219,6 +239,7 @@ std::vector<Case> PageCases() {
        TheReportStatesEachChangeAsChangesDoes},
       {"AnAckOfTenPercentDoesNotCoverThirtyOfTheNextCommit",
        AnAckOfTenPercentDoesNotCoverThirtyOfTheNextCommit},
+      {"AnAckOfNothingIsSaid", AnAckOfNothingIsSaid},
       {"AnExpectationCoversItsSizeAlone", AnExpectationCoversItsSizeAlone},
       {"AMutedSeriesIsMutedOnThePageToo", AMutedSeriesIsMutedOnThePageToo},
       {"AMissingBenchmarkIsMissingEverywhere",

@@ -46,15 +46,6 @@ row() {
                          others, name);
 }
 
-Json RowOf(const Json& rows, const std::string& name) {
-  Json row = RowWith(rows, "benchmark", name);
-  return row.is_null() ? RowWith(rows, "name", name) : row;
-}
-
-std::string VerdictOf(const Json& rows, const std::string& name) {
-  return TextOf(RowOf(rows, name), "verdict");
-}
-
 // compare --binaries --record of two programs, then compare and gate of what
 // was recorded.
 void CheckRecordedPair(Workbench& bench, Findings& found, int others_a,
@@ -100,26 +91,6 @@ void ARecordedPairOfSlowerProgramsHasOneVerdict(Workbench& bench,
 void ARecordedPairOfEqualProgramsHasOneVerdict(Workbench& bench,
                                                Findings& found) {
   CheckRecordedPair(bench, found, 1020, 1020);
-}
-
-// Fourteen commits of four benchmarks, calm; the last as `change` makes it.
-std::vector<std::string> RecordLine(
-    Workbench& bench, uint64_t seed,
-    const std::function<void(RunSpec& spec, int i, bool last)>& change,
-    int commits = 14, int benchmarks = 4) {
-  Rng rng(seed);
-  std::vector<std::string> ids;
-  for (int i = 0; i < commits; ++i) {
-    RunSpec spec;
-    spec.commit = MadeCommit(i + 1);
-    spec.position = i + 1;
-    spec.started_unix_ns = kStartNs + (i + 1) * kHourNs;
-    spec.benchmarks = Benchmarks(benchmarks);
-    if (change) change(spec, i, i + 1 == commits);
-    proto::Run run = MakeRun(spec, &rng);
-    ids.push_back(bench.Record(std::move(run)));
-  }
-  return ids;
 }
 
 void CompareAndGateAgreeOnTwoRuns(Workbench& bench, Findings& found) {
@@ -397,60 +368,6 @@ void SuitesWithNothingInCommonCannotTell(Workbench& bench, Findings& found) {
   found.ExpectExitIsNot(compare, 0);
 }
 
-// Both sides of a pair have one start time; rounds that one side lacks are of
-// no pair.
-void PairsAreJudgedAsPairsByBoth(Workbench& bench, Findings& found) {
-  Rng rng(42);
-  Rng rounds(43);
-  proto::Run sides[2];
-  for (int side = 0; side < 2; ++side) {
-    RunSpec spec;
-    spec.commit = MadeCommit(side + 1);
-    spec.position = side + 1;
-    spec.started_unix_ns = kStartNs;
-    spec.pairing_id = "pair-1";
-    spec.processes = side == 0 ? 12 : 9;
-    spec.benchmarks = Benchmarks(4);
-    if (side == 1) spec.benchmarks = Slower(spec.benchmarks, 1, 1.1);
-    sides[side] = MakeRun(spec, &rng);
-  }
-  // The machine drifts by 20% from round to round, for both sides alike.
-  for (int round = 0; round < 12; ++round) {
-    const double machine = std::exp(.2 * rounds.Gaussian());
-    for (proto::Run& run : sides) {
-      for (proto::BenchmarkResult& result : *run.mutable_results()) {
-        if (round >= result.measurements_size()) continue;
-        for (int64_t& sample :
-             *result.mutable_measurements(round)->mutable_sample_ns()) {
-          sample = std::llround(sample * machine);
-        }
-      }
-    }
-  }
-  const std::string a = bench.Record(sides[0]);
-  const std::string b = bench.Record(sides[1]);
-  const Json compare = bench.AskJson({"compare", a, b}).Parsed();
-  const Json gate = bench
-                        .AskJson({"gate", absl::StrCat("--candidate=", b),
-                                  absl::StrCat("--baseline=run:", a)})
-                        .Parsed();
-  const Json latest = bench.AskJson({"compare", "latest~1", "latest"}).Parsed();
-  found.Expect(VerdictOf(compare, "BM_1") == "slower",
-               "compare says " + VerdictOf(compare, "BM_1"));
-  for (int i = 0; i < 4; ++i) {
-    const std::string name = absl::StrCat("BM_", i);
-    const std::string verdict = VerdictOf(compare, name);
-    const std::string of_gate = VerdictOf(At(gate, "rows"), name);
-    found.Expect(of_gate == verdict,
-                 absl::StrCat(name, ": compare says ", verdict, ", gate says ",
-                              of_gate));
-    found.Expect(VerdictOf(latest, name) == verdict,
-                 absl::StrCat(name, ": compare by id says ", verdict,
-                              ", compare latest~1 latest says ",
-                              VerdictOf(latest, name)));
-  }
-}
-
 }  // namespace
 
 std::vector<Case> PairCases() {
@@ -482,7 +399,6 @@ std::vector<Case> PairCases() {
       {"HardwareIsNeverComparedWithOther", HardwareIsNeverComparedWithOther},
       {"SuitesWithNothingInCommonCannotTell",
        SuitesWithNothingInCommonCannotTell},
-      {"PairsAreJudgedAsPairsByBoth", PairsAreJudgedAsPairsByBoth},
   };
 }
 
