@@ -52,6 +52,7 @@ TEST(JudgeTest, WithinTenPercentOfTheRooflineThereIsNoCause) {
   Numbers numbers = MemoryBound();
   numbers.Set("passes", 3, "test");
   numbers.Set("page_jumps", 3, "test");
+  numbers.Set("regular_share", 1, "test");
   numbers.Set("pass_gain", .66, "test");
   EXPECT_EQ(FirstCause(numbers), "extra_passes");
   numbers.Set("roofline_share", .93, "test");
@@ -71,6 +72,7 @@ TEST(JudgeTest, AChildIsNoCauseWithoutItsParent) {
   Numbers numbers = Computing();
   numbers.Set("passes", 3, "test");
   numbers.Set("page_jumps", 3, "test");
+  numbers.Set("regular_share", 1, "test");
   numbers.Set("pass_gain", .66, "test");
   EXPECT_EQ(FirstCause(numbers), "");
 }
@@ -161,7 +163,7 @@ TEST(JudgeTest, BranchesAreNotTakenForMemory) {
 TEST(JudgeTest, ThreadsThatFightForLinesAreToldByTheirInstructions) {
   Numbers numbers = Computing();
   numbers.Set("parallel_loss", .6, "test");
-  numbers.Set("streaming_share", .1, "test");
+  numbers.Set("disturbed_share", .1, "test");
   numbers.Set("call_ns", 1000, "test");
   numbers.Set("parallel_ns", 990, "test");
   numbers.Set("slowest_thread_ns", 980, "test");
@@ -172,6 +174,8 @@ TEST(JudgeTest, ThreadsThatFightForLinesAreToldByTheirInstructions) {
   EXPECT_EQ(FirstCause(numbers), "false_sharing");
   numbers.Set("loop_locked", 1, "test");
   EXPECT_EQ(FirstCause(numbers), "contended_lines");
+  numbers.Set("disturbed_share", .7, "test");
+  EXPECT_EQ(FirstCause(numbers), "contention");
 }
 
 TEST(FillInTest, NumbersAndSharesAndWhatIsNotKnown) {

@@ -381,9 +381,10 @@ class Experimenter {
   }
 
   void ChangeSize() {
-    constexpr double kFraction = .2;
     const ops::Operator& op = *subject_.entry.entry->op;
-    const auto smaller = ops::SmallerShape(op, task().shape(), kFraction);
+    // A small shape may only be halved once.
+    auto smaller = ops::SmallerShape(op, task().shape(), .2);
+    if (!smaller) smaller = ops::SmallerShape(op, task().shape(), .5);
     if (!smaller) {
       numbers_.SetUnsupported("fixed_share", "the shape has no smaller one");
       return;

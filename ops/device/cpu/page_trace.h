@@ -30,7 +30,7 @@ namespace optrail::ops {
 class PageTrace {
  public:
   static constexpr int kOpenPages = 48;
-  static constexpr int64_t kMostVisits = 40'000;
+  static constexpr int64_t kMostVisits = 120'000;
   static constexpr int kRecentSteps = 16;
 
   // `begin` is the start of a page, `bytes` a multiple of pages. The number of
