@@ -12,11 +12,22 @@ namespace optrail::fleet {
 absl::StatusOr<std::vector<std::string>> SubmitPilots(
     int count, const std::vector<std::string>& options,
     const std::vector<std::string>& pilot) {
-  std::string script = "#!/bin/sh\nexec";
+  std::string words;
   for (const std::string& word : pilot) {
-    absl::StrAppend(&script, " ", QuoteForShell(word));
+    absl::StrAppend(&words, QuoteForShell(word), " ");
   }
-  script.push_back('\n');
+  // Slurm starts a job again after a failure of its node, not of its process.
+  const std::string script = absl::StrCat(
+      "#!/bin/sh\n"
+      "trap 'kill \"$pilot\"; wait \"$pilot\"; exit' TERM\n"
+      "for attempt in 1 2 3 4 5; do\n"
+      "  ",
+      words,
+      "& pilot=$!\n"
+      "  wait \"$pilot\" && exit 0\n"
+      "  sleep 5\n"
+      "done\n"
+      "exit 1\n");
   // The job's environment is not that of whoever submits it.
   std::vector<std::string> argv = {"sbatch",
                                    "--parsable",
