@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "absl/types/optional.h"
 #include "base/statistics.h"
 #include "base/status_macros.h"
+#include "ops/core/neighbours.h"
 
 namespace optrail::suites {
 namespace {
@@ -108,6 +110,31 @@ bool PreciseEnough(const std::vector<double>& times, double target) {
   if (interval.confidence < kMedianConfidence) return false;
   const double half_width = (interval.high - interval.low) / 2;
   return half_width <= target * Median(times);
+}
+
+// How many of the last samples turn out to have been disturbed, where the
+// sampling has time to ask (a search has not: its finalists are read again).
+int CountDisturbedLate(const proto::SamplingOptions& options,
+                       ops::Monitor& monitor) {
+  auto* const late = dynamic_cast<ops::LateMonitor*>(&monitor);
+  if (late == nullptr || options.min_time_ns() == 0) return 0;
+  return late->CountDisturbedLate();
+}
+
+// Marks the last `count` samples as disturbed.
+void MarkDisturbed(int count, proto::Measurement* measurement) {
+  const int size = measurement->sample_ns_size();
+  std::map<int, int64_t> unwaited;
+  for (int i = 0; i < measurement->contended_samples_size(); ++i) {
+    unwaited[measurement->contended_samples(i)] = measurement->unwaited_ns(i);
+  }
+  for (int i = std::max(0, size - count); i < size; ++i) unwaited[i] = 0;
+  measurement->clear_contended_samples();
+  measurement->clear_unwaited_ns();
+  for (const auto& [sample, ns] : unwaited) {
+    measurement->add_contended_samples(sample);
+    measurement->add_unwaited_ns(ns);
+  }
 }
 
 // Whether the second half of the samples, in order, has none that is faster
@@ -219,6 +246,29 @@ absl::StatusOr<Sampling> TakeSamples(const proto::SamplingOptions& options,
     }
     return result;
   };
+  // Asked once everything else says that it is enough.
+  const auto are_believed = [&] {
+    const int late = CountDisturbedLate(options, monitor);
+    if (late == 0) return true;
+    MarkDisturbed(late, &measurement);
+    clean.clear();
+    unwaited.clear();
+    const auto per_call = [&](int64_t ns) {
+      return static_cast<double>(ns) / static_cast<double>(calls);
+    };
+    int disturbed = 0;
+    for (int i = 0; i < measurement.sample_ns_size(); ++i) {
+      if (disturbed < measurement.contended_samples_size() &&
+          measurement.contended_samples(disturbed) == i) {
+        const int64_t ns = measurement.unwaited_ns(disturbed++);
+        if (ns > 0) unwaited.push_back(per_call(ns));
+      } else {
+        clean.push_back(per_call(measurement.sample_ns(i)));
+      }
+    }
+    next_look = options.min_samples();
+    return false;
+  };
   while (true) {
     Batch batch;
     if (warmed_up.sample.has_value()) {
@@ -283,13 +333,17 @@ absl::StatusOr<Sampling> TakeSamples(const proto::SamplingOptions& options,
       if (spent_ns >= options.min_time_ns() &&
           (options.min_time_ns() == 0 || FoundFastest(clean)) &&
           PreciseEnough(clean, options.target_relative_half_width())) {
-        return finish(proto::OK, Median(clean));
+        if (are_believed()) return finish(proto::OK, Median(clean));
+        continue;
       }
       next_look = clean.size() + std::max<size_t>(1, clean.size() / 10);
     }
     const bool capped = spent_ns >= options.max_time_ns() ||
                         clean.size() >= options.max_samples();
-    if (enough && capped) return finish(proto::OK, Median(clean));
+    if (enough && capped) {
+      if (are_believed()) return finish(proto::OK, Median(clean));
+      continue;
+    }
     // Samples that are never left alone tell where they are longer.
     if (!enough && spent_ns >= options.max_time_ns() && !made_longer &&
         options.min_time_ns() > 0 && !unwaited.empty() && !waiting_is_known() &&
@@ -313,7 +367,22 @@ struct InTurns {
   ops::Timer* timer = nullptr;
   Sampling sampling;
   std::vector<double> per_call_ns;  // of each round; of clean samples > 0
-  std::vector<double> clean;
+
+  std::vector<double> Clean() const {
+    std::vector<double> clean;
+    for (const double ns : per_call_ns) {
+      if (ns > 0) clean.push_back(ns);
+    }
+    return clean;
+  }
+
+  // The last `rounds` were disturbed, as it turns out.
+  void DisturbLast(int rounds) {
+    MarkDisturbed(rounds, &sampling.measurement);
+    const auto from =
+        std::max<int64_t>(0, static_cast<int64_t>(per_call_ns.size()) - rounds);
+    std::fill(per_call_ns.begin() + from, per_call_ns.end(), 0);
+  }
 
   absl::Status TakeOne(ops::Monitor& monitor) {
     proto::Measurement& measurement = sampling.measurement;
@@ -326,8 +395,6 @@ struct InTurns {
     if (batch.disturbed) {
       measurement.add_contended_samples(measurement.sample_ns_size());
       measurement.add_unwaited_ns(batch.unwaited_ns);
-    } else {
-      clean.push_back(ns);
     }
     per_call_ns.push_back(batch.disturbed ? 0 : ns);
     measurement.add_sample_ns(batch.elapsed_ns);
@@ -358,9 +425,11 @@ absl::StatusOr<std::vector<Sampling>> TakeSamplesInTurns(
                              WarmUp(options, *timers[i], monitor));
     members[i].sampling.measurement.set_calls_per_sample(warmed_up.calls);
   }
-  const auto count = static_cast<double>(members.size());
+  const int size = static_cast<int>(members.size());
+  const auto count = static_cast<double>(size);
   const double least_ns = static_cast<double>(options.min_time_ns()) * count;
   const double most_ns = static_cast<double>(options.max_time_ns()) * count;
+  constexpr int kMinRounds = 2 * kMinCleanSamples;
   double spent_ns = 0;
   // Whether all have been told apart from the first by so many samples.
   const auto precise = [&] {
@@ -384,14 +453,20 @@ absl::StatusOr<std::vector<Sampling>> TakeSamplesInTurns(
       fewest = std::min(fewest, RatiosOf(member, members[0]).size());
     }
     const bool enough = fewest >= static_cast<size_t>(options.min_samples());
-    if (enough && ((spent_ns >= least_ns && precise()) || spent_ns >= most_ns ||
-                   rounds >= options.max_samples())) {
-      break;
-    }
     // Long calls get by with a few; what is never left alone says nothing.
-    if (spent_ns >= (fewest >= kMinCleanSamples ? 1 : 2) * most_ns &&
-        rounds >= 2 * kMinCleanSamples) {
-      break;
+    const bool few_tell = fewest >= kMinCleanSamples;
+    const bool spent =
+        spent_ns >= (few_tell ? 1 : 2) * most_ns && rounds >= kMinRounds;
+    const bool is_enough =
+        enough && ((spent_ns >= least_ns && precise()) || spent_ns >= most_ns ||
+                   rounds >= options.max_samples());
+    if (spent && !few_tell) break;
+    if (spent || is_enough) {
+      const int late = CountDisturbedLate(options, monitor);
+      if (late == 0) break;
+      for (InTurns& member : members) {
+        member.DisturbLast((late + size - 1) / size);
+      }
     }
   }
   std::vector<Sampling> samplings;
@@ -399,11 +474,11 @@ absl::StatusOr<std::vector<Sampling>> TakeSamplesInTurns(
     Sampling& sampling = member.sampling;
     sampling.outcome = proto::CONTENDED;
     sampling.measurement.set_clean_sample_count(
-        static_cast<int>(member.clean.size()));
+        static_cast<int>(member.Clean().size()));
     const std::vector<double> ratios = RatiosOf(member, members[0]);
     if (ratios.size() >= kMinCleanSamples) {
       sampling.outcome = proto::OK;
-      sampling.time_ns = Median(ratios) * Median(members[0].clean);
+      sampling.time_ns = Median(ratios) * Median(members[0].Clean());
       sampling.measurement.set_median_ns(sampling.time_ns);
     }
     samplings.push_back(std::move(sampling));

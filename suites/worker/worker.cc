@@ -421,11 +421,18 @@ absl::StatusOr<absl::optional<Sampling>> Worker::FirstCall(
   return absl::make_optional(std::move(first));
 }
 
-void Worker::TellTurn(proto::WorkerReply::Turn turn) const {
+void Worker::TellTurn(proto::WorkerReply::Turn turn,
+                      const std::string& note) const {
   if (!tell_) return;
   proto::WorkerReply reply;
   reply.set_turn(turn);
+  reply.set_detail(note);
   tell_(reply);
+}
+
+ops::NeighbourNames Worker::FindNeighbours() const {
+  auto* const shared = dynamic_cast<ops::SharedDevice*>(device_.get());
+  return shared != nullptr ? shared->FindNeighbours() : ops::NeighbourNames();
 }
 
 proto::WorkerReply Worker::InTurn(
@@ -434,10 +441,21 @@ proto::WorkerReply Worker::InTurn(
   bool waited = false;
   const std::unique_ptr<ops::Turn> turn = device_->TakeTurn([&] {
     waited = true;
-    TellTurn(proto::WorkerReply::WAITS);
+    const std::string active = FindNeighbours().active;
+    TellTurn(proto::WorkerReply::WAITS,
+             active.empty()
+                 ? "waits for another session, which measures on this device"
+                 : absl::StrCat("waits until ", active,
+                                " no longer computes on this device"));
   });
   const int64_t turn_ns = Clock::Real()->NowNs() - start_ns;
-  if (waited) TellTurn(proto::WorkerReply::HAS_IT);
+  if (waited) TellTurn(proto::WorkerReply::HAS_IT, "");
+  if (const std::string idle = FindNeighbours().idle; !idle.empty()) {
+    TellTurn(proto::WorkerReply::HAS_IT,
+             absl::StrCat(idle,
+                          ": has this device open, computes nothing, and "
+                          "is ignored"));
+  }
   proto::WorkerReply reply = evaluate();
   if (waited) reply.set_turn_ns(turn_ns);
   return reply;
@@ -488,6 +506,10 @@ void Worker::FillReply(int64_t started_unix_ns, Sampling sampling,
   reply->set_outcome(sampling.outcome);
   if (sampling.outcome != proto::CONTENDED) {
     reply->set_time_ns(sampling.time_ns);
+  } else if (const std::string active = FindNeighbours().active;
+             !active.empty()) {
+    reply->set_detail(
+        absl::StrCat(active, " computed on this device meanwhile"));
   }
   sampling.measurement.set_started_unix_ns(started_unix_ns);
   sampling.measurement.mutable_conditions()->set_page_bytes(

@@ -23,6 +23,7 @@
 #include "absl/types/optional.h"
 #include "ops/core/backend.h"
 #include "ops/core/device.h"
+#include "ops/core/neighbours.h"
 #include "ops/core/reference_check.h"
 #include "ops/core/registry.h"
 #include "ops/core/runnable.h"
@@ -97,7 +98,8 @@ class Worker {
   // What `evaluate` answers once the device is this process's.
   proto::WorkerReply InTurn(
       absl::FunctionRef<proto::WorkerReply()> evaluate) const;
-  void TellTurn(proto::WorkerReply::Turn turn) const;
+  void TellTurn(proto::WorkerReply::Turn turn, const std::string& note) const;
+  ops::NeighbourNames FindNeighbours() const;
   // OK, with what loading it took and told, or why it cannot be launched.
   proto::WorkerReply Load(const ops::Backend& backend,
                           const proto::Config& config,

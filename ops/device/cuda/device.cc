@@ -6,6 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
 #include "ops/device/cuda/ceilings.h"
@@ -16,6 +17,10 @@ namespace optrail::ops::cuda {
 namespace {
 
 constexpr unsigned kNonBlocking = 1;  // CU_STREAM_NON_BLOCKING
+
+// What computes for longer than this may never end: it is measured beside it,
+// and the samples are marked.
+constexpr absl::Duration kNeighbourPatience = absl::Seconds(30);
 
 // "NVIDIA H200" -> "nvidia-h200"; the fingerprint's letters.
 std::string IdOf(const std::string& name) {
@@ -251,8 +256,19 @@ std::unique_ptr<Turn> CudaDevice::TakeTurn(absl::FunctionRef<void()> waits) {
    private:
     const Turns::Turn turn_;
   };
+  bool told = false;
+  const auto tell = [&] {
+    if (!told) waits();
+    told = true;
+  };
+  // First, so that sessions that wait for a neighbour keep nobody else waiting.
+  if (watch_ != nullptr) watch_->AwaitQuiet(kNeighbourPatience, tell);
   if (!turns_.ok()) return nullptr;
-  return std::make_unique<Taken>(turns_->Take(waits));
+  return std::make_unique<Taken>(turns_->Take(tell));
+}
+
+NeighbourNames CudaDevice::FindNeighbours() {
+  return watch_ != nullptr ? watch_->Names() : NeighbourNames();
 }
 
 absl::StatusOr<proto::Ceilings> CudaDevice::MeasureCeilings() {

@@ -19,6 +19,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "ops/core/device.h"
+#include "ops/core/neighbours.h"
 #include "ops/device/cuda/buffer.h"
 #include "ops/device/cuda/driver.h"
 #include "ops/device/cuda/monitor.h"
@@ -27,7 +28,7 @@
 
 namespace optrail::ops::cuda {
 
-class CudaDevice : public Device {
+class CudaDevice : public Device, public SharedDevice {
  public:
   static constexpr proto::DeviceKind kKind = proto::CUDA;
   static constexpr char kKindName[] = "CUDA";
@@ -52,7 +53,9 @@ class CudaDevice : public Device {
                                                    TimingMode mode) override;
   std::unique_ptr<Monitor> MakeMonitor() override;
   absl::Span<Meter* const> meters() override { return meters_; }
+  // Also waits until no neighbour computes, for half a minute at most.
   std::unique_ptr<Turn> TakeTurn(absl::FunctionRef<void()> waits) override;
+  NeighbourNames FindNeighbours() override;
   absl::StatusOr<proto::Ceilings> MeasureCeilings() override;
 
   const Driver& driver() const { return driver_; }
