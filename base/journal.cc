@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/crc32c.h"
@@ -141,7 +142,19 @@ absl::StatusOr<Scan> ScanFile(absl::string_view file, absl::string_view path) {
   return scan;
 }
 
+constexpr char kHeldPayload[] = "optrail/journal_held";
+
+absl::Status HeldByAnother(const std::string& message) {
+  absl::Status status = absl::FailedPreconditionError(message);
+  status.SetPayload(kHeldPayload, absl::Cord("1"));
+  return status;
+}
+
 }  // namespace
+
+bool IsHeldByAnother(const absl::Status& status) {
+  return status.GetPayload(kHeldPayload).has_value();
+}
 
 absl::StatusOr<JournalContents> ReadJournal(const std::string& path,
                                             FileSystem* fs) {
@@ -164,7 +177,7 @@ absl::StatusOr<std::unique_ptr<Journal>> Journal::Open(const std::string& path,
     if (errno == EINTR) continue;
     if (errno != EWOULDBLOCK) return FileError("locking journal", path, errno);
     const int64_t holder = fs->LockHolder(fd);
-    return absl::FailedPreconditionError(absl::StrCat(
+    return HeldByAnother(absl::StrCat(
         "journal ", path, " is being written by ",
         holder > 0 ? absl::StrCat("process ", holder) : "another process"));
   }
@@ -172,7 +185,7 @@ absl::StatusOr<std::unique_ptr<Journal>> Journal::Open(const std::string& path,
   FileInfo ours, named;
   if (fs->StatDescriptor(fd, &ours) != 0 || fs->Stat(path, &named) != 0 ||
       ours.inode != named.inode) {
-    return absl::FailedPreconditionError(absl::StrCat(
+    return HeldByAnother(absl::StrCat(
         "journal ", path, " was removed or replaced while it was opened"));
   }
   OPTRAIL_RETURN_IF_ERROR(journal->Load());

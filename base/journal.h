@@ -53,6 +53,10 @@ struct JournalContents {
 absl::StatusOr<JournalContents> ReadJournal(
     const std::string& path, FileSystem* fs = FileSystem::Real());
 
+// Whether Journal::Open() failed because another process has the journal: the
+// same call succeeds once that process is done with it.
+bool IsHeldByAnother(const absl::Status& status);
+
 class Journal {
  public:
   // Opens `path` for appending, creating it where missing, and reads what it

@@ -109,6 +109,7 @@ TEST(JournalTest, SecondWriterIsToldWhoWrites) {
   ASSERT_TRUE(first.ok()) << first.status();
   const absl::Status status = Journal::Open(path).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_TRUE(IsHeldByAnother(status));
   EXPECT_THAT(status.message(), HasSubstr(path));
   EXPECT_THAT(status.message(), HasSubstr(absl::StrCat("process ", getpid())));
   EXPECT_TRUE(ReadJournal(path).ok());

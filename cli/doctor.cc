@@ -190,9 +190,14 @@ void AddCeilings(const proto::Ceilings& ceilings,
                    ceilings.flop_of().empty() ? "f32" : ceilings.flop_of()),
       ceilings.flop_per_s_one_thread(), ceilings.flop_per_s_all_threads(),
       "FLOP/s");
-  add("L1 read, one thread", ceilings.l1_read_bytes_per_s(), "B/s");
-  add("L2 read, one thread", ceilings.l2_read_bytes_per_s(), "B/s");
-  add("L3 read, one thread", ceilings.l3_read_bytes_per_s(), "B/s");
+  const char* const one_thread =
+      hardware.device_kind() == proto::CPU ? ", one thread" : "";
+  add(absl::StrCat("L1 read", one_thread), ceilings.l1_read_bytes_per_s(),
+      "B/s");
+  add(absl::StrCat("L2 read", one_thread), ceilings.l2_read_bytes_per_s(),
+      "B/s");
+  add(absl::StrCat("L3 read", one_thread), ceilings.l3_read_bytes_per_s(),
+      "B/s");
   add_by_threads("memory read", ceilings.memory_read_bytes_per_s_one_thread(),
                  ceilings.memory_read_bytes_per_s_all_threads(), "B/s");
   if (ceilings.has_memory_buffer_bytes()) {

@@ -267,6 +267,16 @@ grep -q "goes on: [12] of 2 tasks were tuned by this command" <<<"$output" ||
 [[ -z $(find .optrail/state/tuning -type f) ]] ||
   { echo "FAILED: something stays: $output"; exit 1; }
 
+# Of two commands that tune one task the second waits, and finds it tuned.
+twice=(tune --quiet --op=add --shape=n=39 --trials=3 --proof_time=50ms
+  --history=twice --store=twice_store)
+"$optrail" "${twice[@]}" >first.txt 2>&1 &
+first=$!
+expect 0 "add" "${twice[@]}"
+wait "$first" || { echo "FAILED: two commands: $(<first.txt)"; exit 1; }
+count=$(find twice/sessions -name '*.pb' | wc -l)
+((count == 1)) || { echo "FAILED: tuned $count times: $(<first.txt)"; exit 1; }
+
 # Plans by carbon, and a certificate that is refused once anything changed.
 "$optrail" carbon example --zone=DE --start=2026-10-01T00:00:00Z --hours=72 \
   --out=grid.csv

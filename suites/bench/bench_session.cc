@@ -273,6 +273,8 @@ class Session {
         evaluation.outcome != proto::CONTENDED) {
       result.set_outcome(evaluation.outcome);
       result.set_detail(evaluation.detail);
+    } else if (!evaluation.detail.empty()) {
+      result.set_detail(evaluation.detail);  // who disturbed: Conclude()
     }
     if (!Tells(evaluation)) return absl::nullopt;
     proto::Measurement measurement = *evaluation.measurement;
@@ -313,8 +315,13 @@ class Session {
     }
     result->set_outcome(2 * told >= options_.processes ? proto::OK
                                                        : proto::CONTENDED);
-    if (result->outcome() == proto::CONTENDED) {
-      result->set_detail("too few undisturbed samples; is the machine busy?");
+    if (result->outcome() == proto::OK) {
+      result->clear_detail();
+    } else {
+      result->set_detail(absl::StrCat("too few undisturbed samples",
+                                      result->detail().empty()
+                                          ? "; is the machine busy?"
+                                          : ": " + result->detail()));
     }
   }
 

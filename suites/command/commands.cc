@@ -405,11 +405,12 @@ Command WorkerCommand() {
 }
 
 std::vector<std::string> SuiteFlags() {
-  return Concat({{"shape", "op", "threads", "device", "objective"},
-                 TuneFlags(),
-                 PlaceFlags(),
-                 {"quiet", "resume"},
-                 GoogleBenchmarkFlags()});
+  return Concat(
+      {{"shape", "op", "threads", "device", "cache", "launch", "objective"},
+       TuneFlags(),
+       PlaceFlags(),
+       {"quiet", "resume"},
+       GoogleBenchmarkFlags()});
 }
 
 absl::StatusOr<SuiteResult> RunSuite(const std::string& name) {

@@ -9,6 +9,7 @@
 #include "absl/types/optional.h"
 #include "base/statistics.h"
 #include "base/status_macros.h"
+#include "ops/core/neighbours.h"
 
 namespace optrail::suites {
 namespace {
@@ -110,6 +111,15 @@ bool PreciseEnough(const std::vector<double>& times, double target) {
   return half_width <= target * Median(times);
 }
 
+// Returns how many of the last samples turn out to have been disturbed, if the
+// sampling has time to ask (a search has not: its finalists are read again).
+int CountDisturbedLate(const proto::SamplingOptions& options,
+                       ops::Monitor& monitor) {
+  auto* const late = dynamic_cast<ops::LateMonitor*>(&monitor);
+  if (late == nullptr || options.min_time_ns() == 0) return 0;
+  return late->CountDisturbedLate();
+}
+
 // Whether the second half of the samples, in order, has none that is faster
 // than all of the first. Where neighbours come and go, a sample that meets none
 // may be still to come.
@@ -195,6 +205,7 @@ class Samples {
     calls_ = std::min(timer_.max_calls(), calls);
     measurement_.Clear();
     measurement_.set_calls_per_sample(calls_);
+    batches_.clear();
     clean_.clear();
     unwaited_.clear();
     by_round_.clear();
@@ -210,6 +221,7 @@ class Samples {
   void ForgetWarmUp() { ready_.reset(); }
 
   void Add(const Batch& batch) {
+    batches_.push_back(batch);
     if (batch.disturbed) {
       measurement_.add_contended_samples(measurement_.sample_ns_size());
       measurement_.add_unwaited_ns(batch.unwaited_ns);
@@ -224,6 +236,17 @@ class Samples {
       fastest_ns_ = std::min(fastest_ns_, clean_.back());
     }
     by_round_.push_back(batch.disturbed ? 0 : clean_.back());
+  }
+
+  // The last `count` samples were disturbed, as it turns out.
+  void DisturbLast(int count) {
+    const std::vector<Batch> batches = std::move(batches_);
+    const int size = static_cast<int>(batches.size());
+    Restart(calls_);
+    for (int i = 0; i < size; ++i) {
+      Add(i < size - count ? batches[i]
+                           : Batch{batches[i].elapsed_ns, true, 0});
+    }
   }
 
   int64_t calls() const { return calls_; }
@@ -281,6 +304,7 @@ class Samples {
   int64_t calls_ = 1;  // per sample
   absl::optional<Batch> ready_;
   proto::Measurement measurement_;
+  std::vector<Batch> batches_;
   std::vector<double> clean_, unwaited_;
   std::vector<double> by_round_;  // 0 where it was disturbed
   double fastest_ns_ = HUGE_VAL;  // of clean and unwaited samples
@@ -394,6 +418,11 @@ absl::StatusOr<Sampling> TakeSamples(const proto::SamplingOptions& options,
       case AloneRule::Next::kGoOn:
         break;
       case AloneRule::Next::kEnough:
+        if (const int late = CountDisturbedLate(options, monitor); late > 0) {
+          samples.DisturbLast(late);
+          rule.StartOver();
+          if (rule.After(samples, spent_ns) != AloneRule::Next::kEnough) break;
+        }
         return samples.Finish(proto::OK, Median(samples.clean()));
       case AloneRule::Next::kContended:
         return samples.Finish(proto::CONTENDED, 0);
@@ -461,10 +490,16 @@ absl::StatusOr<std::vector<Sampling>> TakeSamples(
       spent_ns += static_cast<double>(batch.elapsed_ns);
     }
     // As often forwards as backwards.
-    if (rounds % 2 == 0 &&
-        IsEnoughTogether(options, members, rounds, spent_ns)) {
-      break;
+    if (rounds % 2 == 1 ||
+        !IsEnoughTogether(options, members, rounds, spent_ns)) {
+      continue;
     }
+    const int late = CountDisturbedLate(options, monitor);
+    if (late == 0) break;
+    const int size = static_cast<int>(members.size());
+    for (Samples& member : members)
+      member.DisturbLast((late + size - 1) / size);
+    if (IsEnoughTogether(options, members, rounds, spent_ns)) break;
   }
   for (Samples& member : members) {
     const std::vector<double> ratios = member.RatiosTo(members[0]);

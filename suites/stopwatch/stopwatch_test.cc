@@ -6,7 +6,9 @@
 
 #include "base/random.h"
 #include "base/statistics.h"
+#include "base/status_macros.h"
 #include "gtest/gtest.h"
+#include "ops/core/neighbours.h"
 
 namespace optrail::suites {
 namespace {
@@ -234,6 +236,73 @@ TEST(StopwatchTest, InTurnsNothingIsConcludedWhereNoneIsLeftAlone) {
   for (const Sampling& sampling : *samplings) {
     EXPECT_EQ(sampling.outcome, proto::CONTENDED);
     EXPECT_GT(sampling.measurement.sample_ns_size(), 0);
+  }
+}
+
+// A neighbour computes during some samples, and the device tells a period late.
+class TellsLate : public NoisyKernel, public ops::LateMonitor {
+ public:
+  TellsLate(int from_sample, int to_sample, uint64_t seed)
+      : NoisyKernel(1e5, .001, 0, seed), from_(from_sample), to_(to_sample) {}
+  absl::StatusOr<int64_t> TimeNs() override {
+    OPTRAIL_ASSIGN_OR_RETURN(const int64_t ns, NoisyKernel::TimeNs());
+    return IsDisturbed(++taken_) ? ns + ns / 50 : ns;
+  }
+  int CountDisturbedLate() override {
+    int count = 0;
+    for (int i = told_ + 1; i <= taken_; ++i) {
+      if (IsDisturbed(i)) count = taken_ - i + 1;
+      if (count > 0) break;
+    }
+    told_ = taken_;
+    ++asked;
+    return count;
+  }
+  int asked = 0;
+
+ private:
+  bool IsDisturbed(int sample) const { return sample >= from_ && sample < to_; }
+
+  const int from_, to_;
+  int taken_ = 0, told_ = 0;
+};
+
+TEST(StopwatchTest, ANeighbourThatTurnsOutToHaveComputedIsTakenOut) {
+  proto::SamplingOptions options = DefaultSamplingOptions();
+  options.set_min_time_ns(20'000'000);
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    TellsLate always(1, 1'000'000, seed);
+    EXPECT_EQ(TakeSamples(options, always, always)->outcome, proto::CONTENDED);
+
+    TellsLate ends(30, 60, seed);
+    const Sampling ended = *TakeSamples(options, ends, ends);
+    ASSERT_EQ(ended.outcome, proto::OK) << seed;
+    EXPECT_NEAR(ended.time_ns, 1e5, 100) << seed;
+    EXPECT_GE(ended.measurement.contended_samples_size(), 30);
+    EXPECT_EQ(ended.measurement.contended_samples_size(),
+              ended.measurement.unwaited_ns_size());
+    EXPECT_EQ(ended.measurement.clean_sample_count() +
+                  ended.measurement.contended_samples_size(),
+              ended.measurement.sample_ns_size());
+  }
+}
+
+TEST(StopwatchTest, ASearchDoesNotWaitForWhatIsToldLate) {
+  TellsLate kernel(1, 1000, 1);
+  ASSERT_TRUE(TakeSamples(DefaultSamplingOptions(), kernel, kernel).ok());
+  EXPECT_EQ(kernel.asked, 0);
+}
+
+TEST(StopwatchTest, InTurnsANeighbourThatIsToldLateIsTakenOutOfAll) {
+  proto::SamplingOptions options = DefaultSamplingOptions();
+  options.set_min_time_ns(5'000'000);
+  NoisyKernel other(2e5, .001, 0, 7);
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    TellsLate one(30, 60, seed);
+    const auto samplings = *TakeSamples(options, {&one, &other}, one);
+    ASSERT_EQ(samplings[0].outcome, proto::OK);
+    EXPECT_NEAR(samplings[0].time_ns, 1e5, 100) << seed;
+    EXPECT_NEAR(samplings[1].time_ns, 2e5, 400) << seed;
   }
 }
 

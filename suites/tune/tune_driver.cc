@@ -11,12 +11,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/interrupt_note.h"
+#include "base/journal.h"
 #include "base/progress.h"
 #include "base/status_macros.h"
 #include "base/units.h"
@@ -309,6 +311,9 @@ class TuneCall {
   // The search, ranking and proof of one task, and the first requests of the
   // next as soon as this one needs no more compilers.
   absl::StatusOr<proto::Session> SearchAlone(size_t i);
+  // Opens the task's session, once no other process has it open. Cancelled, and
+  // the summary says "skipped", if that one tuned it.
+  absl::Status OpenWhenFree(Pending& pending);
   void AskAhead(size_t i);
   // A turn of the search after that of task i, where it has something to do.
   bool AdvanceNext(size_t i);
@@ -502,6 +507,7 @@ void TuneCall::Begin(Pending& pending) {
 absl::Status TuneCall::Record(Pending& pending,
                               absl::StatusOr<proto::Session> session) {
   TuneSummary& summary = summaries_[pending.summary];
+  if (summary.skipped) return absl::OkStatus();
   if (!session.ok()) {
     summary.error = std::string(session.status().message());
     return absl::OkStatus();
@@ -569,14 +575,43 @@ bool TuneCall::AdvanceNext(size_t i) {
   return next->Advance().ok();
 }
 
+// Another command may tune the same task: what it finds is this one's answer,
+// too, if nothing else is asked for.
+absl::Status TuneCall::OpenWhenFree(Pending& pending) {
+  constexpr absl::Duration kLookAgain = absl::Milliseconds(200);
+  for (bool waited = false;; waited = true) {
+    Begin(pending);
+    auto session = OpenTuneSession(pending.setup, pending.tune,
+                                   *pending.evaluator, *Clock::Real());
+    if (session.ok()) {
+      pending.session = *std::move(session);
+      return absl::OkStatus();
+    }
+    if (!IsHeldByAnother(session.status())) return session.status();
+    if (!waited) {
+      std::cerr << "\nnote: " << ShortTaskText(pending.task->task)
+                << " waits: " << session.status().message() << "\n";
+    }
+    absl::SleepFor(kLookAgain);
+    if (options_.retune || HasTuneJournal(pending.setup, pending.tune)) {
+      continue;
+    }
+    OPTRAIL_ASSIGN_OR_RETURN(const tuning::TunedConfigStore store,
+                             LoadStore(context_, {*pending.task}));
+    summaries_[pending.summary].skipped =
+        FindTuned(store, *pending.task, ObjectiveKey(options_.tune.objectives),
+                  pending.space) != nullptr;
+    if (summaries_[pending.summary].skipped) {
+      return absl::CancelledError("tuned by another command meanwhile");
+    }
+  }
+}
+
 absl::StatusOr<proto::Session> TuneCall::SearchAlone(size_t i) {
   turn_ = i;
   Pending& pending = pending_[i];
   if (pending.session == nullptr) {
-    Begin(pending);
-    OPTRAIL_ASSIGN_OR_RETURN(
-        pending.session, OpenTuneSession(pending.setup, pending.tune,
-                                         *pending.evaluator, *Clock::Real()));
+    OPTRAIL_RETURN_IF_ERROR(OpenWhenFree(pending));
   }
   pending.session->GoOn();
   while (!pending.session->search_ended()) {

@@ -1,8 +1,13 @@
 #include "suites/worker/exchange.h"
 
+#include <iostream>
+#include <set>
+
+#include "absl/base/const_init.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "absl/synchronization/mutex.h"
 #include "suites/worker/worker.h"
 
 namespace optrail::suites {
@@ -85,6 +90,15 @@ proto::WorkerRequest TimedElsewhere(const proto::WorkerReply::AskElsewhere& ask,
   return request;
 }
 
+// Many processes of a command wait for the same.
+void SayOnce(const std::string& note) {
+  static absl::Mutex mutex(absl::kConstInit);
+  static auto* const said = new std::set<std::string>();
+  const absl::MutexLock lock(&mutex);
+  if (note.empty() || !said->insert(note).second) return;
+  std::cerr << "note: " << note << "\n";
+}
+
 // While it waits for its turn, or for what is elsewhere, no deadline runs.
 Exchanged Answer(absl::Duration deadline, int64_t memory_cap_bytes,
                  Subprocess& process, const TimeElsewhere& elsewhere) {
@@ -104,6 +118,7 @@ Exchanged Answer(absl::Duration deadline, int64_t memory_cap_bytes,
     if (!exchanged.answered || turn == proto::WorkerReply::TURN_UNSPECIFIED) {
       return exchanged;
     }
+    SayOnce(exchanged.reply.detail());
     patience =
         turn == proto::WorkerReply::WAITS ? absl::InfiniteDuration() : deadline;
   }

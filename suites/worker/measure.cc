@@ -11,6 +11,7 @@
 #include "absl/types/optional.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "ops/core/neighbours.h"
 
 namespace optrail::suites {
 namespace {
@@ -276,6 +277,11 @@ class Measuring {
       one.set_outcome(sampling.outcome);
       if (sampling.outcome != proto::CONTENDED) {
         one.set_time_ns(sampling.time_ns);
+      } else if (const std::string active =
+                     ops::FindNeighbours(task_.device()).active;
+                 !active.empty()) {
+        one.set_detail(
+            absl::StrCat(active, " computed on this device meanwhile"));
       }
       sampling.measurement.set_started_unix_ns(started_unix_ns_);
       sampling.measurement.mutable_conditions()->set_page_bytes(

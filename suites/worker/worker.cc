@@ -9,11 +9,13 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/exit_code.h"
 #include "base/process_guard.h"
 #include "base/status_macros.h"
 #include "base/subprocess.h"
+#include "ops/core/neighbours.h"
 #include "suites/proto/worker.pb.h"
 #include "suites/worker/measure.h"
 #include "suites/worker/opened_task.h"
@@ -64,18 +66,31 @@ class Worker {
     bool waited = false;
     const std::unique_ptr<ops::Turn> turn = task_.device().TakeTurn([&] {
       waited = true;
-      TellTurn(proto::WorkerReply::WAITS);
+      const std::string active = ops::FindNeighbours(task_.device()).active;
+      TellTurn(proto::WorkerReply::WAITS,
+               active.empty()
+                   ? "waits for another session, which measures on this device"
+                   : absl::StrCat("waits until ", active,
+                                  " no longer computes on this device"));
     });
     const int64_t turn_ns = Clock::Real()->NowNs() - start_ns;
-    if (waited) TellTurn(proto::WorkerReply::HAS_IT);
+    if (waited) TellTurn(proto::WorkerReply::HAS_IT, "");
+    if (const std::string idle = ops::FindNeighbours(task_.device()).idle;
+        !idle.empty()) {
+      TellTurn(proto::WorkerReply::HAS_IT,
+               absl::StrCat(idle,
+                            ": has this device open, computes nothing, "
+                            "and is ignored"));
+    }
     proto::WorkerReply reply = evaluate();
     if (waited) reply.set_turn_ns(turn_ns);
     return reply;
   }
 
-  void TellTurn(proto::WorkerReply::Turn turn) {
+  void TellTurn(proto::WorkerReply::Turn turn, const std::string& note) {
     proto::WorkerReply reply;
     reply.set_turn(turn);
+    reply.set_detail(note);
     Tell(reply);
   }
 

@@ -81,6 +81,8 @@ class Measuring {
     ceilings.set_memory_read_bytes_per_s_one_thread(read);
     ceilings.set_memory_read_bytes_per_s_all_threads(read);
 
+    OPTRAIL_RETURN_IF_ERROR(ReadL2(data, sum, &ceilings));
+
     OPTRAIL_ASSIGN_OR_RETURN(Function multiply, FunctionOf("multiply"));
     const unsigned shared = wgmma_ ? kTilesBytes + 1024 : 0;
     if (wgmma_) {
@@ -106,6 +108,30 @@ class Measuring {
   }
 
  private:
+  // A quarter of the L2: some GPUs have it in two halves, each with copies of
+  // what lies in the other.
+  absl::Status ReadL2(Address from, Address sum, proto::Ceilings* ceilings) {
+    OPTRAIL_ASSIGN_OR_RETURN(Function read_l2, FunctionOf("read_l2"));
+    const auto blocks = static_cast<unsigned>(4 * device_.hardware().cores());
+    // Whole steps of all threads, four at a time.
+    const int64_t step_bytes = int64_t{4} * 16 * kReadThreads * blocks;
+    const int64_t steps =
+        std::max<int64_t>(1, device_.l2_bytes() / 4 / step_bytes);
+    auto vectors = static_cast<uint32_t>(steps * step_bytes / 16);
+    int rounds = 50;
+    void* parameters[] = {&from, &vectors, &rounds, &sum};
+    OPTRAIL_ASSIGN_OR_RETURN(const std::vector<double> reads, Times([&] {
+                               return driver_.LaunchKernel(
+                                   read_l2, blocks, 1, 1, kReadThreads, 1, 1, 0,
+                                   device_.driver_stream(), parameters,
+                                   nullptr);
+                             }));
+    ceilings->set_l2_read_bytes_per_s(
+        16.0 * vectors * rounds /
+        *std::min_element(reads.begin(), reads.end()));
+    return absl::OkStatus();
+  }
+
   absl::Status Check(int result) const {
     return driver_.Check(result, "measuring ceilings");
   }

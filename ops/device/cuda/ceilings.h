@@ -9,11 +9,11 @@
 
 namespace optrail::ops::cuda {
 
-// Copying and reading a gigabyte, each the best of a few; and the most FLOP/s
-// of 16-bit products summed in f32, the median of some tenths of a second on
-// data that is not zero, so that power bounds it as it bounds kernels. Without
-// NVRTC, copying alone. A GPU's kernels have it whole: "one thread" and "all
-// threads" are the same.
+// Measures copying and reading a gigabyte, and reading what the L2 holds, each
+// the best of a few; and the most FLOP/s of 16-bit products summed in f32, the
+// median of some tenths of a second on data that is not zero, so that power
+// bounds it as it bounds kernels. Without NVRTC, copying alone. A GPU's kernels
+// have it whole: "one thread" and "all threads" are the same.
 absl::StatusOr<proto::Ceilings> MeasureCudaCeilings(MeasuredGpu& device);
 
 }  // namespace optrail::ops::cuda

@@ -3,7 +3,9 @@
 // where $OPTRAIL_FAKE_CUDA says: "call=code" pairs separated by commas, such as
 // "cuMemAlloc=2,cuStreamSynchronize=700". It is NVML, too, for which this
 // process computes and the one that the pair "process=PID" names; a pair
-// "watts=600" is what it takes, else it tells nothing of its energy.
+// "watts=600" is what it takes, else it tells nothing of its energy. "busy=40"
+// is what that other process computes at present, in percent, and "busy=-1"
+// says that it is idle; else nobody's activity is told.
 //
 // Functions: "nothing"; "overrun" writes behind its first operand's buffer;
 // "differs", "stray", "repeat" and "project" are those of buffer.cc, "turn"
@@ -15,6 +17,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -419,5 +422,27 @@ FAKE(nvmlDeviceGetComputeRunningProcesses_v3, void*, unsigned* count,
   info[0].pid = static_cast<unsigned>(getpid());
   info[1].pid = static_cast<unsigned>(Scripted("process"));
   *count = info[1].pid == 0 ? 1 : 2;
+  return 0;
+}
+FAKE(nvmlDeviceGetProcessUtilization, void*, void* samples, unsigned* count,
+     unsigned long long) {
+  struct Sample {
+    unsigned pid;
+    unsigned long long unix_us;
+    unsigned multiprocessors, memory, encoder, decoder;
+  };
+  const int busy = Scripted("busy");
+  if (busy == 0) return 3;  // NVML_ERROR_NOT_SUPPORTED
+  if (busy < 0) return 6;   // NVML_ERROR_NOT_FOUND
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  *static_cast<Sample*>(samples) = {
+      static_cast<unsigned>(Scripted("process")),
+      static_cast<unsigned long long>(
+          std::chrono::duration_cast<std::chrono::microseconds>(now).count()),
+      static_cast<unsigned>(busy),
+      1,
+      0,
+      0};
+  *count = 1;
   return 0;
 }

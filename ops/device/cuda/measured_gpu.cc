@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/escaping.h"
+#include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
 #include "ops/device/cuda/ceilings.h"
@@ -14,6 +15,10 @@ namespace optrail::ops::cuda {
 namespace {
 
 constexpr unsigned kNonBlocking = 1;  // CU_STREAM_NON_BLOCKING
+
+// A neighbour that computes for longer than this may never end: the kernel is
+// measured beside it, and the samples are marked.
+constexpr absl::Duration kNeighbourPatience = absl::Seconds(30);
 
 }  // namespace
 
@@ -163,8 +168,19 @@ std::unique_ptr<Turn> MeasuredGpu::TakeTurn(absl::FunctionRef<void()> waits) {
    private:
     const Turns::Turn turn_;
   };
+  bool told = false;
+  const auto tell = [&] {
+    if (!told) waits();
+    told = true;
+  };
+  // First, so that sessions that wait for a neighbour keep nobody else waiting.
+  if (watch_ != nullptr) watch_->AwaitQuiet(kNeighbourPatience, tell);
   if (!turns_.ok()) return nullptr;
-  return std::make_unique<Taken>(turns_->Take(waits));
+  return std::make_unique<Taken>(turns_->Take(tell));
+}
+
+NeighbourNames MeasuredGpu::FindNeighbours() {
+  return watch_ != nullptr ? watch_->Names() : NeighbourNames();
 }
 
 absl::StatusOr<proto::Ceilings> MeasuredGpu::MeasureCeilings() {

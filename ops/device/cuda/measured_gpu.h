@@ -20,6 +20,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "ops/core/device.h"
+#include "ops/core/neighbours.h"
 #include "ops/device/cuda/buffer.h"
 #include "ops/device/cuda/device.h"
 #include "ops/device/cuda/driver.h"
@@ -29,7 +30,7 @@
 
 namespace optrail::ops::cuda {
 
-class MeasuredGpu : public CudaDevice {
+class MeasuredGpu : public CudaDevice, public SharedDevice {
  public:
   // Unavailable, "unsupported here: why", if the GPU cannot be used.
   static absl::StatusOr<std::unique_ptr<MeasuredGpu>> Make(
@@ -49,7 +50,9 @@ class MeasuredGpu : public CudaDevice {
                                                    TimingMode mode) override;
   std::unique_ptr<Monitor> MakeMonitor() override;
   absl::Span<Meter* const> meters() override { return meters_; }
+  // Also waits until no neighbour computes, for half a minute at most.
   std::unique_ptr<Turn> TakeTurn(absl::FunctionRef<void()> waits) override;
+  NeighbourNames FindNeighbours() override;
   absl::StatusOr<proto::Ceilings> MeasureCeilings() override;
 
   // Everything is launched into it.

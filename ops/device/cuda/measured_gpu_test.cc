@@ -19,6 +19,7 @@
 #include "ops/core/device_type.h"
 #include "ops/core/runnable.h"
 #include "ops/device/cuda/driver.h"
+#include "ops/device/cuda/fake_driver.h"
 #include "ops/device/cuda/monitor.h"
 #include "ops/device/cuda/nvml.h"
 #include "ops/device/cuda/turns.h"
@@ -31,13 +32,6 @@ using ::testing::HasSubstr;
 absl::StatusOr<Driver> FakeDriver() {
   return Driver::Load("ops/device/cuda/libfake_cuda.so");
 }
-
-// For the lifetime of the object.
-class Script {
- public:
-  explicit Script(const char* text) { setenv("OPTRAIL_FAKE_CUDA", text, 1); }
-  ~Script() { unsetenv("OPTRAIL_FAKE_CUDA"); }
-};
 
 class LaunchesOnce : public Invocation {
  public:
@@ -494,12 +488,15 @@ TEST_F(MeasuredGpuTest, TwoProcessesTakeTurnsAndAreNoDisturbance) {
   EXPECT_FALSE(is_disturbed("", &*turns));
   const std::string process = absl::StrCat("process=", other);
   EXPECT_FALSE(is_disturbed(process, &*turns));
-  // One that takes none.
+  // One that takes none: idle, computing, and where nobody tells.
   const pid_t stranger = fork();
   if (stranger == 0) {
     while (true) pause();
   }
-  EXPECT_TRUE(is_disturbed(absl::StrCat("process=", stranger), &*turns));
+  const std::string here = absl::StrCat("process=", stranger);
+  EXPECT_FALSE(is_disturbed(absl::StrCat(here, ",busy=-1"), &*turns));
+  EXPECT_TRUE(is_disturbed(absl::StrCat(here, ",busy=40"), &*turns));
+  EXPECT_TRUE(is_disturbed(here, &*turns));
   kill(stranger, SIGKILL);
   waitpid(stranger, nullptr, 0);
   EXPECT_TRUE(is_disturbed("reasons=64", &*turns)) << "heat";

@@ -27,8 +27,12 @@ constexpr uint64_t kDisturbing =
 // samples.
 constexpr absl::Duration kLookEvery = absl::Milliseconds(5);
 constexpr absl::Duration kAskEvery = absl::Milliseconds(20);
+// What a watch that slept for long asks about.
+constexpr int kMostPeriods = 2;
 // Some ten times what an answer takes.
 constexpr absl::Duration kPatience = absl::Milliseconds(2);
+// Before anything is known: as long as the driver may answer nobody.
+constexpr absl::Duration kFirstPatience = absl::Seconds(1);
 
 int ParentOf(int pid) {
   std::ifstream stat(absl::StrCat("/proc/", pid, "/stat"));
@@ -54,7 +58,7 @@ bool IsSibling(int pid) {
   return false;
 }
 
-class CudaMonitor : public Monitor {
+class CudaMonitor : public Monitor, public LateMonitor {
  public:
   explicit CudaMonitor(GpuWatch* watch) : watch_(watch) {
     if (watch_ != nullptr) watch_->Begin();
@@ -63,9 +67,19 @@ class CudaMonitor : public Monitor {
     if (watch_ != nullptr) watch_->End();
   }
 
-  void Begin() override {}
+  void Begin() override { began_.push_back(absl::Now()); }
   bool End(int64_t elapsed_ns) override {
     return watch_ != nullptr && watch_->disturbed();
+  }
+  int CountDisturbedLate() override {
+    if (watch_ == nullptr || began_.empty()) return 0;
+    const std::vector<absl::Time> began = std::exchange(began_, {});
+    const absl::Time since = watch_->DisturbedSince(began.front(), absl::Now());
+    if (since == absl::InfiniteFuture()) return 0;
+    // A sample lasts until the next one begins.
+    const auto after = std::upper_bound(began.begin(), began.end(), since);
+    return static_cast<int>(began.end() - after) +
+           (after == began.begin() ? 0 : 1);
   }
   void Fill(proto::Conditions* conditions) override {
     if (watch_ != nullptr && watch_->clock_hz() > 0) {
@@ -75,6 +89,7 @@ class CudaMonitor : public Monitor {
 
  private:
   GpuWatch* const watch_;
+  std::vector<absl::Time> began_;
 };
 
 class NvmlSensor : public EnergySensor {
@@ -112,8 +127,10 @@ class NvmlSensor : public EnergySensor {
 
 }  // namespace
 
-GpuWatch::GpuWatch(const Nvml& nvml, const Turns* turns)
-    : nvml_(nvml), turns_(turns), thread_([this] { Watch(); }) {}
+GpuWatch::GpuWatch(const Nvml& nvml, const Turns* turns, absl::Duration lag)
+    : nvml_(nvml), turns_(turns), lag_(lag), neighbours_(lag), thread_([this] {
+        Watch();
+      }) {}
 
 GpuWatch::~GpuWatch() {
   {
@@ -131,7 +148,9 @@ void GpuWatch::Begin() {
   const auto is_answered = [this, now]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return asked_ >= now;
   };
-  mutex_.AwaitWithTimeout(absl::Condition(&is_answered), kPatience);
+  mutex_.AwaitWithTimeout(
+      absl::Condition(&is_answered),
+      asked_ == absl::InfinitePast() ? kFirstPatience : kPatience);
 }
 
 void GpuWatch::End() {
@@ -154,7 +173,7 @@ void GpuWatch::Watch() {
     clock_hz_ = nvml_.SmClockHz().value_or(clock_hz_);
     slowed_ = (nvml_.ThrottleReasons().value_or(0) & kDisturbing) != 0;
     if (now - asked >= kAskEvery) {
-      others_ = AreOthersHere();
+      Ask(now);
       asked = now;
     }
     const absl::MutexLock lock(&mutex_);
@@ -163,26 +182,83 @@ void GpuWatch::Watch() {
   }
 }
 
+void GpuWatch::Ask(absl::Time now) {
+  const std::vector<int> strangers = Strangers();
+  absl::Time since;
+  {
+    const absl::MutexLock lock(&mutex_);
+    if (strangers.empty() && neighbours_.empty()) {
+      neighbours_.Tell(now, {}, std::vector<ProcessActivity>());
+      others_ = false;
+      return;
+    }
+    since = std::max(asked_, now - kMostPeriods * lag_);
+  }
+  const auto activity = nvml_.Activity(absl::ToUnixMicros(since - lag_));
+  const absl::MutexLock lock(&mutex_);
+  neighbours_.Tell(now, strangers, activity);
+  others_ = neighbours_.Disturb(now);
+}
+
 // Processes that take turns wait for theirs: those of this session hold a
 // context and compute nothing, and so do those of others. The driver's other
 // descendants are measured in turns with this one, and it may have measured
 // ceilings itself. Where a container does not let this process see itself among
 // the others, nobody knows who they are.
-bool GpuWatch::AreOthersHere() {
+std::vector<int> GpuWatch::Strangers() {
   const auto pids = nvml_.ComputeProcesses();
   if (!pids.has_value() ||
       std::find(pids->begin(), pids->end(), getpid()) == pids->end()) {
-    return false;
+    return {};
   }
-  return std::any_of(pids->begin(), pids->end(), [this](int pid) {
+  std::vector<int> strangers;
+  for (const int pid : *pids) {
     if (pid == getpid() || pid == getppid() || siblings_.count(pid) > 0) {
-      return false;
+      continue;
     }
-    if (turns_ != nullptr && turns_->TakesPart(pid)) return false;
-    if (!IsSibling(pid)) return true;
-    siblings_.insert(pid);
-    return false;
-  });
+    if (turns_ != nullptr && turns_->TakesPart(pid)) continue;
+    if (IsSibling(pid)) {
+      siblings_.insert(pid);
+    } else {
+      strangers.push_back(pid);
+    }
+  }
+  return strangers;
+}
+
+void GpuWatch::AwaitQuiet(absl::Duration patience,
+                          absl::FunctionRef<void()> waits) {
+  Begin();
+  const auto is_quiet = [this] { return !others_; };
+  if (is_quiet()) {
+    has_patience_ = true;
+  } else if (has_patience_) {
+    waits();
+    const absl::MutexLock lock(&mutex_);
+    has_patience_ =
+        mutex_.AwaitWithTimeout(absl::Condition(&is_quiet), patience);
+  }
+  End();
+}
+
+absl::Time GpuWatch::DisturbedSince(absl::Time start, absl::Time end) {
+  absl::Time first;
+  const auto is_told = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    first = neighbours_.FirstActive(start);
+    return neighbours_.empty() || first != absl::InfiniteFuture() ||
+           asked_ >= end + lag_;
+  };
+  const absl::MutexLock lock(&mutex_);
+  // The watch answers every few milliseconds; a driver that does not is no
+  // reason to wait for ever.
+  mutex_.AwaitWithTimeout(absl::Condition(&is_told), 3 * lag_ + kPatience);
+  // It computed at some time in the period that ended then.
+  return first - lag_;
+}
+
+NeighbourNames GpuWatch::Names() {
+  const absl::MutexLock lock(&mutex_);
+  return neighbours_.Names(absl::Now());
 }
 
 std::unique_ptr<Monitor> MakeCudaMonitor(GpuWatch* watch) {

@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 
 namespace optrail::ops::cuda {
@@ -51,6 +53,7 @@ absl::StatusOr<Nvml> Nvml::Open(const std::string& pci_bus_id,
   get("nvmlDeviceGetPowerUsage", nvml.GetPowerUsage);
   get("nvmlDeviceGetEnforcedPowerLimit", nvml.GetPowerLimit);
   get("nvmlDeviceGetTemperature", nvml.GetTemperature);
+  get("nvmlDeviceGetProcessUtilization", nvml.GetProcessUtilization);
   if (const int result = init(); result != 0) {
     return absl::UnavailableError(
         absl::StrCat("unsupported here: nvmlInit returns error ", result));
@@ -140,6 +143,32 @@ absl::optional<std::vector<int>> Nvml::ComputeProcesses() const {
     pids.push_back(static_cast<int>(infos[i].pid));
   }
   return pids;
+}
+
+absl::optional<std::vector<ProcessActivity>> Nvml::Activity(
+    int64_t since_unix_us) const {
+  struct Sample {  // nvmlProcessUtilizationSample_t
+    unsigned pid;
+    unsigned long long unix_us;
+    unsigned multiprocessors, memory, encoder, decoder;
+  };
+  constexpr int kNotFound = 6;  // NVML_ERROR_NOT_FOUND: nobody did anything
+  // More than this many periods since the last time are too many anyway.
+  Sample samples[256];
+  unsigned count = 256;
+  if (GetProcessUtilization == nullptr) return absl::nullopt;
+  const int result = GetProcessUtilization(
+      device_, samples, &count, static_cast<unsigned long long>(since_unix_us));
+  if (result == kNotFound) count = 0;
+  if (result != 0 && result != kNotFound) return absl::nullopt;
+  std::vector<ProcessActivity> activity;
+  for (unsigned i = 0; i < count; ++i) {
+    activity.push_back({static_cast<int>(samples[i].pid),
+                        static_cast<int64_t>(samples[i].unix_us),
+                        static_cast<int>(std::max(samples[i].multiprocessors,
+                                                  samples[i].memory))});
+  }
+  return activity;
 }
 
 }  // namespace optrail::ops::cuda

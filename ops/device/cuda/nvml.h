@@ -26,6 +26,13 @@ inline constexpr uint64_t kSoftwareThermal = 1 << 5;
 inline constexpr uint64_t kHardwareThermal = 1 << 6;
 inline constexpr uint64_t kPowerBrake = 1 << 7;
 
+// What a process did on the device in the period that ended then.
+struct ProcessActivity {
+  int pid = 0;
+  int64_t until_unix_us = 0;
+  int percent = 0;  // of the period: multiprocessors or memory were busy
+};
+
 class Nvml {
  public:
   // The device with this PCI bus id, as the driver writes it. Unavailable where
@@ -47,6 +54,10 @@ class Nvml {
   absl::optional<double> Celsius() const;
   // Processes that compute on the device, this one included.
   absl::optional<std::vector<int>> ComputeProcesses() const;
+  // Processes that computed in the periods that ended after `since_unix_us`;
+  // those that did nothing may be left out.
+  absl::optional<std::vector<ProcessActivity>> Activity(
+      int64_t since_unix_us) const;
 
  private:
   void* device_ = nullptr;
@@ -59,6 +70,8 @@ class Nvml {
   int (*GetPowerUsage)(void* device, unsigned* milliwatts) = nullptr;
   int (*GetPowerLimit)(void* device, unsigned* milliwatts) = nullptr;
   int (*GetTemperature)(void* device, int sensor, unsigned* celsius) = nullptr;
+  int (*GetProcessUtilization)(void* device, void* samples, unsigned* count,
+                               unsigned long long since_unix_us) = nullptr;
 
   absl::optional<double> FieldWatts(unsigned field) const;
 };

@@ -1,5 +1,8 @@
 // CUDA GPUs as a kind of device.
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -8,6 +11,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "base/check.h"
 #include "base/file.h"
 #include "base/status_macros.h"
@@ -15,6 +20,7 @@
 #include "ops/core/device_type.h"
 #include "ops/device/cuda/driver.h"
 #include "ops/device/cuda/measured_gpu.h"
+#include "ops/device/cuda/neighbours.h"
 #include "ops/device/cuda/nvml.h"
 #include "ops/device/cuda/nvrtc.h"
 
@@ -29,17 +35,48 @@ constexpr char kDeclared[] =
 // module lists them.
 constexpr char kModule[] = "/proc/driver/nvidia";
 
-// What tells the energy of the GPU here, or why nothing does.
-std::string EnergyText() {
-  const absl::StatusOr<const Driver*> driver = Driver::Get();
-  if (!driver.ok()) return std::string(driver.status().message());
+absl::StatusOr<Nvml> NvmlHere() {
+  OPTRAIL_ASSIGN_OR_RETURN(const Driver* driver, Driver::Get());
   char bus_id[64] = "";
   int device = 0;
-  if ((*driver)->DeviceGet(&device, 0) != 0 ||
-      (*driver)->DeviceGetPciBusId(bus_id, sizeof(bus_id), device) != 0) {
-    return "unsupported here: the driver names no device";
+  if (driver->DeviceGet(&device, 0) != 0 ||
+      driver->DeviceGetPciBusId(bus_id, sizeof(bus_id), device) != 0) {
+    return absl::UnavailableError(
+        "unsupported here: the driver names no device");
   }
-  const absl::StatusOr<Nvml> nvml = Nvml::Open(bus_id);
+  return Nvml::Open(bus_id);
+}
+
+// Who else has the GPU open.
+std::string NeighboursText(const absl::StatusOr<Nvml>& nvml) {
+  if (!nvml.ok()) return std::string(nvml.status().message());
+  auto pids = nvml->ComputeProcesses();
+  if (!pids) return "unsupported here: NVML does not tell who uses this GPU";
+  pids->erase(std::remove(pids->begin(), pids->end(), getpid()), pids->end());
+  if (pids->empty()) return "none";
+  const absl::Time now = absl::Now();
+  Neighbours neighbours(kActivityLag);
+  const auto activity =
+      nvml->Activity(absl::ToUnixMicros(now - 2 * kActivityLag));
+  neighbours.Tell(now, *pids, activity);
+  const NeighbourNames names = neighbours.Names(now);
+  if (!activity) {
+    return absl::StrCat(names.active,
+                        "; NVML does not tell whether they compute, so each "
+                        "disturbs");
+  }
+  std::vector<std::string> texts;
+  if (!names.active.empty()) {
+    texts.push_back(absl::StrCat(names.active, " (computes: disturbs)"));
+  }
+  if (!names.idle.empty()) {
+    texts.push_back(absl::StrCat(names.idle, " (idle: ignored)"));
+  }
+  return absl::StrJoin(texts, "; ");
+}
+
+// What tells the energy of the GPU here, or why nothing does.
+std::string EnergyText(const absl::StatusOr<Nvml>& nvml) {
   if (!nvml.ok()) return std::string(nvml.status().message());
   std::vector<std::string> sources;
   if (nvml->EnergyMillijoules()) sources.push_back("energy counter");
@@ -116,10 +153,12 @@ class CudaType : public DeviceType {
   std::vector<Support> DescribeSupport() const override {
     const absl::StatusOr<proto::Hardware> hardware = Hardware();
     const absl::StatusOr<const Nvrtc*> nvrtc = Nvrtc::Get();
+    const absl::StatusOr<Nvml> nvml = NvmlHere();
     return {
         {"CUDA", hardware.ok() ? hardware->model()
                                : std::string(hardware.status().message())},
-        {"energy meter, CUDA", EnergyText()},
+        {"energy meter, CUDA", EnergyText(nvml)},
+        {"other processes on the GPU", NeighboursText(nvml)},
         {"CUDA compiler", nvrtc.ok() ? (*nvrtc)->version()
                                      : std::string(nvrtc.status().message())}};
   }
