@@ -2,13 +2,13 @@
 #define OPTRAIL_SUITES_WORKER_COMPILED_CONFIGS_H_
 
 // CompiledConfigs knows which configs of a task have to be compiled, and what
-// became of that: in the compile cache, or in a pool of compilers (compile_pool
-// .h), which it starts when it needs one.
+// became of that: in the compile cache, or in a pool of compilers, which it
+// starts when it needs one (compile_pool.h).
 //
 //   CompiledConfigs compiled(task, options);
-//   const std::string key = compiled.KeyOf(config, task.backend());
-//   compiled.Prepare(key, config, task.backend());     // returns at once
-//   const absl::optional<Compiled> made = compiled.Await(key, ...);
+//   const std::string key = compiled.KeyOf(config, "");
+//   compiled.Prepare(key, config, "");  // returns at once
+//   const absl::optional<Compiled> made = compiled.Await(key, config, "");
 //
 // Used by one thread.
 

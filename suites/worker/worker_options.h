@@ -4,7 +4,7 @@
 // WorkerOptions says how worker processes are started, and their limits.
 //
 //   WorkerOptions options;
-//   options.shared_folder = context.state;
+//   options.shared_folder = state;
 //   WorkerEvaluator evaluator(task, options);
 
 #include <cstdint>
