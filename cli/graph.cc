@@ -17,6 +17,7 @@
 #include "suites/command/command_flags.h"
 #include "suites/graph/graph_workload.h"
 #include "suites/graph/run_graph.h"
+#include "suites/worker/opened_task.h"
 #include "suites/worker/worker.h"
 
 ABSL_FLAG(optrail::graph::GraphView, view, optrail::graph::GraphView::kSummary,
