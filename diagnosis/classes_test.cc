@@ -137,7 +137,7 @@ TEST(JudgeTest, ScalarAndNarrowCodeAreTold) {
   numbers.Set("loop_vector_fp", 0, "test");
   AddDerived(Zen(), 1, &numbers);
   EXPECT_EQ(FirstCause(numbers), "scalar");
-  numbers.Set("reassociation_gain", .9, "test");
+  numbers.Set("reassociation_gain", .6, "test");
   EXPECT_EQ(FirstCause(numbers), "scalar");
   // The compiler would vectorise it, if it could add in any order.
   numbers.Set("reassociated_scalar_share", 0, "test");
