@@ -93,7 +93,8 @@ suites::Command CoverageCommand() {
       "Looks every shape up that programs counted (`optrail help observe`), "
       "in\n"
       "today's store and for the device of this machine. What tuning the rest\n"
-      "would bring is estimated from the gains of what is tuned. Exit code 3: no\n"
+      "would bring is estimated from the gains of what is tuned. Exit code 3: "
+      "no\n"
       "call was made on hardware like this.\n"
       "\n"
       "  optrail coverage calls\n";

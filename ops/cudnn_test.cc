@@ -18,8 +18,8 @@
 #include "ops/core/reference_check.h"
 #include "ops/core/registry.h"
 #include "ops/core/runnable.h"
-#include "ops/device/cuda/measured_gpu.h"
 #include "ops/device/cuda/driver.h"
+#include "ops/device/cuda/measured_gpu.h"
 #include "tuning/proto/canonical.h"
 
 namespace optrail::ops {
