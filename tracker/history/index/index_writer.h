@@ -6,9 +6,10 @@
 //
 //   Transaction transaction(db);
 //   OPTRAIL_RETURN_IF_ERROR(transaction.Begin(db.begin_writing()));
-//   OPTRAIL_ASSIGN_OR_RETURN(IndexWriter writer, IndexWriter::Create(db,
-//   nullptr)); OPTRAIL_RETURN_IF_ERROR(writer.AddRun("runs/2026/ID.pb",
-//   std::move(run))); OPTRAIL_RETURN_IF_ERROR(transaction.Commit());
+//   OPTRAIL_ASSIGN_OR_RETURN(IndexWriter writer,
+//                            IndexWriter::Create(db, nullptr));
+//   OPTRAIL_RETURN_IF_ERROR(writer.AddRun("runs/2026/ID.pb", std::move(run)));
+//   OPTRAIL_RETURN_IF_ERROR(transaction.Commit());
 //
 // It lives within one transaction. Thread safety: that of its database.
 
