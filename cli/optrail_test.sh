@@ -38,7 +38,7 @@ done
 expect 0 "optrail import FILE" log
 expect 0 "optrail import FILE" changes
 expect 2 "optrail import FILE" compare
-expect 2 "optrail import FILE" gate
+expect 3 "optrail import" gate
 expect 2 "--looks: means nothing with --run" gate --run=true --looks=3
 expect 2 "--max_rounds=0: expected at least 5" gate --run=true --max_rounds=0
 expect 2 "--remeasure_out: means nothing with --run" gate --run=true \

@@ -88,8 +88,9 @@ class Probes {
     absl::Status refused;
     for (int attempt = 0; attempt < 1000; ++attempt) {
       std::vector<int64_t> sizes(op_.dims().size());
-      // Filters are small, and what they are moved over is not.
-      const int64_t least = attempt % 2 == 0 ? 2 : 16;
+      // Filters are small, and what they are moved over is not; a stencil of
+      // many steps takes more from each side.
+      const int64_t least = int64_t{2} << attempt % 3 * 3;  // 2, 16, 128
       for (size_t d = 0; d < sizes.size(); ++d) sizes[d] = least << d;
       for (size_t d = sizes.size(); d > 1; --d) {
         std::swap(sizes[d - 1], sizes[static_cast<size_t>(

@@ -268,10 +268,10 @@ absl::StatusOr<int> RunStoreCheck(const StoreCheckCommand& command,
         {absl::StrCat(entry.operator_name, " ", tuning::EntryText(entry.tuned)),
          NameOf(entry.state), entry.text, entry.tuned.config()});
   }
-  if (entries.empty() && command.format == OutputFormat::kTable) {
+  if (entries.empty()) {
     notes << "every tuned config of " << command.context.hardware.id()
           << " was proven with the kernel of today\n";
-    return 0;
+    if (command.format == OutputFormat::kTable) return 0;
   }
   out << table.Format(command.format, TerminalWidth());
   if (fails) {
