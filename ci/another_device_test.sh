@@ -69,7 +69,7 @@ CLOCKWORK_BROKEN_CUTTER=8 expect 0 \
   "^scale n=4096/f32,.*trials_spent,\"gears=2,teeth=16\"" \
   "$tune" --device=clockwork --trials=12 --quiet --format=csv
 cp "$log" out
-expect 0 "COMPILE_ERROR, first .*teeth=8: the cutter is broken" cat out
+expect 0 "COMPILE_ERROR, all 3 have teeth=8, .*: the cutter is broken" cat out
 store=.optrail/store/scale/acme-clockwork-4g.textproto
 expect 0 "^device_kind: 1042" cat $store
 expect 0 'config: "gears=2,teeth=16"' cat $store
