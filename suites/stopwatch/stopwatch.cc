@@ -266,7 +266,7 @@ absl::StatusOr<Sampling> TakeSamples(const proto::SamplingOptions& options,
         clean.push_back(per_call(measurement.sample_ns(i)));
       }
     }
-    next_look = options.min_samples();
+    next_look = clean.size() + std::max<size_t>(7, clean.size() / 10);
     return false;
   };
   while (true) {
@@ -341,7 +341,10 @@ absl::StatusOr<Sampling> TakeSamples(const proto::SamplingOptions& options,
     const bool capped = spent_ns >= options.max_time_ns() ||
                         clean.size() >= options.max_samples();
     if (enough && capped) {
-      if (are_believed()) return finish(proto::OK, Median(clean));
+      // Those that are left are accounted for.
+      if (are_believed() || clean.size() >= options.min_samples()) {
+        return finish(proto::OK, Median(clean));
+      }
       continue;
     }
     // Samples that are never left alone tell where they are longer.
@@ -467,6 +470,8 @@ absl::StatusOr<std::vector<Sampling>> TakeSamplesInTurns(
       for (InTurns& member : members) {
         member.DisturbLast((late + size - 1) / size);
       }
+      // Those that are left are accounted for.
+      if (spent) break;
     }
   }
   std::vector<Sampling> samplings;
