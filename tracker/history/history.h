@@ -3,7 +3,7 @@
 
 // History is a folder of immutable protobuf files, one per run and one per
 // closed tuning session and one per thing said about them
-// (docs/history_format.md):
+// (docs/reference/history_format.md):
 //
 //   <history>/runs/2026/20261120T090807Z-1a2b3c4d5e6f.pb
 //   <history>/sessions/2026/20261120T081500Z-0f1e2d3c4b5a.pb

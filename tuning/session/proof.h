@@ -16,7 +16,7 @@
 //
 // The gain and its interval are recorded whether the gain is claimed or not.
 // Formula, citations and what it does under recorded noise:
-// docs/tuning_sessions.md.
+// docs/method/tuning_sessions.md.
 
 #include <vector>
 

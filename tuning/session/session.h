@@ -14,7 +14,8 @@
 //   proto::Session record, session->Finish());
 //
 // A session that was killed resumes when it is opened again with the same
-// header: at most the requests in flight are repeated. docs/tuning_sessions.md.
+// header: at most the requests in flight are repeated.
+// docs/method/tuning_sessions.md.
 
 #include <cstdint>
 #include <functional>

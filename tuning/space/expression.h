@@ -18,8 +18,8 @@
 //     Use(slots[program.result()]);
 //   }
 //
-// Grammar and meaning: docs/space_format.md. It has no macros, maps, messages
-// or user functions.
+// Grammar and meaning: docs/reference/space_format.md. It has no macros, maps,
+// messages or user functions.
 
 #include <cstdint>
 #include <functional>

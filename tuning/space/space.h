@@ -12,8 +12,8 @@
 //   const proto::Config other = bound->ToConfig(bound->Sample(rng));
 //
 // The format, the expressions and the limits are documented in
-// docs/space_format.md. Neither class knows what a kernel is; a config that is
-// valid here may still fail when it is measured.
+// docs/reference/space_format.md. Neither class knows what a kernel is; a
+// config that is valid here may still fail when it is measured.
 
 #include <cstdint>
 #include <functional>
