@@ -374,7 +374,9 @@ TEST(HostileTest, TruncatedAndDamagedFilesAreErrorsOrModels) {
     const auto model = ParseOnnxModel(damaged, "");
     if (!model.ok()) continue;
     const auto imported = ImportOnnxModel(*model);
-    if (imported.ok()) EXPECT_TRUE(Validate(imported->graph).ok());
+    if (imported.ok()) {
+      EXPECT_TRUE(Validate(imported->graph).ok());
+    }
   }
 }
 

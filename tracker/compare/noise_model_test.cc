@@ -196,7 +196,7 @@ TEST(NoiseModel, OneRunASideCarriesTheVarianceBetweenRuns) {
         std::vector<ProcessLog>& cell = side.emplace_back();
         const double run = .005 * rng.Gaussian();
         for (int p = 0; p < 5; ++p) {
-          cell.push_back({run + .01 * rng.Gaussian(), absl::nullopt});
+          cell.push_back({run + .01 * rng.Gaussian(), {}, {}});
         }
       }
     }

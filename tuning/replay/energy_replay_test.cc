@@ -75,7 +75,9 @@ TEST(EnergyReplayTest, MetersFewAndFindsWhatTakesLittle) {
       // Eight in the search, up to four finalists, the fastest, the default.
       EXPECT_LE(result->metered, 14);
       EXPECT_LE(result->loss, .08) << limit << " " << seed;
-      if (limit > 0) EXPECT_LE(result->time_over_best, limit + 1e-9);
+      if (limit > 0) {
+        EXPECT_LE(result->time_over_best, limit + 1e-9);
+      }
     }
   }
 }

@@ -445,7 +445,8 @@ class SpaceParser {
     const TextProtoPlace place = root.Child("default");
     std::vector<GivenValue> given;
     for (int i = 0; i < space_->proto.default_().set_size(); ++i) {
-      given.push_back({space_->proto.default_().set(i), place.Child("set", i)});
+      given.push_back(
+          {space_->proto.default_().set(i), place.Child("set", i), ""});
     }
     OPTRAIL_ASSIGN_OR_RETURN(const auto values,
                              ParseValues(given, "the default"));
@@ -495,7 +496,7 @@ class SpaceParser {
     std::vector<GivenValue> plain;
     for (int i = 0; i < given.set_size(); ++i) {
       const proto::Space::Value& value = given.set(i);
-      plain.push_back({{}, place.Child("set", i)});
+      plain.push_back({{}, place.Child("set", i), ""});
       proto::KnobValue& set = plain.back().value;
       set.set_knob(value.knob());
       if (value.has_int_()) set.set_int_(value.int_());

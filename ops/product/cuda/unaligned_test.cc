@@ -9,7 +9,6 @@
 
 namespace {
 
-#pragma GCC diagnostic ignored "-Wunknown-pragmas"
 #define __device__
 #define __forceinline__ inline
 struct Thread {
