@@ -25,8 +25,11 @@ import docs_test
 CLEAN = (
     'README.md',
     'CONTRIBUTING.md',
+    'base/',
     'ci/',
     'docs/',
+    'ops/',
+    'tuning/',
 )
 
 # A verb that a main clause may have. "is" and its like come first, then verbs

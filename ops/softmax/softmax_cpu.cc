@@ -69,7 +69,7 @@ class SoftmaxCpu : public CpuKernel {
       const proto::Config& config) const override {
     const absl::StatusOr<SoftmaxKnobs> knobs = SoftmaxKnobs::From(config);
     if (!knobs.ok()) return {};
-    // As many floats as the widest vectors have, and the narrowest.
+    // The widest vectors have so many floats, and the narrowest.
     return {{"rows", knobs->rows_per_task},
             {"cols", knobs->unroll * 16},
             {"cols", knobs->unroll * 4}};

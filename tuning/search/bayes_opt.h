@@ -55,7 +55,7 @@ class BayesOpt final : public StrategyBase {
   Levels FarFromAll(const std::vector<Levels>& chosen);
 
   GpInput MakeInput(const Levels& levels) const;
-  // What the sources say of a config; 0 without them.
+  // The mean of a config by the sources; 0 without them.
   float PriorMean(const Levels& levels) const;
 
   // One value per trial that tells something, and which trial that is.

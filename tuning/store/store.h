@@ -72,8 +72,8 @@ struct LookupRequest {
   absl::string_view kernel_id;  // of the kernel that would run; "" if unknown
   // The id that this kernel had one release ago, which is as good; "": none.
   absl::string_view former_kernel_id;
-  // As in a task: "" is the device kind's own backend. A config of another
-  // backend, objective or number of devices is never an answer.
+  // The backend, named as in a task: "" is the device kind's own. A config of
+  // another backend, objective or number of devices is never an answer.
   absl::string_view backend;
   proto::LaunchMode launch_mode = proto::LAUNCH_MODE_UNSPECIFIED;
   absl::string_view objective;  // "": time
@@ -110,8 +110,8 @@ struct LookupResult {
   // The winner was measured with another kernel (or the id is unknown).
   bool unverified = false;
   bool from_overlay = false;
-  // Of the shapes; 0 for an equal one. docs/reference/tuned_configs.md has the
-  // formula.
+  // The distance of the shapes; 0 for an equal one.
+  // docs/reference/tuned_configs.md has the formula.
   double shape_distance = 0;
   // For people: what was substituted or refused, and why. Empty if all is well.
   std::string warning;
