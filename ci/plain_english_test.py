@@ -29,6 +29,7 @@ CLEAN = (
     'ci/',
     'docs/',
     'ops/',
+    'tracker/',
     'tuning/',
 )
 

@@ -40,7 +40,7 @@ absl::Status DecodeRecordWithout(std::initializer_list<int> field_numbers,
                                  google::protobuf::Message* message,
                                  int* skipped_count);
 
-// What is wrong with bytes that DecodeRecord refuses, apart from its words.
+// The kind of damage of bytes that DecodeRecord refuses, apart from its words.
 enum class RecordDamage { kCutOff, kChanged, kNewerFormat };
 RecordDamage RecordDamageOf(absl::string_view bytes);
 

@@ -51,7 +51,7 @@ class Statement {
   // Ready to be bound and stepped again.
   void Reset();
 
-  // Of the row, columns from 0; valid until the next Step or Reset.
+  // Return a column of the row, from 0; valid until the next Step or Reset.
   int64_t Int(int column) const;
   absl::string_view Bytes(int column) const;
 
