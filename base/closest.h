@@ -18,8 +18,8 @@
 
 namespace optrail {
 
-// Insertions, deletions and substitutions that turn `a` into `b`. Of longer
-// words than 256 bytes only the beginnings are compared.
+// Insertions, deletions and substitutions that turn `a` into `b`. Only the
+// first 256 bytes of a word are compared.
 int EditDistance(absl::string_view a, absl::string_view b);
 
 // The closest of `names`, or "" if none is close.

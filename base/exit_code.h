@@ -1,7 +1,8 @@
 #ifndef OPTRAIL_BASE_EXIT_CODE_H_
 #define OPTRAIL_BASE_EXIT_CODE_H_
 
-// What a process of Optrail tells its caller, usually a CI script.
+// The exit codes that a process of Optrail ends with; its caller is usually a
+// CI script.
 //
 //   if (!status.ok()) {
 //     std::cerr << "optrail: " << status.message() << "\n";

@@ -49,7 +49,7 @@ struct GitCommit {
   std::string subject;
 };
 
-// Of a full id.
+// Author, time and subject of the commit with this full id.
 absl::StatusOr<GitCommit> DescribeCommit(const std::string& dir,
                                          const std::string& id);
 

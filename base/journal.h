@@ -71,7 +71,7 @@ class Journal {
   // Records that were appended but not synced are dropped.
   ~Journal();
 
-  // What the file held when it was opened.
+  // The records that the file held when it was opened.
   const std::vector<std::string>& records() const { return records_; }
   // How many bytes of torn tail Open cut off.
   int64_t ignored_bytes() const { return ignored_bytes_; }

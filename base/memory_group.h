@@ -29,7 +29,7 @@
 
 namespace optrail {
 
-// Where in the file system of control groups a group may be made.
+// The place in the file system of control groups where a group may be made.
 struct MemoryGroupPlace {
   std::string folder;
   std::string own;       // the folder of the group that the process is in

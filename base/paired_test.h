@@ -26,7 +26,7 @@
 // unknown variance", 2025; the Bayes factor is in Rouder et al., "Bayesian t
 // tests", 2009), so the chance that it *ever* reaches 1/alpha is at most alpha
 // (Ville, 1939). The effects at which it has not are a confidence sequence: all
-// its intervals hold together. docs/ab.md has what that costs in rounds.
+// its intervals hold together. docs/method/ab.md has what that costs in rounds.
 //
 // Shared machines are not normal: from eight values on, those further than
 // three robust spreads from the median are pulled in to there, and the spread
@@ -55,7 +55,7 @@ struct PairedTestOptions {
   // "Unchanged" excludes larger effects upwards only: B is not slower, it may
   // be faster. Who only asks whether anything got worse need not wait for more.
   bool upwards_only = false;
-  // Before that many values nothing is said: normality is an approximation.
+  // Fewer values than this give no verdict: normality is an approximation.
   int min_rounds = 5;
   // No spread of a ratio is believed to be smaller: clocks have a resolution.
   double min_spread = 1.5e-4;

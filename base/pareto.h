@@ -11,8 +11,8 @@
 
 namespace optrail {
 
-// Whether `a` is no higher than `b` in any cost and lower in one. Of as many
-// costs each; a NaN is a cost that nobody knows: such two do not compare.
+// Whether `a` is no higher than `b` in any cost and lower in one. Both have
+// equally many costs. A NaN is an unknown cost: such two do not compare.
 bool Dominates(absl::Span<const double> a, absl::Span<const double> b);
 
 // Indices of those that no other dominates, ascending.

@@ -32,7 +32,7 @@ struct ProgressOptions {
   int width = 0;  // of the terminal; 0: asks it
   absl::Duration terminal_interval = absl::Milliseconds(100);
   absl::Duration log_interval = absl::Seconds(30);
-  // Where the text goes; unset: standard error.
+  // Takes the text; unset: standard error.
   std::function<void(absl::string_view)> sink;
 };
 

@@ -28,7 +28,7 @@ absl::StatusOr<int> ListenOn(const std::string& address);
 absl::StatusOr<int> AcceptFrom(int listener);
 absl::StatusOr<int> ConnectTo(const std::string& address);
 
-// Whether others than this machine could connect to it.
+// Returns whether other machines than this one could connect to it.
 bool IsForeign(const std::string& address);
 
 }  // namespace optrail

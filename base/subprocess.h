@@ -48,7 +48,7 @@ enum class StderrMode {
 };
 
 struct SubprocessOptions {
-  // Where the child starts; empty: where the parent is.
+  // The folder in which the child starts; empty: that of the parent.
   std::string working_directory;
   // NAME=VALUE pairs on top of the parent's environment (or, with
   // clear_environment, instead of it). The child also gets OPTRAIL_PARENT_PID,
@@ -87,9 +87,9 @@ struct SubprocessOptions {
   // tenth of a deadline passes before that is looked at, so that short
   // exchanges cost nothing.
   double deadline_stretch = 1;
-  // Where the kernel counts the processes that it killed for want of memory,
-  // the machine's or a control group's ("oom_kill" in proc(5)). Without such a
-  // count a child that it kills is one that somebody killed.
+  // The file in which the kernel counts the processes that it killed for want
+  // of memory, the machine's or a control group's ("oom_kill" in proc(5)).
+  // Without such a count a child that it kills is one that somebody killed.
   std::string kernel_counts = "/proc/vmstat";
 };
 
@@ -182,7 +182,7 @@ class Subprocess {
   // reported as it ended.
   ExitInfo KillAndWait();
 
-  // Whether the child has not been waited for yet.
+  // True until the child has been waited for.
   bool running() const { return !reaped_; }
 
   // With StderrMode::kCapture: the end of what came so far.
@@ -192,13 +192,13 @@ class Subprocess {
   friend absl::StatusOr<CommandResult> RunCommand(
       const std::vector<std::string>& argv, const CommandOptions& options);
   enum class Wakeup { kReady, kTimeout, kOutOfMemory, kExited };
-  // That of a frame: see SubprocessOptions::deadline_stretch.
+  // The deadline of a frame: see SubprocessOptions::deadline_stretch.
   class Deadline {
    public:
     Deadline(const Subprocess& process, absl::Duration timeout);
     // Not before then, by process.Now(), is it over.
     absl::Duration next() const { return next_; }
-    // Whether it is. If not, next() is later than before.
+    // If it returns false, next() is later than before.
     bool IsOver();
 
    private:

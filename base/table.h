@@ -66,7 +66,7 @@ class Table {
  public:
   explicit Table(std::vector<Column> columns);
 
-  // As many cells as there are columns.
+  // Adds a row; there must be as many cells as columns.
   void AddRow(std::vector<Cell> cells);
   int num_rows() const { return static_cast<int>(rows_.size()); }
 

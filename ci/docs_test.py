@@ -8,6 +8,7 @@
   or link, outside docs/guide, docs/reference, README.md and CONTRIBUTING.md.
 - Every relative link of README.md, CONTRIBUTING.md and docs/**/*.md names a file
   or folder that exists and, if it has a fragment, a heading of that page.
+- Every page that code names (docs/guide/install.md) exists.
 """
 
 import glob
@@ -18,6 +19,19 @@ import sys
 LONGEST_LINE = 100
 NO_EXCEPTIONS = ('docs/guide/', 'docs/reference/', 'README.md',
                  'CONTRIBUTING.md')
+CODE = ('.h', '.cc', '.cu', '.cuh', '.py', '.sh', '.bzl', '.proto', 'BUILD')
+SKIPPED = ('.git', 'node_modules', 'testdata')
+
+
+def sources(root, endings):
+    """The files below `root` whose names end so, as sorted relative paths."""
+    for folder, folders, names in os.walk(root):
+        folders[:] = sorted(name for name in folders if name not in SKIPPED
+                            and not name.startswith('bazel-'))
+        for name in sorted(names):
+            if name.endswith(endings):
+                path = os.path.join(folder, name)
+                yield os.path.relpath(path, root).replace(os.sep, '/')
 
 
 def prose(text):
@@ -83,6 +97,12 @@ def check_page(page, text):
     return wrong
 
 
+def pages_named(text):
+    """[(line number, page)] of the pages of docs/ that code names."""
+    return [(number, page) for number, line in enumerate(text.split('\n'), 1)
+            for page in re.findall(r'(?<![\w/.])docs/[\w/]+\.md\b', line)]
+
+
 def test_of_the_test():
     """What must be found in a page, and what must not."""
     page = 'docs/guide/x.md'
@@ -119,6 +139,13 @@ def main():
         for number, what in sorted(check_page(page, text)):
             failures += 1
             print('FAILED: %s:%d: %s' % (page, number, what))
+    for path in sources('.', CODE):
+        if path.startswith('ci/docs_test'):
+            continue
+        for number, page in pages_named(open(path, encoding='utf-8').read()):
+            if not os.path.exists(page):
+                failures += 1
+                print('FAILED: %s:%d: %s does not exist' % (path, number, page))
     print('%d pages, %d failures' % (len(pages), failures))
     if len(pages) < 20:
         sys.exit('FAILED: too few pages were found')

@@ -18,17 +18,22 @@ import os
 import re
 import sys
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+import docs_test
+
 CLEAN = (
     'README.md',
     'CONTRIBUTING.md',
+    'base/',
     'ci/',
     'cli/',
     'docs/',
+    'ops/',
     'reports/',
+    'tracker/',
+    'tuning/',
 )
-
-CODE = ('.h', '.cc', '.cu', '.py', '.sh', '.bzl', '.proto', 'BUILD')
-SKIPPED = ('.git', 'node_modules', 'testdata')
 
 # A verb that a main clause may have. "is" and its like come first, then verbs
 # that our comments use.
@@ -113,22 +118,11 @@ PRIVATE_WORDS = [
 ]
 
 
-def plain(text):
-    """Markdown without code blocks and code spans, on the same lines."""
-    kept, inside = [], False
-    for line in text.split('\n'):
-        if re.match(r'\s*```', line):
-            inside = not inside
-            line = ''
-        kept.append('' if inside else re.sub(r'`[^`]*`', '``', line))
-    return '\n'.join(kept)
-
-
 def check(path, text):
     """[(line number, what is wrong)] of a file."""
     wrong = []
     if path.endswith('.md'):
-        said = list(enumerate(plain(text).split('\n'), 1))
+        said = list(enumerate(docs_test.prose(text).split('\n'), 1))
     else:
         blocks = comments(path, text)
         for number, block in blocks:
@@ -143,16 +137,6 @@ def check(path, text):
                 wrong.append((number, '"%s": the field says %s' %
                               (found.group(0), standard)))
     return wrong
-
-
-def sources(root):
-    for folder, folders, names in os.walk(root):
-        folders[:] = sorted(name for name in folders if name not in SKIPPED
-                            and not name.startswith('bazel-'))
-        for name in sorted(names):
-            if name.endswith(CODE + ('.md',)):
-                path = os.path.join(folder, name)
-                yield os.path.relpath(path, root).replace(os.sep, '/')
 
 
 def self_test():
@@ -173,7 +157,7 @@ def main():
     self_test()
     root = os.path.dirname(os.path.realpath(sys.argv[1]))
     counts, failures, files = collections.Counter(), [], 0
-    for path in sources(root):
+    for path in docs_test.sources(root, docs_test.CODE + ('.md',)):
         with open(os.path.join(root, path), encoding='utf-8') as file:
             wrong = check(path, file.read())
         files += path.startswith(CLEAN)

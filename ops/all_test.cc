@@ -39,7 +39,7 @@ TEST(AllOperators, AreListedWithFilesAndKernels) {
   }
 }
 
-// Of a table only the rows that indices name are read.
+// Only those rows of a table are read that indices name.
 TEST(AllOperators, SayHowManyRowsOfATableAreTouched) {
   const OperatorEntry* entry = Registry::Get().Find("embedding_bag");
   ASSERT_NE(entry, nullptr);

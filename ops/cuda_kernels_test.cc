@@ -1,7 +1,7 @@
 // CUDA kernels of all operators, without a GPU: their spaces fit the hardware
 // that the device kind declares, what they ask of a launch is possible there,
-// and they compile for the architectures that they are written for. Where NVRTC
-// is not found the test says so and compiles nothing.
+// and they compile for the architectures that they are written for. Without
+// NVRTC the test says so and compiles nothing.
 
 #include <map>
 #include <set>
@@ -22,7 +22,7 @@ namespace optrail::ops::cuda {
 namespace {
 
 constexpr int kConfigsPerShape = 12;
-// Of every operator and architecture.
+// So many kernels of every operator and architecture are compiled.
 constexpr int kCompiled = 4;
 
 struct Case {

@@ -32,8 +32,8 @@ namespace optrail::tuning {
 
 // Each path is a file of tuned configs, or a folder below which every
 // *.textproto is one. NotFound names a path that is not there; InvalidArgument,
-// with file, line and column, what is wrong in one. Of two entries of the same
-// key the one read later counts.
+// with file, line and column, what is wrong in one. If two entries have the
+// same key, the one read later counts.
 absl::StatusOr<TunedConfigStore> LoadTunedFiles(
     const std::vector<std::string>& paths);
 
@@ -43,13 +43,13 @@ absl::StatusOr<std::vector<TunedFile>> ReadTunedFiles(
 
 class Lookup {
  public:
-  // Of LoadTunedFiles().
+  // Makes one of the files that LoadTunedFiles() reads, with its errors.
   static absl::StatusOr<Lookup> Load(const std::vector<std::string>& paths);
 
   struct Question {
     std::string operator_name;
-    // As `optrail doctor` prints it on the machine. Empty is no hardware: only
-    // the nearest there is can be the answer.
+    // The id that `optrail doctor` prints on the machine. Empty is no hardware:
+    // only the nearest there is can be the answer.
     std::string hardware_id;
     std::string device = "cpu";  // "cuda", or the number of another kind
     int threads = 1;

@@ -31,7 +31,7 @@ namespace {
 
 // Fewer do not fill a register tile.
 constexpr int64_t kFewQueries = 3;
-// Of a few queries: a vector's sums across lanes.
+// For few queries: a vector's sums across lanes.
 constexpr int64_t kKeysAtOnce = 16;
 
 struct Size {
@@ -67,7 +67,7 @@ const float* Floats(const uint16_t* x, int64_t count, float* space) {
 
 constexpr int64_t kMostQueries = 256;  // of knob query_block
 
-// What the products of a task multiply: floats, or, of bfloat16, what becomes
+// The products of a task multiply floats or, with bfloat16, values that become
 // floats block by block, or pairs.
 enum class Factors { kFloats, kWidened, kPairs };
 
@@ -183,7 +183,7 @@ class TiledTask {
     return keys_.From(keys, 0);
   }
 
-  // That of weights: columns are those of y.
+  // Returns the view of the values: its columns are those of y.
   MatrixView Values(const T* v, int64_t count, float* space) const {
     float* const values = space + values_at_;
     if constexpr (kPairs) {
@@ -299,7 +299,7 @@ absl::StatusOr<std::unique_ptr<Invocation>> BindFew(const Size& size,
   const int64_t kv_heads = size.batch * size.heads / size.group;
   const int64_t rows = size.group * size.queries;  // of one head of keys
   const int64_t block = std::min(knobs.key_block, size.keys);
-  // As many parts as give every thread some.
+  // Every thread gets some of so many parts.
   const int64_t wanted = CeilDiv(
       int64_t{device.threads()} * (device.threads() > 1 ? 2 : 1), kv_heads);
   const int64_t part_keys = CeilDiv(CeilDiv(size.keys, block), wanted) * block;

@@ -34,7 +34,7 @@ struct Size {
   bool causal;
 
   int64_t kv_heads() const { return batch * heads / group; }
-  // Of one head of keys: the queries of all heads that share it.
+  // One head of keys has the queries of all heads that share it.
   int64_t rows() const { return queries * group; }
 };
 Size SizeOf(const proto::Shape& shape) {
@@ -172,7 +172,7 @@ class AttentionCuda : public cuda::CudaBackend {
     const int64_t warps = Knob(config, "warps");
     const int64_t parts = Knob(config, "parts");
     const bool cluster = Knob(config, "cluster") != 0;
-    // Of a row of a part: its state and its sums.
+    // A row of a part has its state and its sums.
     const int64_t part_bytes = 4 * (size.d + 2) * size.rows();
     CudaPlan plan;
     plan.source = "attention_decode.cu";

@@ -21,7 +21,7 @@
 constexpr int kThreads = WARPS * 32;
 constexpr int kChunks = D / 64;
 constexpr float kNone = -3.402823466e38f;  // smaller than any score but -inf
-// Of a part: for every row the largest score, the sum of its weights, and the
+// A part holds for every row the largest score, the sum of its weights, and the
 // weighted values.
 constexpr int kPitch = D + 2;
 
@@ -49,8 +49,8 @@ __device__ __forceinline__ Words LoadWords(const uint16_t* from, bool exists) {
   return words;
 }
 
-// Of a row: the largest score, the sum of weights, the weighted values of two
-// columns.
+// The state of a row: the largest score, the sum of weights, the weighted values
+// of two columns.
 struct State {
   float max = kNone, sum = 0, values[2] = {0, 0};
 };
@@ -142,7 +142,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
             k + (long long)key * D + i * 32 + quad * 8, key < keys);
       }
     }
-    // Of values a thread has eight neighbouring columns of four keys.
+    // A thread has eight neighbouring columns of the values of four keys.
 #pragma unroll
     for (int chunk = 0; chunk < kChunks; ++chunk) {
 #pragma unroll
@@ -212,7 +212,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     }
   }
 
-  // What each warp found.
+  // Adds up the sums of the warps.
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     total[half] += __shfl_xor_sync(~0u, total[half], 1);

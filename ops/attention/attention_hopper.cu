@@ -22,7 +22,7 @@ constexpr int kBytesQ = kQueries * D * 2;
 constexpr int kBytesSlot = KEYS * D * 2;
 constexpr float kNone = -3.402823466e38f;  // smaller than any score but -inf
 
-// Of the two rows of a thread.
+// The softmax of the two rows of a thread.
 struct Softmax {
   float max[2], sum[2];
 };

@@ -34,7 +34,8 @@ class Composition : public Invocation {
         shared_at_(rounded_bytes == 0 ? Lines(elements * int64_t{sizeof(float)})
                                       : weights_at_ + Lines(rounded_bytes)) {}
 
-  // Of a causal one: `rows` queries, those of a head one after the other.
+  // Hides the future from `rows` causal queries, those of a head one after the
+  // other.
   void Hide(int64_t rows, int64_t queries, int64_t keys) {
     rows_ = rows;
     queries_ = queries;
@@ -77,7 +78,7 @@ class Composition : public Invocation {
   const std::unique_ptr<const Invocation> scores_;
   const std::unique_ptr<const Invocation> softmax_;
   const std::unique_ptr<const Invocation> values_;
-  // Where weights and what the library wants begin in a workspace.
+  // Offsets of the weights and of the library's part in a workspace.
   const int64_t weights_at_;
   const int64_t shared_at_;
   int64_t rows_ = 0;  // none are hidden

@@ -123,7 +123,7 @@ HWY_INLINE void Block(float* scores, int64_t rows, int64_t cols, int64_t stride,
   // Exponents are those of 2: what is read is scaled for it, too.
   const float in_bits = scale * 1.44269504f;
   const V factor = hn::Set(tag, in_bits);
-  // Of pairs the last one is whole.
+  // The last pair is whole.
   const int64_t width = sizeof(T) == sizeof(float) ? cols : cols + cols % 2;
   for (int64_t r = 0; r < rows; ++r) {
     const float* const row = scores + r * stride;

@@ -11,8 +11,8 @@
 
 namespace optrail::ops {
 
-// Of one query. Exponentials are of 2: e^x is 2^(x log2 e), one product that
-// the scale takes with it.
+// The state of one query. Exponentials are of 2: e^x is 2^(x log2 e), one
+// product that the scale takes with it.
 struct SoftmaxState {
   float max;  // in powers of 2
   float sum;

@@ -93,7 +93,7 @@ class BatchedMatmul : public Operator {
     return Products(SizeOf(shape), operands, x, count);
   }
 
-  // As of matmul.
+  // The tolerance of matmul.
   Tolerance ToleranceFor(const proto::Shape& shape) const override {
     const double summed =
         4.0 * static_cast<double>(SizeOf(shape).k) * 0x1.0p-24;

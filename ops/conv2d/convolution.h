@@ -31,10 +31,10 @@ struct ConvolutionSize {
   int64_t stride, padding;
   int64_t p, q;  // output rows and columns
 
-  // Of the matrix product that it is: every output pixel is a row.
+  // The size as a matrix product: every output pixel is a row.
   int64_t rows() const { return n * p * q; }
   int64_t depth() const { return r * s * c; }
-  // Its left factor is x itself.
+  // Its A is x itself.
   bool is_product() const {
     return r == 1 && s == 1 && stride == 1 && padding == 0;
   }
@@ -100,7 +100,7 @@ class ConvolutionOperator : public Operator {
     return operands;
   }
 
-  // As of the product, products with padding included.
+  // Counts those of the product, products with padding included.
   double Flop(const proto::Shape& shape) const override {
     const auto size = ConvolutionSizeOf(shape);
     if (!size.ok()) return 0;
@@ -120,7 +120,7 @@ class ConvolutionOperator : public Operator {
     return {std::move(y)};
   }
 
-  // Where relu does not follow. A row is an output pixel.
+  // True unless relu follows. A row is an output pixel.
   bool HasPartialReference(const proto::Shape& shape) const override {
     return !fused_;
   }
@@ -145,9 +145,9 @@ class ConvolutionOperator : public Operator {
     return Convolve(size, operands[0], filters);
   }
 
-  // As of a matrix product with as long sums (matmul.cc), times a scale of up
-  // to 2. With 16 bits sums are cut off and larger, as there, and the result is
-  // rounded once more.
+  // The tolerance of a matrix product with as long sums (matmul.cc), times a
+  // scale of up to 2. With 16 bits sums are cut off and larger, as there, and
+  // the result is rounded once more.
   Tolerance ToleranceFor(const proto::Shape& shape) const override {
     const auto size = ConvolutionSizeOf(shape);
     const auto depth = size.ok() ? static_cast<double>(size->depth()) : 0.0;

@@ -44,7 +44,7 @@
 
 namespace optrail::ops {
 
-// What a position of the copied image has.
+// The contents of a position of the copied image.
 enum class AmxPixels { kInPlace, kUnrolled, kPatches };
 
 // convolution_amx.space.textproto says what they mean.
@@ -387,7 +387,7 @@ class ConvolutionAmx {
   KeptRows kept_rows() const {
     return pitch_ > size_.q ? KeptRows{size_.q, pitch_} : KeptRows();
   }
-  // Where they begin in the copy.
+  // Returns their offset in the copy.
   int64_t PhaseAt(int64_t a, int64_t b) const {
     return (a * column_phases() + b) * planes_ * plane_;
   }

@@ -2,8 +2,8 @@
 #define OPTRAIL_OPS_CONV2D_CONVOLUTION_CPU_H_
 
 // The CPU kernel that conv2d and its fused forms share: an implicit matrix
-// product, whose left factor has the pixels under the filter for an output
-// pixel in each row and never exists as a whole. A task computes some output
+// product, whose A has the pixels under the filter for an output pixel in each
+// row and never exists as a whole. A task computes some output
 // pixels and finishes them while they are in registers or cache. Their rows are
 // gathered into a workspace (pixels.h) or read where they are stored
 // (convolution_in_place.h); filters of 3 x 3 may go by Winograd's algorithm
@@ -58,7 +58,7 @@ class ConvolutionCpu : public KnobKernel<Knobs> {
   }
 
  private:
-  // Of one call; scale and shift are floats always.
+  // The operands of one call; scale and shift are always floats.
   template <class T>
   struct Operands {
     explicit Operands(const Call& call)

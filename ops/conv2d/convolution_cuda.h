@@ -1,8 +1,8 @@
 #ifndef OPTRAIL_OPS_CONV2D_CONVOLUTION_CUDA_H_
 #define OPTRAIL_OPS_CONV2D_CONVOLUTION_CUDA_H_
 
-// The CUDA kernels of conv2d and its fused form, products whose left factor is
-// gathered while it is read: which of them a config stands for, what to compile
+// The CUDA kernels of conv2d and its fused form, products whose A is gathered
+// while it is read: which of them a config stands for, what to compile
 // and how to launch it.
 //
 //   mma           mma.sync, any shape, from sm_80    convolution_mma.cu
@@ -113,7 +113,7 @@ class ConvolutionCuda : public cuda::CudaBackend {
 
   static cuda::CudaPlan FewChannelsPlan(const ConvolutionSize& s,
                                         const proto::Config& config) {
-    // As in the kernel.
+    // The kernel has the same constants.
     constexpr int64_t kFilters = 64, kPitch = kFilters + 8;
     const int64_t lines = cuda::Knob(config, "lines");
     const int64_t warps = cuda::Knob(config, "warps");

@@ -77,7 +77,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   const int k0 = block % kTilesOfFilters * kColumns;
   const int image = block / kTilesOfFilters;
 
-  // What pads a line of the filter is zero.
+  // The padding of a line of the filter is zero.
 #pragma unroll 5
   for (int i = threadIdx.x; i < kSteps * 16 * (kColumns / 8); i += kThreads) {
     const int depth = i / (kColumns / 8), k = k0 + i % (kColumns / 8) * 8;

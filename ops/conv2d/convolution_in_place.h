@@ -327,7 +327,7 @@ class ConvolutionInPlace {
 
   // Whether lines are copied, and what their ends lack if they are not.
   void PlanLines() {
-    // Of the filter's columns those that the last pixel of a line lacks.
+    // The number of the filter's columns that the last pixel of a line lacks.
     const int64_t beyond = std::max<int64_t>(
         (size_.q - 1) * size_.stride - size_.padding + size_.s - size_.w, 0);
     has_border_ = size_.padding > size_.stride ||
@@ -389,7 +389,7 @@ class ConvolutionInPlace {
   int64_t first_lacks_ = 0;  // micro_kernel.h
   int64_t last_lacks_ = 0;
   bool prefetch_y_ = false;
-  // Where sums that are rounded begin in a workspace, after copied lines.
+  // The offset of sums that are rounded in a workspace, after copied lines.
   int64_t sums_at_ = 0;
   Workspaces workspaces_;
 };

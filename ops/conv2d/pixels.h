@@ -1,8 +1,8 @@
 #ifndef OPTRAIL_OPS_CONV2D_PIXELS_H_
 #define OPTRAIL_OPS_CONV2D_PIXELS_H_
 
-// Pixels as the left factor of a convolution's implicit product: a row has all
-// values under the filter for an output pixel.
+// Pixels as the A of a convolution's implicit product: a row has all values
+// under the filter for an output pixel.
 //
 //   GatherPixels(size, x, row, rows, 0, size.depth(), size.depth(), space);
 
@@ -28,8 +28,8 @@ inline void CopyValues(const uint16_t* x, int64_t count, uint16_t* to) {
   std::memcpy(to, x, count * sizeof(uint16_t));
 }
 
-// Steps [step, step + steps) of rows [row, row + rows) of the left factor,
-// which come to lie `stride` apart.
+// Gathers steps [step, step + steps) of rows [row, row + rows) of A, which come
+// to lie `stride` apart.
 template <class T, class To>
 void GatherPixels(const ConvolutionSize& size, const T* x, int64_t row,
                   int64_t rows, int64_t step, int64_t steps, int64_t stride,
@@ -40,14 +40,14 @@ void GatherPixels(const ConvolutionSize& size, const T* x, int64_t row,
     const int64_t p = i / size.q % size.p;
     const int64_t image = i / size.q / size.p;
     const int64_t col = q * size.stride - size.padding;
-    // Of the filter's columns those that lie inside the image.
+    // The filter's columns that are inside the image.
     const int64_t begin = std::clamp<int64_t>(-col, 0, size.s);
     const int64_t end = std::clamp<int64_t>(size.w - col, begin, size.s);
     To* to = space + (i - row) * stride;
     for (int64_t at = step; at < step + steps;) {
       const int64_t r = at / line_depth;
       const int64_t line = p * size.stride + r - size.padding;
-      // Of this row of the filter.
+      // The steps of this row of the filter.
       const int64_t first = at - r * line_depth;
       const int64_t last = std::min(line_depth, step + steps - r * line_depth);
       const bool inside = line >= 0 && line < size.h;
@@ -68,7 +68,7 @@ void GatherPixels(const ConvolutionSize& size, const T* x, int64_t row,
   }
 }
 
-// The rows of an implicit product's left factor: pixels under the filter.
+// The rows of an implicit product's A: pixels under the filter.
 template <class T>
 class PixelRows final : public GatheredRows {
  public:

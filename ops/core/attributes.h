@@ -1,9 +1,9 @@
 #ifndef OPTRAIL_OPS_CORE_ATTRIBUTES_H_
 #define OPTRAIL_OPS_CORE_ATTRIBUTES_H_
 
-// What decides about a computation beside its dimensions and types: padding,
-// stride, causal, transposed, activation, layout. An operator declares its
-// attributes with their defaults:
+// Attributes decide about a computation beside its dimensions and types:
+// padding, stride, causal, transposed, activation, layout. An operator declares
+// its attributes with their defaults:
 //
 //   std::vector<AttributeSpec> attributes() const override {
 //     return {IntAttribute("padding", 0, /*min=*/0),
@@ -33,7 +33,7 @@ class Operator;
 
 struct AttributeSpec {
   proto::Attribute default_value;  // with the name
-  // Of an integer, its least and largest value.
+  // The least and largest value of an integer.
   int64_t min = 0;
   int64_t max = std::numeric_limits<int64_t>::max();
   // Of a variant, all there are.
@@ -63,9 +63,10 @@ int64_t IntAttributeOf(const Operator& op, const proto::Shape& shape,
 std::string VariantAttributeOf(const Operator& op, const proto::Shape& shape,
                                absl::string_view name);
 
-// Whether the attributes that a space declares (docs/space_format.md) are the
-// operator's, with its defaults; InvalidArgument names the first that is not.
-// With `shared`, several operators have the space, and may lack attributes.
+// Checks that the attributes that a space declares
+// (docs/reference/space_format.md) are the operator's, with its defaults;
+// InvalidArgument names the first that is not. With `shared`, several operators
+// have the space, and may lack attributes.
 absl::Status CheckDeclaredAttributes(
     const Operator& op,
     const google::protobuf::RepeatedPtrField<proto::Attribute>& declared,

@@ -24,7 +24,7 @@
 // measurements; a library's own compiler belongs there.
 //
 // A backend of an existing operator is one file, which the `operator` macro
-// finds by its name: docs/add_operator.md, "Another backend".
+// finds by its name: docs/guide/add_operator.md, "Another backend".
 
 #include <cstdint>
 #include <map>
@@ -54,7 +54,7 @@ struct EmbeddedFile {
   std::string contents;
 };
 
-// What to compile for. The hardware may be a recorded one.
+// The device to compile for. Its hardware may be a recorded one.
 struct Target {
   proto::DeviceKind kind = proto::DEVICE_KIND_UNSPECIFIED;
   std::string isa;  // "native" or what the kind's compilers call theirs
@@ -72,7 +72,7 @@ struct Recipe {
   std::string compiler;               // name and version as found at run time
   std::vector<std::string> options;   // in order
   std::vector<EmbeddedFile> sources;  // headers too
-  // Of a build-time template, or a library's algorithm.
+  // The number of a build-time template or of a library's algorithm.
   int index = -1;
 
   // Whether Compile() does anything that is worth keeping.
@@ -91,11 +91,11 @@ struct Artifact {
   std::map<std::string, int64_t> facts;
 };
 
-// What the macro knows of a backend.
+// The files of a backend that the macro found.
 struct BackendFiles {
   EmbeddedFile space;                 // empty path: none
   std::vector<EmbeddedFile> sources;  // embedded, for a compiler at run time
-  // Of the code, options and manual version (kernel_sources.h).
+  // A hash of code, options and manual version (kernel_sources.h).
   std::string sources_hash;
   // From which the ids of one release ago were computed
   // (former_kernel_sources.h); empty: there is no such id.
@@ -112,9 +112,9 @@ class Backend {
   virtual std::string name() const = 0;
   virtual proto::DeviceKind kind() const = 0;
 
-  // What readings and tuned configs are valid for. Unavailable says what is
-  // missing on this machine: the outcome UNSUPPORTED. It may start a compiler
-  // to ask for its version, and is worth keeping.
+  // Returns the id that readings and tuned configs are valid for. Unavailable
+  // says what is missing on this machine: the outcome UNSUPPORTED. It may start
+  // a compiler to ask for its version, and is worth keeping.
   virtual absl::StatusOr<std::string> Id(const Target& target) const = 0;
 
   // The id that the same kernel had one release ago, under which tuned configs
@@ -205,7 +205,7 @@ class BackendFor : public Base {
   }
 
  protected:
-  // As Load().
+  // Does the work of Load().
   virtual absl::StatusOr<std::unique_ptr<Invocation>> LoadOn(
       const Artifact& artifact, const proto::Shape& shape,
       const proto::Config& config, SomeDevice& device) const = 0;

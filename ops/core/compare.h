@@ -20,7 +20,7 @@ struct CompareResult {
   // for a value that is NaN, infinite or wrong under a tolerance of zero.
   double max_error_in_tolerances = 0;
   int64_t wrong_count = 0;
-  // Where the error first exceeds one tolerance; -1 if nowhere.
+  // The first element whose error exceeds one tolerance; -1 if none does.
   int64_t first_wrong_index = -1;
   double first_wrong_value = 0;
   double first_wrong_expected = 0;

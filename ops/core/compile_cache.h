@@ -1,9 +1,9 @@
 #ifndef OPTRAIL_OPS_CORE_COMPILE_CACHE_H_
 #define OPTRAIL_OPS_CORE_COMPILE_CACHE_H_
 
-// What compilers made, kept on disk under the hash of everything that went in
-// (Recipe::Key), so that no config is compiled twice: not by two processes, not
-// after a restart.
+// A cache on disk of what compilers made, under the hash of everything that
+// went in (Recipe::Key), so that no config is compiled twice: not by two
+// processes, not after a restart.
 //
 //   CompileCache cache(JoinPath(state, "compiled"));
 //   absl::StatusOr<Artifact> artifact = cache.Get(recipe.Key());
@@ -46,12 +46,12 @@ class CompileCache {
   const FileCache files_;
 };
 
-// What `backend` compiles for `request`: from the cache in `folder` ("": none),
-// else compiled and kept there. Nothing that is worth keeping is an empty
-// artifact. A cache that cannot be written costs time and no result; `kept`
-// says so where it is not null. `added` are further options of the compiler.
-// Errors of Describe() and Compile(); Unimplemented for options of a backend
-// that compiles nothing.
+// Returns what `backend` compiles for `request`: from the cache in `folder`
+// ("": none), else compiled and kept there. Nothing that is worth keeping is an
+// empty artifact. A cache that cannot be written costs time and no result;
+// `kept` says so where it is not null. `added` are further options of the
+// compiler. Errors of Describe() and Compile(); Unimplemented for options of a
+// backend that compiles nothing.
 absl::StatusOr<Artifact> CompileCached(
     const Backend& backend, const CompileRequest& request,
     const std::string& folder, absl::Status* kept = nullptr,

@@ -46,7 +46,7 @@ class ConfigCoverage {
   std::vector<bool> covered_;  // by item
 };
 
-// What a config covers: "a=1&b=x" for every pair of knobs, sorted, and
+// Returns what a config covers: "a=1&b=x" for every pair of knobs, sorted, and
 // "instantiation a=1,c=2" for the knobs in `compile_time` together.
 std::set<std::string> CoveredBy(const proto::Config& config,
                                 const std::set<std::string>& compile_time);

@@ -1,8 +1,7 @@
 #ifndef OPTRAIL_OPS_CORE_CPU_DEVICE_H_
 #define OPTRAIL_OPS_CORE_CPU_DEVICE_H_
 
-// What a CPU offers to kernels beyond memory: threads. See ops/device/cpu for
-// the one there is.
+// A CPU offers threads to kernels beside memory. ops/device/cpu implements it.
 //
 //   device.ParallelFor(rows, [&](int64_t row) { Normalise(row); });
 

@@ -10,7 +10,7 @@
 //
 // Every kernel chooses among its instantiations in the same way: by the index
 // that the generated knobs have for a config, through a switch made of
-// OPTRAIL_<NAME>_INSTANTIATIONS. See docs/add_operator.md.
+// OPTRAIL_<NAME>_INSTANTIATIONS. See docs/guide/add_operator.md.
 
 #include <cstdint>
 #include <memory>
@@ -41,12 +41,12 @@ class CpuKernel {
       const proto::Shape& shape, const proto::Config& config,
       CpuDevice& device) const = 0;
 
-  // As Backend::data_types.
+  // Implements Backend::data_types.
   virtual std::vector<std::vector<proto::DataType>> data_types() const {
     return {};
   }
 
-  // As Backend::Blocks.
+  // Implements Backend::Blocks.
   virtual std::vector<std::pair<std::string, int64_t>> Blocks(
       const proto::Config& config) const {
     return {};

@@ -73,7 +73,7 @@ class Buffer {
   virtual absl::Status CopyFrom(Buffer& other) {
     return absl::UnimplementedError("not far from the host");
   }
-  // Whether all bytes are the same.
+  // Returns whether all bytes are the same.
   virtual absl::StatusOr<bool> Equals(Buffer& other) {
     return absl::UnimplementedError("not far from the host");
   }
@@ -137,8 +137,8 @@ class Timer {
         "prepares them are not metered");
   }
 
-  // What the threads of this process worked during the last batch, all
-  // together, and at most a microsecond more; nullopt where nobody knows.
+  // The time that the threads of this process worked during the last batch, all
+  // together, and at most a microsecond more; nullopt: unknown.
   virtual absl::optional<int64_t> WorkedNs() const { return absl::nullopt; }
 
   // Upper limit of `calls`: 1 with cold caches, the number of prefilled operand
@@ -244,8 +244,8 @@ class Device {
     return absl::OkStatus();
   }
 
-  // Where calls go that are made for this device; what is launched there from
-  // now on counts as busy_ns().
+  // The stream that takes the calls made for this device; what is launched
+  // there from now on counts as busy_ns().
   virtual Stream stream() { return Stream(); }
 
   // Waits for everything launched so far; reports a failed launch.

@@ -38,8 +38,8 @@ class DeviceType {
 
   virtual proto::DeviceKind kind() const = 0;
 
-  // What people call it (--device=NAME): [a-z][a-z0-9_]*. Stored data has the
-  // number, and no name of a kind that context.proto does not list.
+  // The name that people call it (--device=NAME): [a-z][a-z0-9_]*. Stored data
+  // has the number, and no name of a kind that context.proto does not list.
   virtual std::string name() const;
 
   // The fingerprint of this machine's device, without making it ready.

@@ -15,7 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// As numpy.save() writes it.
+// Returns a file as numpy.save() writes it.
 std::string Npy(const std::string& type, const std::string& bytes,
                 const std::string& order = "False") {
   std::string header =

@@ -44,7 +44,7 @@ class ParallelLoops {
                            absl::FunctionRef<void(int64_t)> body) = 0;
 };
 
-// Where the work of a call goes.
+// The queue that takes the work of a call.
 struct Stream {
   // On a CPU; nullptr: all of it runs on the calling thread.
   ParallelLoops* loops = nullptr;

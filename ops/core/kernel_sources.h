@@ -56,7 +56,8 @@ absl::StatusOr<std::vector<std::string>> FilesOfKernel(
 // Whether a source is kept in the binary, for a compiler at run time.
 bool IsEmbedded(absl::string_view path);
 
-// What is hashed of each file: code of C++ and CUDA, contents of anything else.
+// Returns the part of each file that is hashed: code of C++ and CUDA, contents
+// of anything else.
 std::vector<std::string> CodeOfFiles(const Sources& sources,
                                      const std::vector<std::string>& paths);
 

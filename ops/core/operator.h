@@ -3,7 +3,7 @@
 
 // An Operator says what is computed: named dimensions, operands, a
 // double-precision reference, FLOP and bytes. How it is computed is the affair
-// of its backends (backend.h). See docs/add_operator.md.
+// of its backends (backend.h). See docs/guide/add_operator.md.
 //
 //   class AddOperator : public Operator { ... };
 //   OPTRAIL_REGISTER_OPERATOR(AddOperator)       // add.cc

@@ -10,7 +10,7 @@
 //   const CompareResult compared =
 //       ComparePartially(type, values, expected, tolerance, reference);
 //
-// 1. A few rows, the first and the last among them, are compared element by
+// 1. Some rows, the first and the last among them, are compared element by
 //    element. They also show how large the errors of a right result are.
 // 2. Every row is multiplied with kProjections random vectors of +1 and -1, and
 //    so is the reference, which needs no row for it (Freivalds, "Probabilistic
@@ -26,8 +26,8 @@
 //     (Littlewood and Offord, 1943; Erdos, 1945);
 //   - what is off by less than T and more than a tolerance, in a share f of all
 //     rows: (1 - f)^8, by the rows of step 1.
-// docs/reference_checks.md has measured rates. The vectors follow from the
-// seed of the inputs: other inputs, other vectors.
+// docs/method/reference_checks.md has measured rates. The vectors follow from
+// the seed of the inputs: other inputs, other vectors.
 
 #include <cstdint>
 #include <vector>
@@ -43,12 +43,12 @@ namespace optrail::ops {
 inline constexpr int kProjections = 16;
 // Rows that are compared element by element; all of a small result.
 inline constexpr int kSampledRows = 8;
-// Where rows cannot be projected.
+// The number of sampled rows when rows cannot be projected.
 inline constexpr int kSampledRowsAlone = 64;
 // Of those that look wrong, so many are looked at, the worst first.
 inline constexpr int kSuspectRows = 16;
 
-// Of a result that is a matrix. Asked by several threads at a time.
+// Computes parts of a result that is a matrix. Thread-safe.
 class PartialReference {
  public:
   virtual ~PartialReference() = default;
@@ -62,13 +62,13 @@ struct PartialExpectation {
   int64_t rows = 0;
   int64_t columns = 0;
   uint64_t seed = 0;
-  // Of each row with each vector; empty: rows cannot be projected.
+  // The product of each row with each vector; empty: rows cannot be projected.
   std::vector<double> products;
   std::vector<int64_t> sampled;  // rows, ascending
   std::vector<double> sampled_values;
 };
 
-// What follows from sizes and seed alone: the sampled rows.
+// Chooses the sampled rows, from sizes and seed alone.
 PartialExpectation PlanPartially(int64_t rows, int64_t columns, uint64_t seed,
                                  bool projects);
 

@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kRows = 96;
 constexpr int64_t kColumns = 160;
 constexpr Tolerance kTolerance = {1e-3, 0};
-// Of a right result, in tolerances.
+// The error of a right result, in tolerances.
 constexpr double kError = 1.0 / 40;
 
 // A matrix that is known.
@@ -46,7 +46,8 @@ class Known : public PartialReference {
     }
     return product;
   }
-  // What a right kernel leaves, with errors of up to `error` tolerances.
+  // Returns the output of a right kernel, with errors of up to `error`
+  // tolerances.
   std::vector<float> Result(uint64_t seed, double error = kError) const {
     Rng rng(seed + 77);
     std::vector<float> result(values_.size());

@@ -31,9 +31,9 @@ class Perturbable {
  public:
   virtual ~Perturbable() = default;
 
-  // As Device::MakeTimer(). Unimplemented, "unsupported here: why", for a
-  // change that this device or its system does not offer. Compile options are
-  // the caller's affair.
+  // Makes a timer as Device::MakeTimer() does. Unimplemented, "unsupported
+  // here: why", for a change that this device or its system does not offer.
+  // Compile options are the caller's affair.
   virtual absl::StatusOr<std::unique_ptr<Timer>> MakePerturbedTimer(
       Runnable& runnable, OperandSets& operands, TimingMode mode,
       const proto::Perturbation& perturbation) = 0;

@@ -33,7 +33,7 @@ namespace {
 // Making them anew takes longer than everything else.
 constexpr int64_t kCacheBytes = int64_t{256} << 20;
 constexpr int64_t kCachedFillings = 8;
-// Of those, with a reference: the seeds of a search.
+// So many of those keep a reference: the seeds of a search.
 constexpr int64_t kCachedReferences = 3;
 // And of the machine's memory no more than this part: others need some, too.
 constexpr int64_t kPartOfMemory = 4;
@@ -46,7 +46,7 @@ uint64_t OperandSeed(uint64_t seed, int index) {
   return seed * 0x9e3779b97f4a7c15 + static_cast<uint64_t>(index);
 }
 
-// Of each MiB, on all cores.
+// Rounds each MiB by itself, on all cores.
 template <typename T>
 std::vector<T> OfPieces(absl::string_view bytes,
                         absl::FunctionRef<T(absl::string_view)> hash) {
@@ -90,9 +90,9 @@ Bytes Encoded(const OperandSpec& spec, absl::Span<const double> values) {
 
 // A denormal costs many processors a hundred cycles wherever it is met, and in
 // a product it meets a row or a column of the other operand: with one in
-// eighteen a check of 2048^3 took a hundred times as long as a call. Of more
-// than some three hundred elements it is therefore about this many that are
-// denormal.
+// eighteen a check of 2048^3 took a hundred times as long as a call. An
+// operand of more than some three hundred elements therefore has about this
+// many denormals.
 constexpr double kDenormals = 16;
 
 // The elements of an operand that share hard values: a row, or of one dimension
@@ -140,14 +140,15 @@ void SprinkleHardValues(const OperandSpec& spec, Rng& rng,
   }
 }
 
-// As the kernel will see them: the reference starts from the same numbers.
+// Rounds values to what the kernel will see: the reference starts from the same
+// numbers.
 void Round(proto::DataType type, absl::Span<double> values) {
   std::vector<char> encoded(values.size() * 8);
   EncodeValues(type, values, encoded.data());
   DecodeValues(type, encoded.data(), 0, values);
 }
 
-// Of an operand with a file.
+// Returns the values of an operand with a file.
 absl::StatusOr<std::vector<double>> Recorded(const OperandSpec& spec) {
   OPTRAIL_ASSIGN_OR_RETURN(std::vector<double> values,
                            ReadInputFile(spec.file));

@@ -40,12 +40,13 @@
 
 namespace optrail::ops {
 
-// What inputs are made of. Typical values are what is timed: denormals, for
-// one, slow many processors down. Hard ones have the operand's hard values
-// among them (and few denormals, however many elements there are), and are what
-// results are checked with: a kernel that is right within (-1, 1) only, or for
-// values that all differ, is wrong. Zeros are never checked: a product of zeros
-// takes less energy, which shows how much a reading depends on its inputs.
+// The values that inputs are made of. Typical values are what is timed:
+// denormals, for one, slow many processors down. Hard ones have the operand's
+// hard values among them (and few denormals, however many elements there are),
+// and are what results are checked with: a kernel that is right within (-1, 1)
+// only, or for values that all differ, is wrong. Zeros are never checked: a
+// product of zeros takes less energy, which shows how much a reading depends on
+// its inputs.
 enum class Values { kTypical, kHard, kZeros };
 
 // elements() values that the operand's data type represents exactly, made of
@@ -54,8 +55,8 @@ enum class Values { kTypical, kHard, kZeros };
 std::vector<double> RandomValues(const OperandSpec& spec, uint64_t seed,
                                  Values values = Values::kTypical);
 
-// The same of recorded data (OperandSpec::file), as it lies there from a place
-// that `seed` chooses.
+// The same of recorded data (OperandSpec::file), in its stored layout from a
+// place that `seed` chooses.
 std::vector<double> RecordedValues(const OperandSpec& spec,
                                    absl::Span<const double> recorded,
                                    uint64_t seed,
@@ -116,7 +117,7 @@ class CheckedOperands : public OperandSets {
   bool has_in_out() const override { return has_in_out_; }
   absl::Span<const OperandSpec> specs() const { return specs_; }
 
-  // Of all operands of one set together.
+  // The size of all operands of one set together.
   int64_t bytes_per_set() const { return bytes_per_set_; }
 
   // Smallest page size of the buffers.
@@ -148,8 +149,8 @@ class CheckedOperands : public OperandSets {
   // TakeResults(), compared.
   absl::StatusOr<double> Verify(int set = 0);
 
-  // Whether the operands lie in memory of a device of its own, which goes on
-  // while the host compares.
+  // Returns whether the operands are in memory of a device that goes on while
+  // the host compares.
   bool far() const;
 
   // What a call must not do at any time, also while it is being timed: changes
@@ -271,7 +272,8 @@ class CheckedOperands::Results {
 
   const CheckedOperands* operands_;
   std::shared_ptr<const DataSet> data_;
-  // Of each result, by operand; null where the device found the error out.
+  // The bytes of each result, by operand; null where the device found the
+  // error.
   std::shared_ptr<const std::vector<std::vector<char>>> bytes_;
   absl::optional<double> error_;
 };

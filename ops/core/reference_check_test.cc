@@ -444,7 +444,7 @@ TEST(RandomValues, HaveFewDenormalsHoweverManyTheyAre) {
     EXPECT_GE(denormals(elements), 4) << elements;
     EXPECT_LE(denormals(elements), 32) << elements;
   }
-  // Of each of eight pieces.
+  // Each of eight pieces has that many.
   EXPECT_GE(denormals(1 << 21), 8 * 8);
   EXPECT_LE(denormals(1 << 21), 8 * 24);
 }
@@ -480,7 +480,7 @@ class Product : public Operator {
                                     {"b", proto::F32, {n, n}, Role::kInput},
                                     {"c", proto::F32, {n, n}, Role::kOutput}};
   }
-  // As if it were.
+  // A made-up number.
   double Flop(const proto::Shape& shape) const override { return 2e9; }
   std::vector<std::vector<double>> Reference(
       const proto::Shape& shape,

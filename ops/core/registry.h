@@ -42,8 +42,8 @@ struct OperatorEntry {
 // The name of the backend that is the device kind's own; it is never stored.
 std::string OwnBackendName(proto::DeviceKind kind);
 
-// Whether `backend`, one of the operator's, has a kernel for the data types of
-// `shape`: Unimplemented says which it has.
+// Checks that `backend`, one of the operator's, has a kernel for the data types
+// of `shape`: Unimplemented says which it has.
 absl::Status Computes(const Operator& op, const Backend& backend,
                       const proto::Shape& shape);
 

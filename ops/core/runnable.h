@@ -33,7 +33,7 @@ class Runnable {
   // device must outlive the object.
   static absl::StatusOr<std::unique_ptr<Runnable>> Create(
       std::unique_ptr<const Invocation> invocation, Device& device);
-  // Of what the backend loads; errors are the backend's, too.
+  // Makes one from what the backend loads; errors are the backend's, too.
   static absl::StatusOr<std::unique_ptr<Runnable>> Load(
       const Backend& backend, const Artifact& artifact,
       const proto::Shape& shape, const proto::Config& config, Device& device);

@@ -38,7 +38,7 @@ class Computed : public Operator {
   }
   Tolerance ToleranceFor(const proto::Shape&) const override { return {}; }
 
-  // Of a shape in canonical text; "none" if there is none.
+  // Returns the smaller shape in canonical text; "none" if there is none.
   std::string Smaller(const std::string& shape, double fraction) const {
     const auto smaller =
         SmallerShape(*this, *tuning::ParseShape(shape), fraction);

@@ -42,7 +42,7 @@ struct ChosenKernel {
   const Backend* backend = nullptr;
   proto::Shape shape;
   proto::Config config;  // with a value for every knob
-  // Where the config is from; it points into the store.
+  // The entry that the config is from; it points into the store.
   tuning::LookupResult found;
 
   CompileRequest Request(const Target& target) const {

@@ -52,7 +52,7 @@ class EmbeddingBag : public Operator {
     return {VariantAttribute("indices", "uniform", {"uniform", "skewed"})};
   }
 
-  // Of the table and y; indices have 32 bits.
+  // The types of the table and y; indices have 32 bits.
   std::vector<std::vector<proto::DataType>> data_types() const override {
     return {{proto::F32}, {proto::F16}, {proto::BF16}};
   }

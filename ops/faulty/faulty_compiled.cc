@@ -96,7 +96,7 @@ class FaultyCompiled : public Backend {
       while (true) std::this_thread::sleep_for(std::chrono::hours(1));
     }
     if (how == "allocate") AllocateWithoutEnd();
-    // As a compiler driver does.
+    // Starts a process as a compiler driver does.
     if (how == "hang_child") (void)RunCommand({"sleep", "36000"});
     if (how == "allocate_child") {
       (void)RunCommand(

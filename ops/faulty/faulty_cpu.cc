@@ -138,7 +138,7 @@ class FaultyInvocation : public Invocation {
 
   const int64_t n_;
   const FaultyKnobs knobs_;
-  // What no well-behaved invocation has.
+  // No well-behaved invocation has such a member.
   mutable std::atomic<bool> called_{false};
 };
 

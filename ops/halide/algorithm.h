@@ -3,7 +3,7 @@
 
 // What an operator's algorithm in Halide sees: the shape, and its inputs as
 // images whose innermost dimension comes first. It says what is computed; how
-// is found by tuning (docs/schedules.md), so it schedules nothing.
+// is found by tuning (docs/method/schedules.md), so it schedules nothing.
 //
 //   OPTRAIL_HALIDE_ALGORITHM(call) {
 //     const Halide::ImageParam a = call.input(0), b = call.input(1);

@@ -33,8 +33,8 @@
 namespace optrail::halide {
 namespace {
 
-// Of processor time: a busy machine makes nothing harder to compile. What
-// sleeps or waits for a core is given longer.
+// A limit of processor time: a busy machine makes nothing harder to compile. A
+// compilation that sleeps or waits for a core is given longer.
 constexpr absl::Duration kDeadline = absl::Seconds(5);
 constexpr int kPatience = 4;
 constexpr rlim_t kMaxDataBytes = rlim_t{1} << 30;

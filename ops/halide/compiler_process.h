@@ -15,8 +15,8 @@
 
 namespace optrail::halide {
 
-// Where the program is, by its path among Bazel's runfiles. Unavailable if it
-// is not beside this program.
+// Finds the program by its path among Bazel's runfiles. Unavailable if it is
+// not beside this program.
 absl::StatusOr<std::string> FindCompiler(absl::string_view runfile);
 
 // InvalidArgument with the compiler's words: it refuses; Internal: it ended.

@@ -140,7 +140,7 @@ std::vector<LoopRange> LoopsOf(const Function& function,
   return loops;
 }
 
-// Where an index lies; nothing if that cannot be told.
+// Computes the range of an index; nothing if that cannot be told.
 bool RangeOf(const Expr& index, const std::vector<LoopRange>& loops,
              Range* range) {
   Halide::Internal::Scope<Interval> scope;

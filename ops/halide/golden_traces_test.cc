@@ -51,7 +51,7 @@ std::string CompilersText() {
 
 struct Problem {
   std::string op, text;
-  // Of the operator's algorithm and our part of the compiler.
+  // The sources of the operator's algorithm and of our part of the compiler.
   std::string sources;
   tuning::Algorithm algorithm;
 };

@@ -19,7 +19,7 @@
 namespace optrail::ops {
 namespace {
 
-// What HalideRuntime.h of version 14 lays out, so that this builds without it.
+// Structs of HalideRuntime.h, version 14, so that this builds without it.
 struct HalideDimension {
   int32_t min = 0, extent = 0, stride = 0;
   uint32_t flags = 0;
@@ -108,7 +108,7 @@ class Workspace {
   static constexpr size_t kAlignment = 128;
   // Vectors may be read across the end.
   static constexpr size_t kPadding = 256;
-  // What lies before the memory of a block.
+  // The header before the memory of a block.
   struct alignas(kAlignment) Block {
     size_t size;
   };
@@ -247,7 +247,7 @@ class HalideCode : public Invocation {
     return set != nullptr;
   }
 
-  // What the code finds behind the pointer that it hands on.
+  // The code hands on a pointer to this.
   struct Context {
     const HalideCode& code;
     const Call& call;

@@ -331,7 +331,7 @@ struct Tally {
   }
 };
 
-// What a campaign found, again.
+// Repeats the finding of a campaign.
 TEST_F(RandomTracesTest, TheTraceOfTheFlag) {
   if (absl::GetFlag(FLAGS_trace).empty()) GTEST_SKIP() << "no --trace";
   const auto problem =

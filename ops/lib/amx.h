@@ -4,9 +4,9 @@
 // Intel's Advanced Matrix Extensions, as far as products of bfloat16 need them:
 // eight tile registers of 16 rows of 64 bytes, and one instruction that
 // multiplies two of them (Intel 64 and IA-32 Architectures Software Developer's
-// Manual, volume 1, chapter 18). A row of a left factor holds 32 steps of the
-// sum, a row of a right one two steps of 16 columns as pairs (pairs.h), a row
-// of sums 16 floats.
+// Manual, volume 1, chapter 18). A row of A holds 32 steps of the sum, a
+// row of B two steps of 16 columns as bf16 pairs (pairs.h), a row of sums 16
+// floats.
 //
 //   OPTRAIL_RETURN_IF_ERROR(AmxForBf16());
 //   AmxTiles tiles;
@@ -32,8 +32,8 @@ namespace optrail::ops {
 
 inline constexpr int64_t kTileRows = 16;
 inline constexpr int64_t kTileBytes = 64;    // of a row
-inline constexpr int64_t kTileSteps = 32;    // of the sum, in a left factor
-inline constexpr int64_t kTileColumns = 16;  // of a right factor and of sums
+inline constexpr int64_t kTileSteps = 32;    // of the sum, in A
+inline constexpr int64_t kTileColumns = 16;  // of B and of sums
 // Rows of all eight tiles; 0: not used.
 using TileRowCounts = std::array<uint8_t, 8>;
 
@@ -56,7 +56,7 @@ void RoundTilesToBf16(const Epilogue& epilogue, const float* x, int64_t rows,
 class AmxTiles {
  public:
   void Configure(const TileRowCounts& rows) {
-    // As LDTILECFG reads it.
+    // The layout that LDTILECFG reads.
     struct alignas(64) {
       uint8_t palette = 1;
       uint8_t start_row = 0;

@@ -41,7 +41,7 @@ class AmxBackend : public BackendFor<CpuDevice> {
   absl::StatusOr<std::unique_ptr<Invocation>> LoadOn(
       const Artifact& artifact, const proto::Shape& shape,
       const proto::Config& config, CpuDevice& device) const override;
-  // As Load.
+  // Does the work of Load.
   virtual absl::StatusOr<std::unique_ptr<Invocation>> Bind(
       const proto::Shape& shape, const proto::Config& config,
       CpuDevice& device) const = 0;

@@ -165,7 +165,7 @@ BENCHMARK(BM_StoreAndRound);
 
 #endif
 
-// Of 1024 columns, so many steps of the sum.
+// Packs B with 1024 columns and so many steps of the sum.
 void BM_PackPairs(benchmark::State& state) {
   constexpr int64_t kColumns = 1024;
   const std::vector<uint16_t> b(state.range(0) * kColumns, 1);

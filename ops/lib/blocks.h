@@ -31,7 +31,7 @@ void RoundToBf16(const float* x, int64_t rows, int64_t cols, int64_t ldx,
 
 enum class Activation { kNone, kRelu, kGelu };
 
-// What follows a product, column by column: activation(c * scale + shift).
+// The epilogue of a product, column by column: activation(c * scale + shift).
 struct Epilogue {
   const float* scale = nullptr;  // nullptr: 1
   const float* shift = nullptr;  // nullptr: 0
@@ -42,7 +42,7 @@ struct Epilogue {
            activation == Activation::kNone;
   }
 
-  // Of the columns from `column` on.
+  // Returns the epilogue of the columns from `column` on.
   Epilogue From(int64_t column) const {
     return {scale == nullptr ? nullptr : scale + column,
             shift == nullptr ? nullptr : shift + column, activation};

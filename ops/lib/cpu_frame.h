@@ -1,7 +1,7 @@
 #ifndef OPTRAIL_OPS_LIB_CPU_FRAME_H_
 #define OPTRAIL_OPS_LIB_CPU_FRAME_H_
 
-// What kernels for CPUs share around their loops: knobs, tasks, workspaces.
+// Kernels for CPUs share this around their loops: knobs, tasks, workspaces.
 //
 //   class SumCpu : public KnobKernel<SumKnobs> {
 //     absl::StatusOr<std::unique_ptr<Invocation>> Bind(
@@ -61,7 +61,7 @@ void ForBlocks(const Call& call, int64_t total, int64_t block,
 // What of a call's workspace is whose: parts are added one behind the other.
 class WorkspaceLayout {
  public:
-  // Where a part of so many bytes begins.
+  // Adds a part of so many bytes; returns its offset.
   int64_t Add(int64_t bytes) {
     const int64_t at = bytes_;
     bytes_ += bytes;
@@ -253,12 +253,12 @@ class KnobKernel : public CpuKernel {
   }
 
  protected:
-  // As CpuKernel::Prepare.
+  // Does the work of CpuKernel::Prepare.
   virtual absl::StatusOr<std::unique_ptr<Invocation>> Bind(
       const proto::Shape& shape, const Knobs& knobs,
       CpuDevice& device) const = 0;
 
-  // As CpuKernel::Blocks.
+  // Implements CpuKernel::Blocks.
   virtual std::vector<std::pair<std::string, int64_t>> BlocksOf(
       const Knobs& knobs) const {
     return {};

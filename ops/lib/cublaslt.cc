@@ -17,7 +17,7 @@ using cuda::CudaDevice;
 using cuda::ToolkitLibrary;
 using Product = CublasLtBackend::Product;
 
-// Of cublasLt.h and library_types.h.
+// These are constants of cublasLt.h and library_types.h.
 constexpr int kComputeF32 = 68;       // CUBLAS_COMPUTE_32F
 constexpr int kReductionSchemes = 3;  // CUBLASLT_MATMUL_PREF_..._SCHEME_MASK
 constexpr int kMaxWorkspace = 1;  // CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES

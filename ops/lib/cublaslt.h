@@ -24,7 +24,7 @@
 
 namespace optrail::ops {
 
-// What cuBLAS and cuBLASLt have in common.
+// The part that cuBLAS and cuBLASLt have in common.
 
 // ResourceExhausted for memory, Unimplemented for what the library cannot do.
 absl::Status CheckCublas(int result, absl::string_view what);
@@ -35,7 +35,7 @@ absl::Status CheckCublasSizes(const proto::Shape& shape);
 // cudaDataType of f32, f16 and bf16.
 int CublasType(proto::DataType type);
 
-// What PyTorch gives them on Hopper.
+// The size that PyTorch gives them on Hopper.
 constexpr size_t kCublasWorkspaceBytes = size_t{32} << 20;
 
 class CublasBackend : public BackendFor<cuda::CudaDevice, LibraryBackend> {

@@ -1,8 +1,8 @@
 #ifndef OPTRAIL_OPS_LIB_CUDA_FRAME_H_
 #define OPTRAIL_OPS_LIB_CUDA_FRAME_H_
 
-// What the CUDA backends of operators share on the host: small helpers, what
-// kernels compiled with elements.cuh have in common, and the backend of
+// The CUDA backends of operators share this on the host: small helpers, the
+// launch of kernels compiled with elements.cuh, and the backend of
 // y[i] = f(x[i]).
 //
 //   // gelu_cuda.cc
@@ -42,7 +42,7 @@ inline std::string NamedVariant(const proto::Shape& shape,
   return "";
 }
 
-// Of kernels that multiply on tensor cores: their data types and the macro that
+// The data types of kernels that multiply on tensor cores, and the macro that
 // says which of them it is.
 inline std::vector<std::vector<proto::DataType>> HalfTypes() {
   return {{proto::BF16}, {proto::F16}};
@@ -84,7 +84,7 @@ class ElementsCuda : public cuda::CudaBackend {
   }
 
  protected:
-  // As Plan, but for ELEMENT.
+  // Does the work of Plan, for kernels that read ELEMENT.
   virtual absl::StatusOr<cuda::CudaPlan> PlanFor(
       const proto::Shape& shape, const proto::Config& config,
       const proto::Hardware& hardware, int64_t element_bytes) const = 0;

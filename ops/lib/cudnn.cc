@@ -18,7 +18,7 @@ namespace {
 using cuda::CudaDevice;
 using cuda::ToolkitLibrary;
 
-// Of cudnn_graph.h: what can be said about a graph...
+// These are enums of cudnn_graph.h: the kinds of descriptors of a graph...
 enum Kind : int {  // CUDNN_BACKEND_*_DESCRIPTOR
   kPointwise = 0,
   kConvolution = 1,
@@ -143,7 +143,7 @@ constexpr int64_t kAlignment = 16;
 // Plans that ask for more are left out: a layer would not get it.
 constexpr int64_t kMostWorkspace = int64_t{1} << 30;
 
-// Where a tensor is.
+// The place of a tensor.
 enum Where : int { kInMemory, kNowhere, kByValue };
 
 // CUDNN_DATA_*.
@@ -213,7 +213,8 @@ struct Cudnn {
     return *library;
   }
 
-  // Of the lines that it says about its last error, the one with the reason.
+  // Returns the line with the reason of those that it prints for its last
+  // error.
   std::string LastError() const {
     char text[4096] = "";
     GetLastError(text, sizeof(text));

@@ -114,7 +114,7 @@ class CudnnGraph {
     int operand = 0;
     int64_t rows = 0, columns = 0;
     int64_t element_bytes = 0;
-    std::string number;  // in place of an operand, as it lies in memory
+    std::string number;  // in place of an operand, in its stored layout
   };
 
   template <typename T>

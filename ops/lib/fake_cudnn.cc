@@ -42,7 +42,7 @@ constexpr int kTurnedDown = 2, kFromFallback = 4;  // proposals
 struct Descriptor {
   int kind = 0;
   std::map<int, std::vector<char>> attributes;
-  // Of an engine config, an engine and a plan.
+  // An engine config, an engine and a plan have this.
   int proposal = -1;
   const Descriptor* graph = nullptr;
 
@@ -65,7 +65,7 @@ struct Descriptor {
   }
 };
 
-// Where the elements of a tensor lie.
+// Addresses of the elements of a tensor.
 class Tensor {
  public:
   Tensor(const Descriptor& descriptor, float* data)
@@ -242,7 +242,7 @@ class Call {
   // False for an operation that is not known here.
   bool Compute(const Descriptor& operation) {
     const auto tensor = [&](int name) { return Find(operation.Other(name)); };
-    // Where the operation has it.
+    // The tensors at their places in the operation.
     std::vector<std::unique_ptr<Tensor>> found;
     const auto maybe = [&](int name) -> const Tensor* {
       if (!operation.Has(name)) return nullptr;
@@ -281,7 +281,7 @@ class Call {
         return true;
       }
       case kNormBackward:
-        // Of the number 0 the library says that it is none.
+        // The library refuses the number 0.
         for (const int name : {2101, 2103, 2104, 2105, 2107, 2109}) {
           if (operation.Other(name).One<int64_t>(906) == 0) return false;
         }

@@ -7,7 +7,8 @@
 
 namespace optrail::ops {
 
-// Of f32, by the error function. Of infinity infinity, of -infinity NaN.
+// Computes gelu in f32 by the error function. Infinity gives infinity,
+// -infinity NaN.
 inline Halide::Expr Gelu(const Halide::Expr& x) {
   constexpr float kSqrtHalf = 0.70710678f;
   // It is 1 from 4 on, and Halide's polynomial NaN where it overflows.

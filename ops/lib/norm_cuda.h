@@ -214,7 +214,7 @@ class NormBackwardCuda : public ElementsCuda {
   }
 
  private:
-  // Of a block: sums of a row on their way between warps, and of blocks.
+  // A block needs this for sums of a row on their way between warps and blocks.
   static constexpr int64_t kSharedForSums = 16384;
 
   // Where rows start in the middle of words, those of a group start alike: they
@@ -229,7 +229,7 @@ class NormBackwardCuda : public ElementsCuda {
     return std::max(step, resident_blocks / step * step);
   }
 
-  // Of a block at most; 0: unknown.
+  // Returns the most shared memory of a block; 0: unknown.
   static int64_t SharedBytes(const proto::Hardware& hardware) {
     for (const proto::HardwareAttribute& attribute : hardware.attributes()) {
       if (attribute.name() == "shared_bytes_per_block") return attribute.int_();

@@ -176,7 +176,7 @@ Layout Dense(std::vector<int64_t> dims) {
   return layout;
 }
 
-// Where in a workspace what begins: the library may want all of a cache line.
+// Rounds an offset in a workspace up: the library may want a whole cache line.
 int64_t WholeLines(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 class Primitive : public Invocation {
@@ -215,8 +215,8 @@ class Primitive : public Invocation {
     return CreateFrom(reorder, pack_);
   }
 
-  // What follows the operation: with `per_channel` a product with and the
-  // addition of an operand of that layout, then the activation.
+  // The epilogue: with `per_channel` a product with and the addition of an
+  // operand of that layout, then the activation.
   struct Epilogue {
     OneDnnActivation activation = OneDnnActivation::kNone;
     const dnnl_memory_desc_t* per_channel = nullptr;

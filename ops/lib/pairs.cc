@@ -104,7 +104,7 @@ void PackTileRowsForTarget(const uint16_t* a, int64_t rows, int64_t depth,
   }
 }
 
-// What a vector has of a piece.
+// The part of a piece that a vector holds.
 struct Part {
   const uint16_t* from = nullptr;  // of the first row, where the vector begins
   size_t begin = 0;

@@ -1,7 +1,7 @@
 #ifndef OPTRAIL_OPS_LIB_REFERENCE_H_
 #define OPTRAIL_OPS_LIB_REFERENCE_H_
 
-// What references of operators share: products in double precision, on all
+// References of operators share this: products in double precision, on all
 // cores where that is worth the threads, and tolerances of fewer bits.
 //
 //   std::vector<double> c = ReferenceProduct(m, n, k, a, b);

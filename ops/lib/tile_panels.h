@@ -2,10 +2,10 @@
 #define OPTRAIL_OPS_LIB_TILE_PANELS_H_
 
 // The loop that products by AMX's tiles (amx.h) have at heart: a panel of 32
-// rows of a left factor meets one of 32 columns of a right one in four tiles of
-// sums, so that every tile that is loaded is used twice. Whole sums get their
-// epilogue and are rounded to bfloat16, at once or between the steps of the
-// next ones, so that the tiles need not wait for it.
+// rows of A meets one of 32 columns of B in four tiles of sums, so that every
+// tile that is loaded is used twice. Whole sums get their epilogue and are
+// rounded to bfloat16, at once or between the steps of the next ones, so that
+// the tiles need not wait for it.
 //
 //   TilePanels<AmxTiles> panels(round_between, stream_right);
 //   LinesAhead ahead;  // or what is wanted next
@@ -24,8 +24,8 @@
 
 namespace optrail::ops {
 
-// Rows of a left factor, `stride` elements apart, whose steps of the sum lie 32
-// by 32 at steps[0], steps[1] and so on.
+// Rows of A, `stride` elements apart; their steps of the sum are stored 32 by
+// 32 at steps[0], steps[1] and so on.
 struct LeftPanel {
   const uint16_t* data = nullptr;
   int64_t stride = 0;
@@ -87,7 +87,7 @@ struct KeptRows {
 template <class Tiles>
 class TilePanels {
  public:
-  // `stream_right`: right factors are read past L1, which is left to left ones.
+  // `stream_right`: B is read past L1, which keeps A.
   TilePanels(bool round_between, bool stream_right, const KeptRows& rows = {})
       : round_between_(round_between),
         stream_right_(stream_right),
@@ -156,7 +156,7 @@ class TilePanels {
     int64_t phase = 0;
   };
 
-  // Tiles 0 to 3 are sums, 4 and 5 of the left factor, 6 and 7 of the right.
+  // Tiles 0 to 3 are sums, 4 and 5 hold A, 6 and 7 hold B.
   void Configure(int64_t rows) {
     if (rows == configured_) return;
     configured_ = rows;
@@ -175,7 +175,7 @@ class TilePanels {
     pause_ = std::max<int64_t>(step_count * at_once_ / kPanel, 1);
   }
 
-  // Of those that are waiting.
+  // Finishes rows of those that are waiting.
   void FinishRows(int64_t rows) {
     WholeSums& of = whole_;
     rows = std::min(rows, of.rows);

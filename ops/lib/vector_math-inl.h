@@ -122,8 +122,8 @@ HWY_INLINE V NormalCdf(D d, V x) {
   q = hn::MulAdd(q, t, hn::Set(d, 0.119626385f));
   q = hn::Mul(q, t);
 
-  // As ExpParts, for s = -2 times the exponent. Adding 1.5 * 2^23 rounds to a
-  // whole number and leaves it in the last bits.
+  // Splits as ExpParts does, for s = -2 times the exponent. Adding 1.5 * 2^23
+  // rounds to a whole number and leaves it in the last bits.
   const V s = hn::Mul(a, a);
   const V rounder = hn::Set(d, 12582912.0f);
   const V rounded = hn::MulAdd(s, hn::Set(d, -0.72134752f), rounder);

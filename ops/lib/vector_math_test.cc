@@ -18,7 +18,7 @@ HWY_BEFORE_NAMESPACE();
 namespace optrail::ops::HWY_NAMESPACE {
 namespace {
 
-// Of one value, in every lane.
+// Computes it for one value, in every lane.
 float NormalCdfOf(float x) {
   return hn::GetLane(NormalCdf(D(), hn::Set(D(), x)));
 }

@@ -93,9 +93,9 @@ class Linear : public Operator {
     return y;
   }
 
-  // As of matmul; gelu is nowhere steeper than 1.13, and its tail cancels in
-  // libraries (ops/gelu/gelu.cc). With 16 bits sums are cut off and larger, as
-  // there, and the result is rounded once more.
+  // The tolerance of matmul; gelu is nowhere steeper than 1.13, and its tail
+  // cancels in libraries (ops/gelu/gelu.cc). With 16 bits sums are cut off and
+  // larger, as there, and the result is rounded once more.
   Tolerance ToleranceFor(const proto::Shape& shape) const override {
     const auto [m, n, k] = SizeOf(shape);
     const proto::DataType type = shape.data_types(0);

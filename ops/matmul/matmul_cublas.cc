@@ -21,7 +21,7 @@ namespace {
 using cuda::CudaDevice;
 using cuda::ToolkitLibrary;
 
-// Of cublas_api.h.
+// These are constants of cublas_api.h.
 constexpr int kNoTranspose = 0;  // CUBLAS_OP_N
 constexpr int kComputeF32 = 68;  // CUBLAS_COMPUTE_32F
 constexpr int kDefaultAlgorithm = -1;

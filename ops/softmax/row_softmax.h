@@ -37,7 +37,8 @@ struct SoftmaxRows {
   // Writes past the caches. Needs every row of y aligned to 64 bytes, and for
   // kThreePass at most kMostStreamedCols columns.
   bool stream = false;
-  // Of the matrix, from the first of these on: kThreePass prefetches the next.
+  // Counts the matrix' rows from the first of these on: kThreePass prefetches
+  // the next.
   int64_t rows_left = 0;
 };
 

@@ -91,7 +91,7 @@ class SoftmaxCuda : public ElementsCuda {
                     absl::StrCat("KEEP=", keep ? 1 : 0),
                     absl::StrCat("PAST_L1=", cuda::Knob(config, "past_l1")),
                     absl::StrCat("STREAMING=", cuda::Knob(config, "streaming")),
-                    // Of rows that are read twice, those in flight.
+                    // For rows that are read twice: those in flight.
                     absl::StrCat("ITEMS=", resident ? items : kInFlight)};
     plan.cluster = static_cast<int>(threads.cluster);
     plan.grid_x = static_cast<unsigned>(CeilDiv(rows, threads.rows_per_block) *

@@ -48,7 +48,7 @@ __device__ __forceinline__ float Exp(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(t));
 #if ELEMENT == 0
-  // What rounding cost t, and log2(e) when it became a float.
+  // The error of rounding t, and log2(e) to a float.
   const float lost = fmaf(x, 1.9259629e-8f, fmaf(x, 1.4426950408889634f, -t));
   // Where nothing is left of the exponential, it may be infinity less infinity.
   if (t > -150.0f) y = fmaf(y * 0.6931472f, lost, y);

@@ -46,7 +46,7 @@ class Stencil : public Operator {
         {"y", proto::F32, {s.rows(), s.cols()}, Role::kOutput}};
   }
 
-  // What is computed at least.
+  // The least work of any kernel.
   double Flop(const proto::Shape& shape) const override {
     const Size s = SizeOf(shape);
     double flop = 0;

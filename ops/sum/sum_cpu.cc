@@ -112,7 +112,7 @@ class SumCpu : public KnobKernel<SumKnobs> {
     const int64_t block =
         std::min({cols, knobs.block_elements, kLongestChain * knobs.unroll});
     const int64_t parts = CeilDiv(cols, block);
-    // As many numbers as are summed lie there, none of them beyond x.
+    // Exactly the numbers to be summed are read, none of them beyond x.
     const auto next = [ahead = knobs.ahead, all = rows * cols](
                           const float* x, int64_t begin,
                           int64_t count) -> const float* {

@@ -65,7 +65,7 @@ class SumCuda : public ElementsCuda {
     // Rows that are so far apart start alike.
     if (odd_columns) lanes = std::min(lanes, threads / x.layout.vector);
     const int64_t groups = threads / lanes;
-    // Of a row and of a column of x, in accesses.
+    // The lengths of a row and of a column of x, in accesses.
     const int64_t vectors = x.layout.words;
     const int64_t length =
         x.across_rows ? CeilDiv(x.rows, groups) : CeilDiv(vectors, lanes);

@@ -2,8 +2,9 @@
 // rows (one per column), and all of it as one long row. x is read once.
 //
 // Blocks that share sums leave their parts in memory; the last of them to
-// arrive adds those up in order, so that results repeat. Of columns they can be
-// a cluster: each adds up some columns of what all have in shared memory.
+// arrive adds those up in order, so that results repeat. Sums of columns
+// can use a cluster: each block adds up some columns of what all have in shared
+// memory.
 //
 // Compiled at run time with these knobs as macros, beside elements.cuh's:
 //   ACROSS_ROWS 0|1; THREADS; LANES: threads side by side along a row, 1 to

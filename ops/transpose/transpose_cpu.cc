@@ -79,7 +79,7 @@ HWY_INLINE void CopyToLines(const float* x, int64_t count, float* y) {
 template <TransposeKnobs::Stores kStores>
 void BlockByRuns(const float* x, int64_t rows, int64_t cols, int64_t ldx,
                  float* y, int64_t ldy) {
-  // Of few rows there is hardly a whole line.
+  // So few rows hardly fill a whole cache line.
   if (rows < 4 * kSquare) {
     return TransposeBlock<false>(x, rows, cols, ldx, y, ldy);
   }

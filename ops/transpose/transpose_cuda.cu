@@ -86,14 +86,14 @@ struct Tile {
 constexpr int kUnits = kWords * kAcross / THREADS;
 static_assert(kUnits * THREADS == kWords * kAcross, "every thread has as many");
 
-// Where in the tile word `w` of column `c` lies. Pieces of 16 bytes change
-// places within 128 bytes, in another way for each access of a row.
+// Returns the place of word `w` of column `c` in the tile. Pieces of 16 bytes
+// change places within 128 bytes, in another way for each access of a row.
 __device__ __forceinline__ int Place(int c, int w) {
   const int piece = c * (kWords / 4) + w / 4;
   return (piece ^ (c / kVector % kLanes * (8 / kLanes))) * 4 + w % 4;
 }
 
-// Where in the tile a thread reads its unit-th access of x.
+// The place in the tile of a thread's unit-th access of x.
 struct Access {
   int across, word;
   __device__ explicit Access(int unit)
@@ -152,7 +152,7 @@ __device__ __forceinline__ void Transpose(const Element* x, Element* y,
 
 #else
 
-// Of a column in shared memory, in elements. Neither lanes that read 8 accesses
+// The stride of a column in shared memory, in elements. Neither lanes that read 8 accesses
 // of 4 rows nor those that write 8 accesses of 4 columns meet in a bank.
 constexpr int kStride = TILE_ROWS + 5;
 constexpr int kReads = TILE_ROWS * kAcross / THREADS;

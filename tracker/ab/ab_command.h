@@ -33,7 +33,7 @@ struct AbCommand {
   // `base_branch`, and its parent where B is that merge base itself.
   std::string a, b;
   std::string base_branch;  // "": origin/main, main, origin/master or master
-  // Of commits: what is built and run. `trees` and `quiet` are filled in. Of
+  // For commits: what is built and run; `trees` and `quiet` are filled in. For
   // binaries: `args` and `deadline`.
   BuildOptions build;
 

@@ -183,7 +183,7 @@ class Rounds {
     return absl::OkStatus();
   }
 
-  // Whether both sides measured it.
+  // Returns whether both sides measured it.
   static bool IsCompared(const Row& row) {
     return row.baseline.value && row.candidate.value &&
            row.baseline.outcome == proto::OK &&

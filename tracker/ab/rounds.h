@@ -1,7 +1,7 @@
 #ifndef OPTRAIL_TRACKER_AB_ROUNDS_H_
 #define OPTRAIL_TRACKER_AB_ROUNDS_H_
 
-// RunRounds compares two programs by running them in turns until it is clear
+// RunRounds compares two programs by running them interleaved until it is clear
 // which benchmarks differ.
 //
 //   OPTRAIL_ASSIGN_OR_RETURN(const AbResult result,
@@ -50,7 +50,7 @@ struct AbResult {
   int worse = 0;
   int undecided = 0;
   std::string candidate_failure;  // B failed: how
-  // What was measured, one Measurement per round: Measurement.round says which.
+  // The readings, one Measurement per round: Measurement.round says which.
   // Without id, suite, commit; times and the pairing id only tell the sides
   // apart.
   proto::Run base, candidate;

@@ -1,8 +1,8 @@
 #ifndef OPTRAIL_TRACKER_AB_SIDES_H_
 #define OPTRAIL_TRACKER_AB_SIDES_H_
 
-// Two sides of a comparison, measured in turns, judged, told and recorded:
-// what is the same whether they are binaries or commits.
+// Two sides of a comparison, measured interleaved, judged, printed and
+// recorded, whether they are binaries or commits.
 //
 //   OPTRAIL_ASSIGN_OR_RETURN(int exit_code,
 //                            CompareSides(options, {a, b}, out));

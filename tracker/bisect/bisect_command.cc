@@ -75,7 +75,7 @@ class Bisection {
     return absl::OkStatus();
   }
 
-  // Whether BAD is slower, in which benchmark and by how much.
+  // Finds whether BAD is slower, in which benchmark and by how much.
   absl::StatusOr<bool> CompareEnds() {
     OPTRAIL_ASSIGN_OR_RETURN(const bool identical,
                              builder_.AreIdentical(good_, bad_));

@@ -4,7 +4,7 @@
 // `optrail bisect` as a function, for the command line to fill from flags
 // (tracker/commands.h says how).
 //
-// It builds at GOOD and BAD, compares the two in turns, takes the
+// It builds at GOOD and BAD, compares the two interleaved, takes the
 // benchmark that is most surely slower, and searches the commits between by
 // noisy_bisection.h. Exit codes: 0 found, 3 not sure, or nothing is slower.
 

@@ -40,17 +40,18 @@ struct BisectMeasurement {
   double standard_error = 0;
 };
 
-// The standard error of the mean of `rounds` paired rounds, at least 2. Of few
-// it is itself uncertain: it is widened so that a normal distribution has the
-// 95% interval of Student's t with `rounds - 1` degrees of freedom.
+// The standard error of the mean of `rounds` paired rounds, at least 2. With
+// few rounds it is itself uncertain: it is widened so that a normal
+// distribution has the 95% interval of Student's t with `rounds - 1` degrees of
+// freedom.
 double WidenedStandardError(double standard_error, int rounds);
 
 struct BisectOptions {
   // What the bad side was measured to be, against the good one. Not 0.
   double log_effect = 0;
   double effect_standard_error = 0;
-  // Of the measurements to come, as a guess for planning; 0: a fourth of the
-  // effect.
+  // The error of the measurements to come, as a guess for planning; 0: a fourth
+  // of the effect.
   double expected_standard_error = 0;
   // Commits of one side differ by this share of the effect, for layout and
   // other luck.
@@ -87,7 +88,7 @@ class NoisyBisection {
   void Skip(int commit);
 
   BisectAnswer Answer() const;
-  // Of commit `k` in 1..commits being the culprit.
+  // The probability that commit `k` in 1..commits is the culprit.
   double Probability(int k) const { return posterior_[k]; }
   // Commits looked at, those skipped included: each was a build.
   int builds() const;

@@ -115,7 +115,7 @@ TEST(NoisyBisectionTest, EqualBytesLeaveNoDoubt) {
   search.TellCertain(5, true);
   EXPECT_EQ(search.Probability(5), 1);
   EXPECT_EQ(search.Next(), absl::nullopt);
-  // What contradicts it changes nothing.
+  // Contradicting evidence changes nothing.
   search.TellCertain(4, true);
   search.Tell(5, Exact(false));
   EXPECT_EQ(search.Answer().first, 5);

@@ -113,7 +113,7 @@ absl::StatusOr<std::unique_ptr<CommitBuilder>> NewTargetBuilder(
 absl::StatusOr<std::unique_ptr<CommitBuilder>> NewCommandBuilder(
     const BuildOptions& options, Interruptible& interruptible);
 
-// Whether two files hold the same bytes.
+// Returns whether two files hold the same bytes.
 absl::StatusOr<bool> HoldSameBytes(const std::string& path_a,
                                    const std::string& path_b);
 

@@ -1,7 +1,7 @@
 #ifndef OPTRAIL_TRACKER_CHECKOUT_PROCESS_RESULT_H_
 #define OPTRAIL_TRACKER_CHECKOUT_PROCESS_RESULT_H_
 
-// What one process that measures gave.
+// The result of one process that measures.
 
 #include <string>
 #include <vector>

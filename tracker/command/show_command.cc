@@ -113,7 +113,7 @@ void ShowRun(const proto::Run& run, const RE2& filter, OutputFormat format,
   if (!all_bound) std::cerr << "note: " << kNoBoundText << "\n";
 }
 
-// What the session was and found, for people.
+// Describes the session and its results, for people.
 void DescribeSession(const proto::Session& session,
                      const SessionAnalysis& analysis, std::ostream& out) {
   std::vector<std::string> lines = {

@@ -9,9 +9,9 @@
 //
 // The chance that a comparison of identical code calls anything slower is at
 // most `false_alarm_rate`, over all its benchmarks together
-// (Benjamini-Hochberg; docs/method/gating.md). Where noise comes from is
-// learned from `history` (noise_model.h); sides that were measured in turns are
-// judged as pairs (pairs.h).
+// (Benjamini-Hochberg; docs/method/gating.md). The sources of noise are
+// learned from `history` (noise_model.h); sides that were measured interleaved
+// are judged as pairs (pairs.h).
 //
 // It knows no policy, no exit code and no history: see gate.h.
 
@@ -33,7 +33,7 @@
 
 namespace optrail::tracker {
 
-// What one benchmark is held to. Effects are relative: .03 is 3%.
+// The limits for one benchmark. Effects are relative: .03 is 3%.
 struct Threshold {
   // Overrides what the metric says of itself.
   proto::Direction direction = proto::DIRECTION_UNSPECIFIED;
@@ -46,7 +46,7 @@ struct CompareOptions {
   // How often it may be asked while processes are added: the looks share the
   // rate, and 1 - power. Pairs pay for their looks themselves.
   int looks = 1;
-  // Of pairs: before that many rounds nothing is decided.
+  // Pairs are not decided before that many rounds.
   int min_rounds = 5;
   // With which a worsening of detect_effect, of whichever benchmark, is not
   // called unchanged.

@@ -224,7 +224,7 @@ absl::StatusOr<std::vector<SidesToCompare>> FindSides(
   return sides;
 }
 
-// Of the side that is in the history, and so of its suite.
+// Returns the runs of the suite of the side that is in the history.
 absl::StatusOr<std::vector<proto::Run>> RunsToLearnFrom(
     const CompareCommand& options, const History& history,
     const SidesToCompare& sides) {

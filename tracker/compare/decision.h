@@ -18,7 +18,7 @@ namespace optrail::tracker {
 // benchmark was renamed.
 using ComparedRows = std::map<std::string, std::string>;
 
-// What of a process' samples is judged.
+// The part of a process' samples that is judged.
 enum class SamplePart { kFastest, kMedian, kUpperQuartile };
 
 // Makes a row whose fastest samples did not become slower one that is slower in

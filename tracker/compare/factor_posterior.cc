@@ -35,7 +35,7 @@ constexpr std::array<ChangedShare, 9> kChangedShares = {{{.005, .005, .5},
                                                          {.06, .54, .05},
                                                          {.9, .05, .05},
                                                          {.1, .85, .05}}};
-// Beside a known factor a benchmark has changed so often.
+// The probability that a benchmark changed beside a known factor.
 constexpr double kChanged = .2;
 // More benchmarks than this say nothing new about which mode is right.
 constexpr size_t kMostBenchmarks = 64;

@@ -26,7 +26,7 @@ struct FactorBenchmark {
   double noise_variance = 1;
 };
 
-// What the history shows of the factor.
+// The prior of the factor that the history shows.
 struct FactorPrior {
   double center = 0;  // of earlier runs; 0 is that of their lower level
   double spread = .01;
@@ -36,9 +36,9 @@ struct FactorPrior {
   double bad_excess = .03;
 };
 
-// Of the factors of earlier runs. `variance` is that of the factor analysis,
-// around 0; `extra` is what calibration leaves open. The factor of a bad run is
-// one of a bad run (run_noise.h).
+// Computes the prior from the factors of earlier runs. `variance` is that of
+// the factor analysis, around 0; `extra` is what calibration leaves open. The
+// factor of a bad run is one of a bad run (run_noise.h).
 FactorPrior PriorOf(const std::vector<double>& factors, double variance,
                     double extra);
 

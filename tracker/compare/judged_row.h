@@ -19,7 +19,7 @@ struct JudgedRow {
   Row row;
   std::string suite, hardware_id;
   std::string baseline;  // BaselineText of what it was judged against
-  // What follows: FAIL counts towards exit code 1, or 3 for can't tell.
+  // The consequence: FAIL counts towards exit code 1, or 3 for can't tell.
   proto::Action action = proto::IGNORE;
   std::string exempted;  // the exemption's reason and date, if one held
 };

@@ -20,7 +20,7 @@ constexpr int kIterations = 12;
 constexpr int kStarts = 3;  // from the lowest values, and from the median
 constexpr int kFitIterations = 8;
 
-// Of a deviation from the level, noise of `variance`.
+// The density of a deviation from the level, with noise of `variance`.
 double NoiseDensity(double deviation, double variance) {
   return std::exp(-deviation * deviation / (2 * variance)) /
          std::sqrt(2 * std::acos(-1.) * variance);

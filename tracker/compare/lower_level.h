@@ -40,7 +40,8 @@ struct LowerLevel {
   std::vector<double> undisturbed;  // by value: the probability that it is
 };
 
-// As many values as variances (of their noise), at least one; NaN for none.
+// Finds it; there are as many values as variances (of their noise), at least
+// one. NaN stands for no value.
 LowerLevel FindLowerLevel(absl::Span<const double> values,
                           absl::Span<const double> variances,
                           const SlowValues& slow);

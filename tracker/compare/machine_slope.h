@@ -57,7 +57,7 @@ class MachineSlope {
   double Explains(const MachineState& state) const;
   // What of that neighbours may have added, which is not negative.
   double Disturbance(const MachineState& state) const;
-  // Of a step of the state.
+  // The effect of a step of the state.
   double Effect(const MachineState& step) const;
   double VarianceOf(const MachineState& step) const;
 

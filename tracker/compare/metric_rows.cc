@@ -90,7 +90,7 @@ bool MetricRows::MatchReadings(size_t j) {
   return fastest;
 }
 
-// Of the baseline's side benchmarks have the names that `renamed` says.
+// On the baseline's side benchmarks have the names in `renamed`.
 void MetricRows::AddRun(const proto::Run& run, const ComparedRows* renamed,
                         SamplePart of, std::vector<PanelRun>* runs) const {
   const auto cells = CellsOf(run, of);

@@ -23,7 +23,8 @@ inline int WorseSign(const Row& row) {
   return row.direction == proto::HIGHER_IS_BETTER ? -1 : 1;
 }
 
-// Of a ratio: a run that looks slow is perhaps a bad one, and a baseline, too.
+// Notes in a ratio that a run that looks slow is perhaps a bad one, and a
+// baseline, too.
 void AddSlowRuns(const SlowValues& slow, int candidates, int baselines,
                  int sign, Ratio* ratio);
 

@@ -36,7 +36,7 @@ class Model {
   }
 
  private:
-  // Where a benchmark's level is taken from.
+  // The runs from which a benchmark's level is taken.
   struct Base {
     std::vector<int> runs;
     std::vector<int> far_off;  // more likely bad than not: left out
@@ -268,7 +268,7 @@ class Model {
                             noise_[j].variance + bases_[j].level.variance});
     }
     score = PosteriorOf(benchmarks, prior_);
-    // As noise was learned, unless the posterior excludes that.
+    // The learned noise holds, unless the posterior excludes that.
     const SharedFactor::Score usual = factor_.ScoreOf(run);
     const double error = 3 * std::sqrt(score.variance);
     if (usual.factor > score.low - error && usual.factor < score.high + error) {

@@ -2,7 +2,7 @@
 #define OPTRAIL_TRACKER_COMPARE_NOISE_MODEL_H_
 
 // How much did each benchmark change between two sides, and how sure is that?
-// Where variation comes from is learned from the runs of a history.
+// The sources of variation are learned from the runs of a history.
 //
 //   Panel panel;                       // runs in series order, benchmarks
 //   panel.baseline = {5, 6, 7, 8, 9};  // in the same order in each
@@ -88,7 +88,7 @@ struct BenchmarkEstimate {
   // that is beyond doubt.
   double log_ratio_low = 0;
   double log_ratio_high = 0;
-  // What the machine's state explains of the raw change.
+  // The part of the raw change that the machine's state explains.
   double log_machine = 0;
   double log_candidate = 0;  // level of the candidate
   double process_spread = 0;
@@ -100,7 +100,8 @@ struct BenchmarkEstimate {
   int first_baseline_run = 0;  // after level_starts and what `window` says
   int baseline_runs = 0;
   std::vector<int> baseline;  // of `runs`: those that the level is of
-  // Of `runs`: in the baseline, but more likely bad than not, and left out.
+  // Indices of `runs` in the baseline that are more likely bad than not, and
+  // left out.
   std::vector<int> far_off;
   // How much worse the candidate is than the newest run of a window, in
   // logarithms, where that run was left out because it was better: it may be

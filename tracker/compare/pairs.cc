@@ -22,7 +22,7 @@ using Round = std::pair<std::string, int>;  // pairing id and number
 
 constexpr int kMostRounds = 400;  // that anybody is asked for
 
-// Of log ratios whose rise is for the worse.
+// The verdict on log ratios whose rise is for the worse.
 Verdict VerdictOf(PairedVerdict verdict) {
   switch (verdict) {
     case PairedVerdict::kHigher:

@@ -20,7 +20,7 @@
 
 namespace optrail::tracker {
 
-// What the rounds say of one benchmark and metric.
+// The evidence of the rounds on one benchmark and metric.
 struct PairedBenchmark {
   // log(candidate / baseline) of each round that has both.
   std::vector<double> log_ratios;

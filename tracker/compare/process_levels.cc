@@ -172,7 +172,7 @@ RunLevel ProcessLevels::LevelOf(const std::vector<ProcessLog>& cell,
   }
   run.raw /= total;
   for (double& value : run.machine.values) value /= total;
-  // Where the correction is wrong it is wrong for all processes of a run.
+  // A wrong correction is wrong for all processes of a run.
   run.variance += std::pow(error / total, 2);
   if (loneliness_) {
     run.variance += std::pow(kLonelyError * Loneliness(group, found), 2);

@@ -44,15 +44,15 @@ class ProcessLevels {
  public:
   using Cells = std::vector<const std::vector<ProcessLog>*>;  // by run
 
-  // Of one benchmark; more is worse. `calibrated`: all of what is compared
-  // knows the machine's state. The others: see NoiseTerms.
+  // The levels of one benchmark; more is worse. `calibrated`: all of what is
+  // compared knows the machine's state. The others: see NoiseTerms.
   ProcessLevels(const Cells& runs, const Cells& candidates, bool calibrated,
                 bool loneliness = true, bool surprise = true);
 
   const std::vector<RunLevel>& runs() const { return runs_; }
   const std::vector<RunLevel>& candidates() const { return candidates_; }
   const MachineSlope& slope() const { return slope_; }
-  // Of an undisturbed process.
+  // The variance of an undisturbed process.
   double variance() const { return fit_.variance; }
   double degrees() const { return fit_.degrees; }
   const SlowValues& slow() const { return fit_.slow; }

@@ -1,7 +1,7 @@
 #ifndef OPTRAIL_TRACKER_COMPARE_PROCESS_LOG_H_
 #define OPTRAIL_TRACKER_COMPARE_PROCESS_LOG_H_
 
-// What a comparison takes from one recorded process.
+// The values that a comparison takes from one recorded process.
 //
 //   const auto log = ProcessLogOf(measurement, "time");
 //   // log->value: logarithm of its fastest sample; log->machine

@@ -6,8 +6,7 @@
 //   Ratio ratio = RatioOf(log_ratio, standard_error, degrees_of_freedom, .95);
 //   // ratio.ratio, ratio.low .. ratio.high, ratio.p_greater
 //
-// Where the numbers come from is noise_model.h's or base/paired_test.h's
-// affair.
+// noise_model.h or base/paired_test.h computes the numbers.
 
 namespace optrail::tracker {
 

@@ -18,8 +18,8 @@ namespace optrail::tracker {
 // without values.
 double HuberLocation(absl::Span<const double> values, double scale);
 
-// What HuberLocation made of each value: 1 for those that agree, less for those
-// far off.
+// The weight of a value in HuberLocation: 1 for those that agree, less for
+// those far off.
 double HuberWeight(double deviation, double scale);
 
 // Huber's proposal 2 about zero: the variance of deviations that are pulled in

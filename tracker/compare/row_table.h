@@ -19,7 +19,7 @@ namespace optrail::tracker {
 
 using Rows = std::vector<const JudgedRow*>;
 
-// Of rows that outlive the result.
+// Returns pointers to rows, which must outlive the result.
 template <typename T>
 Rows Pointers(const std::vector<T>& rows) {
   Rows pointers;

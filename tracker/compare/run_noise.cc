@@ -45,7 +45,7 @@ double DegreesOf(double variance) {
   return low;
 }
 
-// Of runs: how many, how many of them slow, and by how much together.
+// Counts runs: how many, how many of them slow, and by how much together.
 struct SlowCount {
   double runs = 0, slow = 0, excess = 0;
 

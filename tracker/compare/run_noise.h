@@ -34,7 +34,7 @@ struct RunNoise {
   SlowValues slow = kSlowRuns;  // runs
 };
 
-// What is known of one benchmark. More is worse.
+// The runs of one benchmark. More is worse.
 struct BenchmarkRuns {
   // Levels of runs by stretch of one level, and the place of each run.
   std::vector<ValueGroup> stretches;
@@ -46,7 +46,8 @@ struct BenchmarkRuns {
   bool calibrated = false;
 };
 
-// Of the level of a run, by what its processes vary by alone.
+// The variance of the level of a run that the variance of its processes alone
+// explains.
 double ExpectedRunVariance(double process_variance, double processes);
 
 // `factor`: what benchmarks share was taken out.

@@ -9,7 +9,8 @@
 namespace optrail::tracker {
 namespace {
 
-// Of the t noise. Four is a usual compromise between robust and efficient.
+// Degrees of freedom of the t noise. Four is a usual compromise between robust
+// and efficient.
 constexpr double kNoiseDegrees = 4;
 // Priors. A loading of 1 is that of code bound by the clock, 0 that of code
 // bound by memory.
@@ -26,7 +27,7 @@ double RobustWeight(double squared, double variance) {
   return (kNoiseDegrees + 1) / (kNoiseDegrees + squared / variance);
 }
 
-// What a deviation costs in the logarithm of the t density.
+// The cost of a deviation in the logarithm of the t density.
 double LogTail(double squared, double variance) {
   return (kNoiseDegrees + 1) / 2 *
          std::log1p(squared / variance / kNoiseDegrees);

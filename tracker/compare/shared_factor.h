@@ -37,7 +37,7 @@ class SharedFactor {
 
   // No noise is believed to be smaller than `floor`, a standard deviation.
   static SharedFactor Fit(const Deviations& deviations, double floor);
-  // Of so many benchmarks that share nothing.
+  // The factor of so many benchmarks that share nothing.
   static SharedFactor None(int benchmarks);
 
   struct Score {

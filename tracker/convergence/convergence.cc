@@ -33,7 +33,7 @@ using Objectives = std::vector<proto::Objective>;
 
 absl::optional<double> CostOf(const Objectives& objectives,
                               const Values& values) {
-  // Of one objective to the last bit; of several a product.
+  // One objective keeps its value to the last bit; several give a product.
   if (objectives.size() == 1) {
     const double value = values[0].value_or(0);
     return value > 0 ? Positive(true, tuning::CostOf(objectives[0], value))
@@ -64,7 +64,7 @@ TrialPoint PointOf(const Objectives& objectives, const proto::Trial& trial) {
   return point;
 }
 
-// What the search read of the config. A record holds times; other metrics are
+// The search's reading of the config. A record holds times; other metrics are
 // with the trials.
 Values FirstValues(const proto::Session& session, const Objectives& objectives,
                    const std::string& config_text, double first_time_ns) {
@@ -299,7 +299,7 @@ SessionAnalysis AnalyzeSession(const proto::Session& session) {
   analysis.task_text = tuning::TaskText(session.task());
   analysis.task_key =
       absl::StrCat(analysis.task_text, "@", session.task().hardware_id());
-  // What saves energy is slower on purpose.
+  // A config that saves energy is slower on purpose.
   const std::string objectives = tuning::ObjectivesText(session.objectives());
   if (!objectives.empty()) {
     absl::StrAppend(&analysis.task_text, " for ", objectives);

@@ -95,8 +95,8 @@ struct SessionAnalysis {
   std::vector<FinalistPoint> finalists;
   OutcomeCounts outcomes;
   std::map<std::string, int> trials_by_outcome;
-  // Of several objectives the configs within the limits that no other beats in
-  // all of them, the best in the first one first (tuning/session/results.h).
+  // For several objectives: the configs within the limits that no other beats
+  // in all of them, the best in the first one first (tuning/session/results.h).
   struct FrontPoint {
     int trial = 0;  // index into trials
     Values values;  // verified ones where it was read again
@@ -138,7 +138,7 @@ struct SessionAnalysis {
   absl::optional<double> time_per_trial_ns;
 
   bool is_time() const;  // alone
-  // Of the first objective.
+  // Metric and unit of the first objective.
   const std::string& metric() const { return objectives[0].metric(); }
   const std::string& unit() const { return objectives[0].unit(); }
   absl::optional<double> best_value() const;

@@ -67,7 +67,7 @@ void PrintText(const std::vector<Finding>& findings, std::ostream& out) {
   }
 }
 
-// What each session found, the newest first.
+// Prints the results of each session, the newest first.
 void PrintSessions(const std::vector<SessionAnalysis>& sessions,
                    std::ostream& out) {
   constexpr size_t kMostShown = 20;

@@ -23,7 +23,7 @@
 namespace optrail::tracker {
 
 enum class FindingKind {
-  // Of one session.
+  // Findings on one session:
   kDoesNotConverge,      // still improving when the budget ended
   kOscillates,           // readings of the same config scatter
   kConvergedTooEarly,    // sat on a plateau without having looked around
@@ -54,7 +54,7 @@ inline constexpr FindingKind kAllFindingKinds[] = {
 absl::string_view FindingKindName(FindingKind kind);
 absl::optional<FindingKind> ParseFindingKind(absl::string_view name);
 
-// What a remedy changes.
+// The thing that a remedy changes.
 enum class Lever {
   kKnobRange,
   kConstraint,

@@ -318,7 +318,7 @@ void FindLosersElsewhere(absl::Span<const SessionWithSpace> sessions,
     families[FamilyOf(item.session->header.task())].push_back(&item);
   }
   for (const auto& [unused, family] : families) {
-    // Of each task its newest session.
+    // The newest session of each task.
     std::map<std::string, const SessionWithSpace*> newest;
     for (const SessionWithSpace* item : family) {
       newest[item->session->task_key] = item;
@@ -458,7 +458,7 @@ std::vector<Finding> FindHistoryFaults(
   }
   FindWorseHardware(by_hardware, options, findings);
   for (const auto& [unused, on_hardware] : by_hardware) {
-    // What the tuner's fault explains is not every task's own.
+    // A finding that the tuner's fault explains is not every task's own.
     Sessions before_fault = on_hardware;
     before_fault.resize(FindWorseTuner(on_hardware, options, findings));
     std::map<std::string, Sessions> tasks, explained;

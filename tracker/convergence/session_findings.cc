@@ -19,7 +19,7 @@ namespace {
 
 using tuning::BoundSpace;
 
-// What the quietest machines show.
+// The noise of the quietest machines.
 constexpr double kAssumedNoise = .01;
 
 // The search ended because it was told to, not because it was done.

@@ -56,7 +56,7 @@ constexpr size_t kNoColumn = static_cast<size_t>(-1);
 
 struct Columns {
   size_t id, t, value;
-  // Of an export; else kNoColumn.
+  // Columns of an export; else kNoColumn.
   size_t epoch = kNoColumn, commit = kNoColumn;
 };
 

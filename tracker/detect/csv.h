@@ -14,9 +14,10 @@
 // What is wrong is an error that names file, line and field; nothing is guessed
 // or left out.
 //
-// What `optrail history export` wrote is told by its columns (kExportColumns).
-// There `t` is the point's place in its series, whose other places have no
-// value; `value` may be empty; `epoch` says which points compare.
+// An export of `optrail history export` is recognised by its columns
+// (kExportColumns). There `t` is the point's place in its series, whose other
+// places have no value; `value` may be empty; `epoch` says which points
+// compare.
 
 #include <string>
 #include <vector>
@@ -30,15 +31,15 @@ struct CsvSeries {
   std::string id;
   std::vector<double> t;
   std::vector<double> values;  // NaN where an export has none
-  // Of an export one per value: which epoch of the series it belongs to, and
-  // the commit. Else empty.
+  // For an export, one per value: its epoch of the series, and the commit. Else
+  // empty.
   std::vector<int> epochs;
   std::vector<std::string> commits;
 
   bool is_export() const { return !epochs.empty(); }
 };
 
-// Beside id, t and value.
+// The columns beside id, t and value.
 inline constexpr absl::string_view kExportColumns[] = {
     "outcome", "commit", "position", "started_utc", "epoch"};
 

@@ -1,4 +1,4 @@
-// What detection costs. Time per iteration is divided into the documented
+// The cost of detection. Time per iteration is divided into the documented
 // units: "ms_per_1000_points" offline, "us_per_point" online.
 
 #include <vector>

@@ -8,16 +8,16 @@
 //   options.csv = "series.csv.gz";
 //   absl::Status status = DetectCsv(options, std::cout);
 //
-// As JSON, one object per series in the order of the file:
+// Returns JSON, one object per series in the order of the file:
 //
 //   [{"id":"a","change_points":[{"index":41,"confidence":0.999,
 //                                "relative_change":0.052}]},
 //    {"id":"b","change_points":[]}]
 //
 // `index` counts the series' points from 0. In online mode a change that is not
-// confirmed yet has one more member, "provisional":true. In what `history
-// export` wrote a change also has the `t`, `commit` and `epoch` of its row. The
-// other formats are tables with one row per change and more columns.
+// confirmed yet has one more member, "provisional":true. In an export of
+// `history export` a change also has the `t`, `commit` and `epoch` of its row.
+// The other formats are tables with one row per change and more columns.
 
 #include <ostream>
 #include <string>
@@ -31,7 +31,7 @@
 namespace optrail::tracker {
 
 enum class DetectMode {
-  // Of an export what `optrail changes` finds, of anything else kOffline.
+  // For an export the changes of `optrail changes`, for anything else kOffline.
   kAuto,
   kOffline,
   kOnline,

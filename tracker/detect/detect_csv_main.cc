@@ -1,6 +1,6 @@
 // bazel run //tracker/detect:detect_csv -- --csv=FILE [--mode=online]
 //
-// What `optrail detect --csv` does, without the rest of it.
+// Does the work of `optrail detect --csv` in a program of its own.
 
 #include <iostream>
 

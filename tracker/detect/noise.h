@@ -17,8 +17,8 @@ double PowerOfTwoUnit(absl::Span<const double> values);
 
 // Standard deviation of normal noise from the median absolute difference of
 // neighbours: steps, outliers and slow drift hardly touch it, because they
-// touch few differences. Where more than half of the values repeat their
-// predecessor it falls back to the mean absolute difference. 0 for a constant
+// touch few differences. If more than half of the values repeat their
+// predecessor, it falls back to the mean absolute difference. 0 for a constant
 // series.
 double DifferenceScale(absl::Span<const double> values);
 
@@ -56,8 +56,8 @@ inline constexpr double kLossUnit = 256;
 std::vector<int32_t> TruncatedQuadraticLoss(double cells_per_scale, double cap);
 
 // min(cap, -2 log(density / its maximum)), the density estimated from the
-// residuals with a normal kernel of 0.3 scales. Where noise has a sharp edge or
-// two modes it tells levels apart that a quadratic loss cannot.
+// residuals with a normal kernel of 0.3 scales. If noise has a sharp edge or
+// two modes, it tells levels apart that a quadratic loss cannot.
 std::vector<int32_t> DensityLoss(absl::Span<const double> residuals,
                                  double scale, double cells_per_scale,
                                  double cap);

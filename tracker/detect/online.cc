@@ -460,7 +460,7 @@ absl::optional<ChangePoint> OnlineDetector::Suspect() const {
     }
   }
   if (best) {
-    // Of exactly the points that it names.
+    // Exactly the points that it names.
     std::vector<double> before;
     for (const Point& point : window_) {
       if (point.index < regime_.begin) continue;

@@ -48,7 +48,7 @@ struct OnlineUpdate {
 class OnlineDetector {
  public:
   static constexpr int kLookBackPoints = 200;
-  // Of fewer points hardly anything is ever confirmed.
+  // With fewer points hardly anything is ever confirmed.
   static constexpr int kFewestPoints = 20;
 
   // Takes the next value of the series, in about 5 us. NaN and infinity keep
@@ -74,7 +74,7 @@ class OnlineDetector {
     int64_t index;
     double value;
   };
-  // What analysis has last said about the present.
+  // The last analysis of the present.
   struct Regime {
     bool known = false;
     double level = 0;
@@ -100,7 +100,7 @@ class OnlineDetector {
   // has enough points after it.
   bool IsSure(absl::Span<const double> values, const ChangePoint& found,
               const Analysis& analysis, SharpStepsOfLook& sharp) const;
-  // Whether it is worth a provisional mark.
+  // Returns whether it is worth a provisional mark.
   bool IsSuspect(absl::Span<const double> values, const ChangePoint& found,
                  const ChangePoint& in_series, double scale) const;
   // Puts up, moves or takes down the mark after a look that saw `suspect`.
@@ -109,16 +109,17 @@ class OnlineDetector {
   // What is sure now: a confirmed change, or a return.
   void Settle(const ChangePoint& change, OnlineUpdate& update);
   bool IsReturn(const ChangePoint& change) const;
-  // Whether ranks tell the points from window_[middle] on from those before, as
-  // far back as the level reaches.
+  // Returns whether ranks tell the points from window_[middle] on from those
+  // before, as far back as the level reaches.
   bool RanksTell(absl::Span<const double> values, int middle) const;
   void UpdateRegime(absl::Span<const double> values, const Analysis& analysis);
   absl::optional<ChangePoint> Suspect() const;
-  // Whether the noise before window_[middle], as far back as the level
+  // Returns whether the noise before window_[middle], as far back as the level
   // reaches, has memory.
   bool HasMemory(absl::Span<const double> values, int middle) const;
-  // Whether the few points of the level and of what follows `found`, a place in
-  // the window, walk: neighbours on either side differ by less than others.
+  // Returns whether the few points of the level and of what follows `found`, a
+  // place in the window, walk: neighbours on either side differ by less than
+  // others.
   bool MayBeWalk(absl::Span<const double> values, const ChangePoint& found,
                  double scale) const;
   // Whether the level before `found`, a place in the window, has made no such

@@ -1,7 +1,8 @@
 #ifndef OPTRAIL_TRACKER_DETECT_PLACE_H_
 #define OPTRAIL_TRACKER_DETECT_PLACE_H_
 
-// Where a step may lie: which commits may have made it. A piece of detect.h.
+// Places where a step may lie: the commits that may have made it. A piece of
+// detect.h.
 
 #include "absl/types/span.h"
 

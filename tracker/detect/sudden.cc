@@ -69,7 +69,7 @@ bool WasVisited(absl::Span<const double> values, double level, double other) {
   return false;
 }
 
-// Whether the noise of `history` around `level` has memory.
+// Returns whether the noise of `history` around `level` has memory.
 bool HasMemory(absl::Span<const double> history, double level) {
   double sum = 0, lagged = 0;
   for (size_t i = 0; i < history.size(); ++i) {

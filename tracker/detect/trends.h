@@ -1,8 +1,8 @@
 #ifndef OPTRAIL_TRACKER_DETECT_TRENDS_H_
 #define OPTRAIL_TRACKER_DETECT_TRENDS_H_
 
-// What a series does by itself: seasons, and trends that never rest. Pieces of
-// detect.h, for whole series; the online fold knows neither.
+// Movements of a series by itself: seasons, and trends that never rest. Pieces
+// of detect.h, for whole series; the online fold knows neither.
 //
 //   std::vector<double> season = SeasonOf(values);
 //   absl::optional<std::vector<int>> breaks = BreaksOfTrend(values);

@@ -101,7 +101,7 @@ class BaselineFinder {
                             const std::map<Standing, int>& left_out) const;
   Standing StandingOf(const proto::Baseline::Window& window,
                       const RunInfo& run) const;
-  // What a full window left out: runs before its first, newest first.
+  // The runs that a full window left out: those before its first, newest first.
   std::vector<RunInfo> Before(const proto::Baseline::Window& window,
                               const ResolvedBaseline& found) const;
   absl::Status FillWindow(const proto::Baseline::Window& window,

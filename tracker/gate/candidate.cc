@@ -44,7 +44,7 @@ std::vector<RunInfo> OfTheCommit(std::vector<RunInfo> runs,
   return clean;
 }
 
-// Of the runs of one suite and hardware, those like the last of them.
+// Returns those runs of one suite and hardware that are like the last of them.
 CandidateGroup AlikeToLast(std::vector<RunInfo> runs, const Policy& policy,
                            std::vector<std::string>* notes) {
   runs = OfTheCommit(std::move(runs), notes);
@@ -134,7 +134,8 @@ class Finder {
   Finder(const History& history, const GateOptions& options, RunList all)
       : history_(history), options_(options), all_(std::move(all)) {}
 
-  // What GateOptions::candidate names, whatever its suite and hardware.
+  // Returns the runs that GateOptions::candidate names, whatever their suite
+  // and hardware.
   absl::StatusOr<std::vector<RunInfo>> Named(Candidate* candidate) const {
     if (all_.runs.empty() && IsLatest(options_.candidate)) {
       candidate->name = options_.candidate;

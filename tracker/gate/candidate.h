@@ -1,7 +1,7 @@
 #ifndef OPTRAIL_TRACKER_GATE_CANDIDATE_H_
 #define OPTRAIL_TRACKER_GATE_CANDIDATE_H_
 
-// What the gate was asked about: a commit, a hardware and all of its suites.
+// The subject of a gate: a commit, a hardware and all of its suites.
 //
 //   OPTRAIL_ASSIGN_OR_RETURN(const Candidate candidate,
 //                            FindCandidate(history, policy, options));

@@ -184,8 +184,8 @@ std::vector<std::string> CandidateLines(const GateReport& report) {
   return lines;
 }
 
-// What tells the rows apart, then all other fields. What a row is judged
-// against is only worth a column if there are several.
+// Returns the fields that tell the rows apart, then all others. The baseline of
+// a row is only worth a column if there are several.
 std::vector<Field> FieldsOf(const GateReport& report) {
   std::set<std::string> suites, machines, texts;
   for (const GateReport::ResolvedBaseline& baseline : report.baselines) {

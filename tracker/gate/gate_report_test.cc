@@ -208,7 +208,7 @@ TEST_F(GateTest, ARowNamesTheNumbersThatItsRatioIsOf) {
   EXPECT_THAT(GateText(report), HasSubstr("ratio of"));
   EXPECT_THAT(GateText(report), HasSubstr("(fastest samples "));
   EXPECT_THAT(GateJson(report), HasSubstr("\"of\": \"fastest samples\""));
-  // Where both say the same there is no such column.
+  // There is no such column if both say the same.
   Record(run(14, 100, 150));
   EXPECT_THAT(GateText(Judged()), Not(HasSubstr("ratio of")));
 }

@@ -179,8 +179,8 @@ TEST_F(GateStories, ABenchmarkThatBecameBimodalIsNotGreen) {
   EXPECT_THAT(GateText(report), HasSubstr("BM_1"));
 }
 
-// As a collected suite of Google Benchmark comes: five processes, no
-// calibration, and now and then a process that something disturbed.
+// A collected suite of Google Benchmark: five processes, no calibration, and
+// now and then a process that something disturbed.
 TEST_F(GateStories, ImportsWithWildProcessesAreGreenAndEachSlowCommitIsRed) {
   const auto wild = [&] {
     return rng_.UniformReal() < .1 ? .1 + .3 * rng_.UniformReal() : 0.;

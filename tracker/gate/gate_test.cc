@@ -1,4 +1,4 @@
-// What the gate judges by, and its verdicts.
+// The evidence of the gate, and its verdicts.
 
 #include <string>
 #include <vector>
@@ -118,7 +118,7 @@ TEST_F(GateTest, RunsThatWereMeasuredDifferentlyStandInWithAWiderError) {
   const double error = Judged().rows[0].row.ratio->standard_error;
   EXPECT_GT(error, .02);
   EXPECT_LT(error, .03);
-  // What no setting explains is red all the same.
+  // A change that no setting explains is red all the same.
   Record(Measured(MakeRun(8, "topic", {{"a", 130}}), 500'000));
   EXPECT_EQ(Judged().exit_code, 1);
 }

@@ -166,7 +166,7 @@ const google::protobuf::FieldDescriptor* FieldOf(
       baseline, baseline.GetDescriptor()->oneof_decl(0));
 }
 
-// What a baseline other than a window names.
+// Returns the name in a baseline other than a window.
 std::string NameIn(const proto::Baseline& baseline) {
   const google::protobuf::FieldDescriptor* field = FieldOf(baseline);
   if (field == nullptr) return "";

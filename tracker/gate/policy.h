@@ -22,7 +22,7 @@
 
 namespace optrail::tracker {
 
-// What holds for one benchmark and metric.
+// The rules for one benchmark and metric.
 struct RuleView {
   proto::Action action = proto::IGNORE;
   Threshold threshold;

@@ -1,4 +1,5 @@
-// What follows from the rows of a gate: Judge, Conclude and RemeasureRequest.
+// The conclusions from the rows of a gate: Judge, Conclude and
+// RemeasureRequest.
 
 #include <algorithm>
 #include <set>

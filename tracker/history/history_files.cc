@@ -18,7 +18,7 @@ namespace {
 constexpr absl::string_view kSuffix = ".pb";
 constexpr absl::string_view kQuarantine = "quarantine";
 
-// Of a file in quarantine; file systems take 255.
+// The longest name of a file in quarantine; file systems take 255.
 constexpr size_t kMostNameBytes = 120;
 
 // runs/2026/x.pb is two; somebody's folder of months may be more.

@@ -1,4 +1,4 @@
-// What another history holds beyond this one: History::MergeFrom.
+// Merging records that another history has beyond this one: History::MergeFrom.
 
 #include <utility>
 

@@ -32,7 +32,7 @@ static_assert(proto::Session::kChecksumFieldNumber == kChecksumField);
 constexpr char kTag[] = {'\xa5', '\x06'};
 constexpr size_t kTrailerBytes = 6;
 constexpr int kNewestFormat = 2;
-// As many as there are fields whose tags differ in the first byte alone.
+// The number of fields whose tags differ in the first byte alone.
 constexpr int kMostFormats = 12;
 
 // What the last field of a record says; 0 if it is no checksum.

@@ -1,9 +1,9 @@
 #ifndef OPTRAIL_TRACKER_HISTORY_RECORD_H_
 #define OPTRAIL_TRACKER_HISTORY_RECORD_H_
 
-// The bytes of one file of the history (docs/history_format.md): a serialised
-// Run or Session whose last field is the checksum of all bytes before it. So it
-// is a plain message for `protoc --decode`, and damage shows.
+// The bytes of one file of the history (docs/reference/history_format.md): a
+// serialised Run or Session whose last field is the checksum of all bytes
+// before it. So it is a plain message for `protoc --decode`, and damage shows.
 //
 //   const std::string bytes = EncodeRecord(run);
 //   OPTRAIL_RETURN_IF_ERROR(DecodeRecord(bytes, &run));
@@ -40,7 +40,7 @@ absl::Status DecodeRecordWithout(std::initializer_list<int> field_numbers,
                                  google::protobuf::Message* message,
                                  int* skipped_count);
 
-// What is wrong with bytes that DecodeRecord refuses, apart from its words.
+// The kind of damage of bytes that DecodeRecord refuses, apart from its words.
 enum class RecordDamage { kCutOff, kChanged, kNewerFormat };
 RecordDamage RecordDamageOf(absl::string_view bytes);
 

@@ -25,7 +25,7 @@
 
 namespace optrail::tracker {
 
-// What distinguishes the kinds of record.
+// The differences between the kinds of record.
 struct RunKind {
   using Message = proto::Run;
   static constexpr absl::string_view kFolder = "runs";

@@ -54,7 +54,7 @@ TEST(Record, NoticesEveryFlippedBitAndEveryTruncation) {
   }
 }
 
-// As a record of `format` ends: field 99 + format.
+// Adds the end of a record of `format`: field 99 + format.
 std::string OfFormat(int format, std::string body) {
   body.push_back(static_cast<char>(0xa5 + 8 * (format - 1)));
   body.push_back('\x06');

@@ -13,7 +13,7 @@
 // Nothing is written outside of the history, whatever its files say, and no
 // symbolic link is followed. Nothing is ever deleted or changed: what is only
 // odd (a clock that ran backwards, a commit that git no longer knows, a field
-// of a newer version) is said and stays.
+// of a newer version) is reported and stays.
 
 #include <cstdint>
 #include <functional>

@@ -16,7 +16,7 @@ namespace optrail::tracker {
 struct Importer {
   const char* format;
 
-  // Whether `content` looks like this format; cheap.
+  // Returns whether `content` looks like this format; cheap.
   bool (*recognises)(absl::string_view content);
 
   // Reads the benchmarks of one file, with one Measurement per process and
@@ -70,7 +70,7 @@ extern const Importer kGoBench;
 // unsupported.
 extern const Importer kNvbench;
 
-// What Criterion.rs says: the messages of `cargo criterion
+// The output of Criterion.rs: the messages of `cargo criterion
 // --message-format=json`, or the raw.csv of one benchmark.
 //
 // A file is one process. Values in another unit than a time's are a metric of

@@ -145,7 +145,7 @@ absl::Status AddPrimary(const JsonFields& metric, const std::string& name,
   return absl::OkStatus();
 }
 
-// What profilers and auxiliary counters measured.
+// Adds the readings of profilers and auxiliary counters.
 absl::Status AddSecondary(const JsonFields& metric, absl::string_view field,
                           const std::string& name, CollectedResults& results) {
   absl::ConsumePrefix(&field, "\u00b7");  // until JMH 1.35

@@ -55,7 +55,7 @@ bool JsonFields::Flag(const char* field) const {
 absl::optional<int64_t> JsonFields::Count(const char* field) const {
   const nlohmann::json* found = Find(field);
   if (found == nullptr || !found->is_number_integer()) return absl::nullopt;
-  // As a double first: an unsigned one may be beyond int64_t.
+  // It is read as a double first: an unsigned one may be beyond int64_t.
   const double value = found->get<double>();
   constexpr double kMost = int64_t{1} << 53;
   if (!(value >= 0 && value <= kMost)) return absl::nullopt;

@@ -27,7 +27,7 @@ class TextLines {
   absl::Status ForEach(
       absl::FunctionRef<absl::Status(absl::string_view line)> read);
 
-  // Of the current line, from 1.
+  // The number of the current line, from 1.
   int number() const { return number_; }
 
   // "FILE:LINE: FIELD is 'FOUND', expected EXPECTED", of the current line.

@@ -31,10 +31,10 @@ absl::optional<std::string> LoopBehind(const Series& series, int begin,
                                        const ChangePoint& change, int end,
                                        double tolerance);
 
-// Where the newest points from `begin` on are worse than the first ones by at
-// least kLeastEffect, beyond noise with memory, and those between lie between:
-// no single step explains it. Its `earliest` is the first point that is not of
-// the first ones, its `index` the first of the newest.
+// Finds a creep: the newest points from `begin` on are worse than the first
+// ones by at least kLeastEffect, beyond noise with memory, and those between
+// lie between: no single step explains it. Its `earliest` is the first point
+// that is not of the first ones, its `index` the first of the newest.
 absl::optional<ChangePoint> FindCreep(const Series& series, int begin);
 
 // What lies between the levels of [begin, place) and [place, end), be it a
@@ -53,7 +53,7 @@ struct Renaming {
 std::vector<Renaming> FindRenamings(const std::vector<Series>& series);
 
 // By series: whether the newest run of its suite, on its hardware and branch,
-// lacks it. Of `runs` only what is not their results.
+// lacks it. `runs` are read except for their results.
 std::vector<bool> FindMissing(const std::vector<Series>& series,
                               const std::vector<proto::Run>& runs);
 

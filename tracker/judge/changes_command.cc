@@ -32,7 +32,8 @@
 namespace optrail::tracker {
 namespace {
 
-// What happened between the two points, beside the text of the record.
+// Explains the change by what is between the two points, beside the text of the
+// record.
 std::string Explanation(const Change& change) {
   std::vector<std::string> parts;
   const Series& series = *change.series;
@@ -64,7 +65,7 @@ bool IsNoChangeOfTheCode(const Change& change) {
          change.kind == ChangeKind::kMachine;
 }
 
-// What wants an answer first, then by how much worse it got.
+// Sorts changes that want an answer first, then by how much worse it got.
 void SortByUrgency(std::vector<Change>& changes) {
   const auto rank = [](const Change& change) {
     return std::make_tuple(IsNoChangeOfTheCode(change), change.opinion.state,

@@ -26,7 +26,7 @@ struct ChangesCommand {
   double min_effect = kLeastEffect;
   bool only_new = false;
   // Run where the exit code is 1, with the rows that made it so on its standard
-  // input, as --format=json prints them. That it fails is said and changes
+  // input, as --format=json prints them. Its failure is logged and changes
   // nothing.
   std::string alert_command;
 };

@@ -38,7 +38,7 @@ std::vector<double> ValuesOf(const Series& series, int begin, int end) {
   return values;
 }
 
-// Whether the level of changes[i] went back later.
+// Notes whether the level of changes[i] went back later.
 void SetUndone(const Series& series, size_t i, std::vector<Change>& changes) {
   Change& change = changes[i];
   const double level = change.change.level_before;
@@ -111,7 +111,7 @@ class Case {
     result_.changes.push_back(std::move(change));
   }
 
-  // What differs between the levels on its two sides, if they are known.
+  // Adds the difference of the levels on its two sides, if they are known.
   void AddEpoch(int epoch) {
     ChangePoint point;
     point.index = point.earliest = point.latest = BeginOf(epoch);
@@ -177,8 +177,8 @@ class Case {
     }
   }
 
-  // Whether calibration loops shifted where the benchmark did; `shifts` are the
-  // bounds of levels, ascending.
+  // Notes whether calibration loops shifted where the benchmark did; `shifts`
+  // are the bounds of levels, ascending.
   void AskTheMachine(const std::vector<int>& shifts, Change& change) const {
     if (change.kind == ChangeKind::kReturn || series_.key.metric != "time") {
       return;

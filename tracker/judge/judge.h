@@ -68,7 +68,7 @@ struct Change {
   // The level went back later, in the same epoch, to where it had been before
   // this change, or beyond.
   bool undone = false;
-  // The last point before the change that was measured; null if none was. Of
+  // The last point before the change that was measured; null if none was. For
   // kRenamed it is another series'.
   const Point* before = nullptr;
 
@@ -106,7 +106,7 @@ struct Judgement {
   int known_points = 0;
   int needed_points = 0;
 
-  // Where the newest point of the series stands.
+  // The verdict on the newest point of the series.
   Verdict standing = Verdict::kNoBaseline;
   std::string why;  // one line
   // The change that decided the standing: an index into `changes`, or -1.

@@ -30,7 +30,7 @@ GateRow Row(const std::string& name, Verdict verdict, proto::Action action,
   return row;
 }
 
-// What the schema that CI services agree on says of children and attributes.
+// The children and attributes in the schema that CI services agree on.
 const std::map<std::string, std::vector<std::string>>& Children() {
   static const auto* const children =
       new std::map<std::string, std::vector<std::string>>{

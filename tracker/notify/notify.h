@@ -1,7 +1,7 @@
 #ifndef OPTRAIL_TRACKER_NOTIFY_NOTIFY_H_
 #define OPTRAIL_TRACKER_NOTIFY_NOTIFY_H_
 
-// Where a gate's verdict goes beside standard output and exit code: files,
+// The outputs of a gate's verdict beside standard output and exit code: files,
 // annotations of a CI service, a badge, an alert command.
 //
 //   OPTRAIL_RETURN_IF_ERROR(CheckOutputs(outputs));
@@ -29,7 +29,8 @@ struct GateOutputs {
   std::string badge_out;     // SVG file, written atomically
   std::string badge_label = "performance";
   // Run with the verdict's JSON (as --format=json prints it) on its standard
-  // input unless the exit code is 0. That it fails is said and changes nothing.
+  // input unless the exit code is 0. Its failure is logged and changes
+  // nothing.
   std::string alert_command;
 };
 

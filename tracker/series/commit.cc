@@ -18,7 +18,7 @@ bool IsFullHash(const std::string& text) {
          });
 }
 
-// Whether first parents lead from `tip` to `commit`.
+// Returns whether first parents lead from `tip` to `commit`.
 bool IsOnLineOf(const std::string& workspace, const proto::Commit& commit,
                 const proto::Commit& tip) {
   const int64_t steps =

@@ -8,7 +8,7 @@
 namespace optrail::tracker {
 namespace {
 
-// Of fewer clean ones there is no median: as in suites/stopwatch.
+// Fewer clean samples have no median: suites/stopwatch has the same rule.
 constexpr size_t kFewestCleanSamples = 3;
 
 // Clean samples per call, in order.
@@ -27,7 +27,7 @@ std::vector<double> CleanSamplesNs(const proto::Measurement& measurement) {
   return samples;
 }
 
-// Of those that only waited for a core, what they took besides.
+// Returns the times of samples that only waited for a core, without the wait.
 std::vector<double> UnwaitedSamplesNs(const proto::Measurement& measurement) {
   const double calls =
       static_cast<double>(std::max<int64_t>(1, measurement.calls_per_sample()));

@@ -14,7 +14,7 @@
 
 namespace optrail::tracker {
 
-// Of fewer samples the fastest is one by luck.
+// The fastest of fewer samples is fast by luck.
 inline constexpr int kFewestForFastest = 5;
 
 // The clean samples; where these are few, also those that only waited for a

@@ -27,7 +27,7 @@
 
 namespace optrail::tracker {
 
-// What one process says of one metric: the median of its clean samples.
+// The reading of one metric by one process: the median of its clean samples.
 struct ProcessReading {
   double value = 0;
   // Of time what its fastest sample took, where there are a few, disturbed or
@@ -54,8 +54,8 @@ struct MetricInfo {
 // The metrics of a result, "time" first, then by name.
 std::vector<MetricInfo> MetricsOf(const proto::BenchmarkResult& result);
 
-// What a calibration loop beside the processes took (arithmetic, a cache level,
-// memory): the machine by itself.
+// The time of a calibration loop beside the processes (arithmetic, a cache
+// level, memory): the machine by itself.
 struct LoopReading {
   std::string loop;
   double log_ns = 0;  // mean of the logarithms
@@ -130,7 +130,7 @@ struct Point {
 // the default config: an epoch of their own, lest they look like a regression.
 struct Epoch {
   proto::Toolchain toolchain;
-  // What differs from the epoch before: "compiler: g++ 12.2.0 -> g++ 13.1.0",
+  // The difference from the epoch before: "compiler: g++ 12.2.0 -> g++ 13.1.0",
   // "measured differently: min sample 100 us -> 500 us"; empty for the first.
   std::string change;
 };
@@ -210,14 +210,15 @@ class SeriesBuilder {
   Numbers points_, settings_;
 };
 
-// What differs between two toolchains, "" if nothing does.
+// Describes the difference of two toolchains, "" if there is none.
 std::string DescribeToolchainChange(const proto::Toolchain& before,
                                     const proto::Toolchain& after);
 
 // The share of the roofline, for people: "97%"; or "no bound" where something
 // was faster, which kNoBoundText explains.
 std::string RooflineText(double fraction);
-// Whether the roofline bounds it: readings and ceilings both have noise.
+// Returns whether the roofline bounds it: readings and ceilings both have
+// noise.
 bool IsBoundByRoofline(double fraction);
 inline constexpr char kNoBoundText[] =
     "no bound: faster than the roofline, since the config does less work than "

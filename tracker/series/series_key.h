@@ -32,8 +32,8 @@
 
 namespace optrail::tracker {
 
-// What is compared over time. The config that `tuned` chose is no part of it:
-// retuning annotates a series and never splits it.
+// The key of a series, which is compared over time. The config that `tuned`
+// chose is no part of it: retuning annotates a series and never splits it.
 struct SeriesKey {
   proto::BenchmarkKey benchmark;
   std::string metric;  // "time" is wall time per call

@@ -82,10 +82,10 @@ TEST(ReadingOf, OfCleanSamplesIsTheirMedianAndTheFastestOfAll) {
   EXPECT_DOUBLE_EQ(reading->value, 101.5);
   EXPECT_DOUBLE_EQ(reading->fastest, 99);
   EXPECT_EQ(reading->samples, 4);
-  // What disturbed it made it no faster.
+  // The disturbance made it no faster.
   measurement.set_sample_ns(6, 980);
   EXPECT_DOUBLE_EQ(ReadingOf(measurement, "time")->fastest, 98);
-  // Of a few samples the fastest is one by luck.
+  // The fastest of a few samples is fast by luck.
   EXPECT_DOUBLE_EQ(ReadingOf(Waited(4, {}), "time")->fastest, 101.5);
 }
 

@@ -2,7 +2,7 @@
 #define OPTRAIL_TRACKER_SERIES_SIMILAR_H_
 
 // Was a benchmark renamed? Guesses from names which of the vanished benchmarks
-// a new one may be. A guess is said, never acted upon.
+// a new one may be. A guess is printed, never acted upon.
 
 #include <string>
 #include <utility>

@@ -251,7 +251,7 @@ Opinion TriageBook::OpinionOf(const Series& series,
       continue;
     }
     if (!SpeaksOf(*entry, series, change)) {
-      // Of one nearby that it does not cover people will ask why.
+      // People will ask why it does not cover a change nearby.
       const proto::AnsweredChange* answered = entry->AnsweredOf(series);
       const absl::optional<int> place = PlaceOf(record.commit(), series);
       if (answered != nullptr && opinion.state == ChangeState::kNew && place &&

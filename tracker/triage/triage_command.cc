@@ -37,7 +37,8 @@ std::string ScopeText(const proto::TriageRecord& record) {
   return record.series().empty() ? record.pattern() : record.series();
 }
 
-// What the answer was given to: "+8.0% to +12.0%, after 1a2b up to 3c4d".
+// Describes the change that was answered: "+8.0% to +12.0%, after 1a2b up to
+// 3c4d".
 std::string CoversText(const proto::TriageRecord& record) {
   if (record.answered_size() > 1) {
     return absl::StrCat("what ", record.answered_size(), " series showed");
@@ -127,7 +128,7 @@ void SetCommit(const proto::Commit& from, proto::Commit* to) {
   }
 }
 
-// What the answer to the point at `place` is given to.
+// Returns the change that an answer to the point at `place` covers.
 proto::AnsweredChange AnswerOf(const Judgement& judgement, const Series& series,
                                int place) {
   const Change* const found = ChangeAt(judgement, place);

@@ -9,7 +9,7 @@
 //   if (failures.Of(commit) != nullptr) ...
 //   OPTRAIL_RETURN_IF_ERROR(failures.Add(commit, "does not build"));
 //
-// What failed with other commands says nothing of these. A line that was cut
+// A failure with other commands says nothing of these. A line that was cut
 // off by a crash is ignored.
 
 #include <map>
@@ -27,7 +27,7 @@ class Failures {
   static absl::StatusOr<Failures> Read(std::string path,
                                        const std::string& commands);
 
-  // What went wrong at `commit`, or null.
+  // Returns the failure at `commit`, or null.
   const std::string* Of(const std::string& commit) const;
 
   absl::Status Add(const std::string& commit, const std::string& what);

@@ -97,7 +97,8 @@ class Watch {
     return false;
   }
 
-  // Whether it could be. Errors are those after which nothing can go on.
+  // Returns whether it could be measured. Errors are those after which nothing
+  // can go on.
   absl::StatusOr<bool> Measure(const std::string& commit, size_t index,
                                size_t count) {
     if (!options_.quiet) {

@@ -6,7 +6,7 @@
 //
 // It measures the commits of a range that the history lacks, newest first, and
 // records each as it is done: killed at any moment, the next call goes on. A
-// commit that does not build or whose run fails is said, remembered and not
+// commit that does not build or whose run fails is reported, remembered and not
 // tried again unless that is asked for.
 //
 // Exit codes: 0, also where commits were skipped; 3 where none of those that

@@ -135,7 +135,7 @@ TEST_F(WatchCommandTest, ATreeThatWasLeftInPiecesIsMadeAnew) {
   repository_.Commit(1000);
   EXPECT_EQ(Watch(), 0);
   repository_.Commit(1001);
-  // As a process leaves it that is killed within `git worktree add`.
+  // A process that is killed within `git worktree add` leaves this.
   ASSERT_TRUE(RemoveFile(JoinPath(root_, "kept/tree_c/.git")).ok());
   EXPECT_EQ(Watch(), 0);
   EXPECT_EQ(RecordedCommits().size(), 2);

@@ -32,7 +32,7 @@ int CallsOf(const proto::WorkloadLayer& layer) {
   return std::max<int32_t>(layer.count(), 1);
 }
 
-// Of all calls of the layer, by backend.
+// The time of all calls of the layer, by backend.
 using LibraryTimes = std::map<std::string, LibraryTime>;
 
 LayerTime TimeOfLayer(const proto::WorkloadLayer& layer, const proto::Run& run,

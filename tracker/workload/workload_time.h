@@ -35,7 +35,7 @@ struct LayerTime {
   double share = 0;  // of best_ns in that of all layers that count
 };
 
-// What computes the same in more than one way, by the best backends: fused and
+// The time of the ways to compute the same, by the best backends: fused and
 // separate.
 struct PartTime {
   struct Way {

@@ -40,7 +40,7 @@ class CandidateSet {
     int count = 0;
     std::vector<uint16_t> codes;  // groups x kBlockWidth
     std::vector<float> sources;   // sources x kBlockWidth
-    // Of the posterior that keeps the set.
+    // These belong to the posterior that keeps the set.
     std::vector<float> v;  // trials x kBlockWidth
     std::vector<float> mean, variance;
   };

@@ -19,9 +19,10 @@ namespace optrail::tuning {
 std::vector<std::string> SettingsTexts(
     const proto::MeasurementSettings& settings);
 
-// What differs, "" if nothing does. A field that either side does not know is
-// no difference. Neither is the number of processes, which moves no reading (a
-// comparison weighs them anyway), nor the binary: see IsAnotherBuild.
+// Describes the difference, "" if there is none. A field that either side does
+// not know is no difference. Neither is the number of processes, which moves no
+// reading (a comparison weighs them anyway), nor the binary: see
+// IsAnotherBuild.
 std::string DescribeSettingsChange(const proto::MeasurementSettings& before,
                                    const proto::MeasurementSettings& after);
 
@@ -34,7 +35,7 @@ proto::MeasurementSettings CommonSettings(const proto::MeasurementSettings& a,
 // within a process, never to be stored.
 std::string SettingsKey(const proto::MeasurementSettings& settings);
 
-// Whether both name the program that measured, and not the same one.
+// Returns whether both name the program that measured, and not the same one.
 bool IsAnotherBuild(const proto::MeasurementSettings& before,
                     const proto::MeasurementSettings& after);
 

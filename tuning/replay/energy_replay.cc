@@ -172,7 +172,7 @@ std::vector<proto::Objective> ObjectivesFor(const EnergyReplay& run) {
   return objectives;
 }
 
-// Of the configs that are results, the least joules.
+// Returns the least joules of the configs that are results.
 absl::StatusOr<double> OptimumOf(const Recording& recording,
                                  double time_limit) {
   double fastest_ms = std::numeric_limits<double>::infinity();

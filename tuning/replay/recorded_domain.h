@@ -17,7 +17,7 @@ class RecordedDomain final : public Domain {
   // `recording` must outlive the domain.
   explicit RecordedDomain(const Recording& recording);
 
-  // What Prior answers: one value per config of the recording.
+  // Sets the answers of Prior: one value per config of the recording.
   void SetPrior(std::vector<double> prior) { prior_ = std::move(prior); }
 
   absl::Span<const KnobLevels> knobs() const override;

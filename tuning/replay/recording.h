@@ -34,10 +34,10 @@ struct RecordedConfig {
   std::vector<double> repeats_ms;
   // Time to compile; 0 if it was not recorded.
   double compile_ms = 0;
-  // Of a call ("nvml_energy" in Kernel Tuner's caches); 0 if it was not
-  // recorded.
+  // The joules of a call ("nvml_energy" in Kernel Tuner's caches); 0 if they
+  // were not recorded.
   double joules = 0;
-  // What compiling told ("facts"): names and values.
+  // Facts of the compiled code ("facts"): names and values.
   std::vector<std::pair<std::string, int64_t>> facts;
 };
 

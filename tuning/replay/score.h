@@ -18,7 +18,7 @@ namespace optrail::tuning {
 // The least mean time of the recording, in ms.
 double OptimumMs(const Recording& recording);
 
-// Whether a time counts as found for ev5: at most 5% above the optimum.
+// Returns whether a time counts as found for ev5: at most 5% above the optimum.
 bool WithinFivePercent(double time_ms, double optimum_ms);
 
 // The expected fraction of uniform search without replacement after `budget`

@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr double kNsPerMs = 1e6;
 
-// As recordings name failures.
+// Returns the name of a failure in recordings.
 const char* FailureName(proto::Outcome outcome) {
   switch (outcome) {
     case proto::COMPILE_ERROR:

@@ -17,7 +17,7 @@
 //
 // Dimensions and loops count from the innermost: axis 0 lies contiguously in
 // memory. A definition's loops are the stage's axes and then its reductions.
-// Where the last stage is not the only output a line says which are, "outputs
+// If the last stage is not the only output, a line says which are, "outputs
 // 2 4 5".
 
 #include <cstdint>

@@ -36,8 +36,8 @@ struct EvolutionOptions {
   uint64_t seed = 1;
   // cost_model.h; "" draws at random, without varying what was measured.
   std::string model = "trees";
-  // What was fast for other shapes, most promising first: tried after the
-  // rules' own, as far as it fits.
+  // Traces that were fast for other shapes, most promising first: tried after
+  // the rules' own, as far as they fit.
   std::vector<Trace> seeds;
   // Before the model is asked: half are drawn at random, half are what was
   // tried by then, varied. And the share of random ones later.

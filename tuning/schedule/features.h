@@ -4,7 +4,7 @@
 // Features of a program: the numbers of which a cost model makes a guess, read
 // off loops and access patterns, before anything is compiled. Of all stages
 // together: work, turns of loops, instructions on vectors and how many of them
-// read. Of the stages with the most work (the rest is small change), each:
+// read. Each of the stages with the most work (the rest is small change) has:
 //
 //   work done, and how much of it more than once (computed again elsewhere)
 //   lanes, unrolled operations, vectors that are live in the innermost level
@@ -22,7 +22,7 @@
 
 namespace optrail::tuning {
 
-// Of the same length for every program.
+// Returns them; the length is the same for every program.
 std::vector<float> FeaturesOf(const Program& program);
 
 }  // namespace optrail::tuning

@@ -37,7 +37,7 @@ struct Loop {
 
   std::string name;
   int64_t extent = 1;
-  // Of the definition's loops: the axes first, then the reductions.
+  // An index of the definition's loops: the axes first, then the reductions.
   int axis = 0;
   LoopKind kind = LoopKind::kSerial;
   // 0: inside, where data is in registers; higher: further out.
@@ -66,7 +66,7 @@ struct StagePlan {
   enum class Where { kUndecided, kInline, kRoot, kAt };
   Where where = Where::kUndecided;
   LoopPlace at;
-  // What is computed each time, axis by axis.
+  // The region that is computed each time, axis by axis.
   std::vector<int64_t> region;
   // Axes of which the compiler was told so: it keeps no more.
   std::vector<bool> bounded;
@@ -118,7 +118,7 @@ class Program {
 
   // --- Primitives --------------------------------------------------------
 
-  // Where the stage is computed, after which its loops exist.
+  // Each fixes the place where the stage is computed; then its loops exist.
   void ComputeInline(int s);
   void ComputeRoot(int s);
   void ComputeAt(int s, const LoopPlace& place);

@@ -54,7 +54,7 @@ class Decisions {
   int64_t Choose(const std::string& name, absl::Span<const int64_t> options,
                  int64_t usual, absl::Span<const int64_t> drawn = {});
 
-  // What was decided so far.
+  // The decisions so far.
   const Trace& trace() const { return trace_; }
 
   // InvalidArgument that names the decision, its value and the options.

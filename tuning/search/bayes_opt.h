@@ -5,7 +5,8 @@
 // 1998; Srinivas et al., 2010). Each round the process is conditioned on the
 // logarithms of the costs; in turn the config with the lowest optimistic
 // estimate, mean - kappa * sd, and that with the largest expected improvement
-// comes next. docs/search.md explains the choices and what each was worth.
+// comes next. docs/method/search.md explains the choices and what each was
+// worth.
 //
 //  - Costs above a quantile of the successes are cut there, failures too: how
 //    bad a bad config is says little about where the good ones are.
@@ -54,7 +55,7 @@ class BayesOpt final : public StrategyBase {
   Levels FarFromAll(const std::vector<Levels>& chosen);
 
   GpInput MakeInput(const Levels& levels) const;
-  // What the sources say of a config; 0 without them.
+  // The mean of a config by the sources; 0 without them.
   float PriorMean(const Levels& levels) const;
 
   // One value per trial that tells something, and which trial that is.

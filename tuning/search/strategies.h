@@ -2,7 +2,7 @@
 #define OPTRAIL_TUNING_SEARCH_STRATEGIES_H_
 
 // MakeStrategy builds a strategy by name. What each is, where it comes from and
-// when to choose which: docs/search.md.
+// when to choose which: docs/method/search.md.
 //
 //   OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<Strategy> strategy,
 //                            MakeStrategy("default", domain, options));

@@ -47,10 +47,10 @@ struct TaskSchedulerOptions {
   double min_gain = 0.002;
 };
 
-// What a batch of trials of one task came to.
+// The result of a batch of trials of one task.
 struct TaskReport {
   int trials = 1;  // in the batch, at least one
-  // Of the task so far; nullopt while nothing succeeded.
+  // The best cost of the task so far; nullopt while nothing succeeded.
   absl::optional<double> best_cost = absl::nullopt;
   // The strategy's, as a fraction of the best cost; nullopt without a model.
   absl::optional<double> expected_improvement = absl::nullopt;
@@ -77,7 +77,7 @@ class TaskScheduler {
   // weight * cost that the next trial is expected to save, per effort.
   double ExpectedGain(int task) const;
 
-  // Whether patience_trials went by without a gain.
+  // Returns whether patience_trials went by without a gain.
   bool HasStalled(int task) const;
 
   // Whether no task that is not finished is worth going on with.

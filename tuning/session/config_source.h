@@ -21,10 +21,10 @@ class ConfigSource {
   virtual ~ConfigSource() = default;
   // InvalidArgument says what is wrong with the config.
   virtual absl::Status Validate(const proto::Config& config) const = 0;
-  // As MakeProposer; this must outlive it.
+  // Does the work of MakeProposer; this must outlive the proposer.
   virtual absl::StatusOr<std::unique_ptr<Proposer>> Propose(
       const proto::Session& begun, const ProposerOptions& options) const = 0;
-  // What --strategy=default stands for.
+  // The strategy that --strategy=default stands for.
   virtual std::string DefaultStrategy() const = 0;
   // For provenance: of all that decides which configs there are.
   virtual std::string Hash() const = 0;

@@ -25,7 +25,7 @@
 
 namespace optrail::tuning {
 
-// What a reading is for. The recorded gain comes from kProve alone.
+// The purpose of a reading. The recorded gain comes from kProve alone.
 enum class Purpose { kSearch, kRank, kProve };
 
 struct Request {
@@ -62,7 +62,8 @@ struct Answer {
   // away, as the trial's detail says): it says nothing of the config, and is
   // submitted again.
   bool lost = false;
-  // Of the time since the last answer: what no budget pays for (references).
+  // The part of the time since the last answer that no budget pays for
+  // (references).
   int64_t unpaid_ns = 0;
 };
 

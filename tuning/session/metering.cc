@@ -108,7 +108,7 @@ class KnobTable {
   std::map<std::string, std::set<Key>> values_;
 };
 
-// What compiling told of every metered trial, as numbers around zero.
+// The compile facts of every metered trial, as numbers around zero.
 class FactTable {
  public:
   explicit FactTable(absl::Span<const proto::Trial> trials) {

@@ -12,10 +12,10 @@
 //   proposer.Tell(metering.Completed(trial));
 //
 // All configs of a task do the same work, so a costly metric is nearly a line
-// in time: what the device takes while it is on, and what the work takes. What
-// differs from the line is a Gaussian process over the knobs
-// (gaussian_process.h) with what compiling told (registers, shared memory) as
-// linear terms. Deterministic: the same trials in the same order give the same
+// in time: the joules of a device that is on, and those of the work. The
+// difference from the line is a Gaussian process over the knobs
+// (gaussian_process.h) with compile facts (registers, shared memory) as linear
+// terms. Deterministic: the same trials in the same order give the same
 // answers.
 
 #include <string>
@@ -52,8 +52,8 @@ class Metering {
   void AddKnown(const proto::Trial& trial);
 
   // The trial with predictions in place of costly metrics that were not read,
-  // `deviations` standard deviations above the mean. As it is while nothing
-  // was metered, and without a time.
+  // `deviations` standard deviations above the mean. Unchanged while nothing
+  // was metered, or without a time.
   proto::Trial Completed(const proto::Trial& trial,
                          double deviations = 0) const;
   std::vector<proto::Trial> Completed(absl::Span<const proto::Trial> trials,
@@ -69,7 +69,7 @@ class Metering {
     double relative_deviation = 0;
   };
   bool IsMetered(const proto::Trial& trial) const;
-  // Of costly_[metric] for trials with a time.
+  // Predicts costly_[metric] for trials with a time.
   std::vector<Prediction> Predict(
       size_t metric, absl::Span<const proto::Trial* const> trials) const;
 

@@ -45,7 +45,7 @@ absl::optional<double> ValueOf(const proto::Measurement& measurement,
 absl::optional<double> ValueOf(const proto::Finalist& finalist,
                                absl::string_view metric);
 
-// Of an objective: its metric, or the sum of its terms.
+// Computes an objective: its metric, or the sum of its terms.
 template <typename Stored>
 absl::optional<double> ValueOf(const Stored& stored,
                                const proto::Objective& objective) {

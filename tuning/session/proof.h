@@ -16,7 +16,7 @@
 //
 // The gain and its interval are recorded whether the gain is claimed or not.
 // Formula, citations and what it does under recorded noise:
-// docs/tuning_sessions.md.
+// docs/method/tuning_sessions.md.
 
 #include <vector>
 
@@ -56,14 +56,14 @@ class PairedProof {
 
   // Positive costs of one round; both sides were read.
   void Add(double candidate_cost, double default_cost);
-  // Whether another round is needed, when the rounds so far took `spent`.
+  // Returns whether another round is needed, after rounds that took `spent`.
   bool Open(absl::Duration spent);
   // Why not, when Open() has said so; else that rounds gave nothing.
   proto::ProofEnd end() const { return end_; }
   bool Claimed() const;
 
   int rounds() const { return static_cast<int>(log_ratios_.size()); }
-  // Of the logarithm of candidate over default.
+  // The evidence on the logarithm of candidate over default.
   const PairedEvidence& evidence() const { return evidence_; }
   // Fills in gain, interval, confidence, rounds, claimed and why they ended.
   void Fill(proto::Proof* proof) const;

@@ -35,7 +35,7 @@ class Proposer {
   virtual absl::Status Tell(const proto::Trial& trial) = 0;
   // The most likely best first.
   virtual std::vector<proto::Config> Finalists(int count) const = 0;
-  // Of several objectives: those that no other beats in all.
+  // The configs that no other beats in all objectives, if there are several.
   virtual std::vector<proto::Config> Front() const = 0;
   // Of the best untried config, as a fraction of the best cost; nullopt without
   // a model.

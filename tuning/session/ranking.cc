@@ -84,7 +84,7 @@ std::map<int, double> SequentialHalving::Scores() const {
 }
 
 bool SequentialHalving::IsSettled() const {
-  // Of the rounds in which all were read.
+  // The rounds in which all were read.
   std::vector<std::vector<double>> rounds;
   for (const std::map<int, double>& costs : log_costs_) {
     std::vector<double> round;
@@ -100,7 +100,7 @@ bool SequentialHalving::IsSettled() const {
   for (const std::vector<double>& round : rounds) {
     for (size_t j = 0; j < members; ++j) means[j] += round[j] / n;
   }
-  // What neither a member nor a round explains.
+  // The sum of squares that neither a member nor a round explains.
   double squares = 0;
   for (const std::vector<double>& round : rounds) {
     const double shared = Mean(round) - Mean(means);

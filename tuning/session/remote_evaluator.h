@@ -67,8 +67,8 @@ class RemoteEvaluator : public Evaluator {
   std::set<int64_t> in_flight_;
 };
 
-// Tells who has connected that so many sessions are served before his. The
-// first that is said on a connection.
+// Tells a driver that has connected how many sessions are served before its
+// own. This is the first message on a connection.
 absl::Status TellToWait(FrameChannel& channel, int sessions_before);
 
 // Answers one session until it closes the connection: OK. Other errors are

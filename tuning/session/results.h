@@ -1,7 +1,7 @@
 #ifndef OPTRAIL_TUNING_SESSION_RESULTS_H_
 #define OPTRAIL_TUNING_SESSION_RESULTS_H_
 
-// What a session found: the one account of which configs count, with which
+// The results of a session: the one account of which configs count, with which
 // values, for the console, the reports and the findings.
 //
 //   const std::vector<Result> results = ResultsOf(session);

@@ -405,7 +405,7 @@ absl::Status Session::Advance() {
 }
 
 absl::Status Session::EndSearch(proto::StopReason reason) {
-  // What an earlier sitting with a larger budget measured is not lost.
+  // Readings of an earlier sitting with a larger budget are not lost.
   while (HasJournaledSteps()) OPTRAIL_RETURN_IF_ERROR(ReplayTrial());
   for (const auto& [ticket, flight] : in_flight_) evaluator_.Cancel(ticket);
   in_flight_.clear();

@@ -14,7 +14,8 @@
 //   proto::Session record, session->Finish());
 //
 // A session that was killed resumes when it is opened again with the same
-// header: at most the requests in flight are repeated. docs/tuning_sessions.md.
+// header: at most the requests in flight are repeated.
+// docs/method/tuning_sessions.md.
 
 #include <cstdint>
 #include <functional>
@@ -97,8 +98,8 @@ struct SessionSetup {
   ProofOptions proof;
   // A config this many times worse than the best is raced out; 0: none.
   double race_factor = 1.5;
-  // Where journals of unfinished sessions are; created if missing. Empty: a
-  // session that is interrupted is lost.
+  // The folder with the journals of unfinished sessions; created if missing.
+  // Empty: a session that is interrupted is lost.
   std::string journal_directory;
   std::function<void(const TuneProgress&)> on_progress;  // may be empty
 };
@@ -162,7 +163,7 @@ class Session {
   // after the same trials. Trials known before are not counted.
   int64_t trials() const { return progress_.trials; }
   int64_t elapsed_ns() const { return session_.elapsed_ns(); }
-  // What the strategy expected of the last trial.
+  // The improvement that the strategy expected of the last trial.
   absl::optional<double> expected_improvement() const {
     return progress_.expected_improvement;
   }
@@ -204,7 +205,7 @@ class Session {
   // With predictions in place of what was not metered (metering.h).
   std::vector<proto::Trial> CompletedTrials(double deviations) const;
   std::vector<proto::Config> BestByLimits(int count) const;
-  // Of what was read, by one objective alone.
+  // The best config that was read, by one objective alone.
   absl::optional<proto::Config> BestIn(size_t objective) const;
   // Limits that depend on the best value, from verified values.
   void VerifyLimits();
@@ -219,7 +220,7 @@ class Session {
   absl::Status RankMore(const std::vector<int>& all,
                         const SequentialHalving& ranking, absl::Duration took,
                         std::vector<int>* order);
-  // What the search read of each config that worked, by canonical text.
+  // The search's reading of each config that worked, by canonical text.
   absl::flat_hash_map<std::string, double> FirstReadings(
       absl::FunctionRef<absl::optional<double>(const proto::Trial&)> value)
       const;
@@ -292,7 +293,7 @@ class Session {
 absl::StatusOr<proto::Session> RunSession(const SessionSetup& setup,
                                           Evaluator& evaluator, Clock& clock);
 
-// Whether an earlier sitting of this very session left its journal.
+// Returns whether an earlier sitting of this very session left its journal.
 bool HasSessionJournal(const SessionSetup& setup);
 absl::Status RemoveSessionJournal(const SessionSetup& setup);
 

@@ -16,7 +16,7 @@
 namespace optrail::tuning {
 namespace {
 
-// Whether the journal at `path` is of a session with these objectives.
+// Returns whether the journal at `path` is of a session with these objectives.
 bool HasObjectives(const std::string& path, const std::string& objectives) {
   const absl::StatusOr<JournalContents> contents = ReadJournal(path);
   proto::TuneJournalRecord record;

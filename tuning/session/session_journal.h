@@ -63,13 +63,13 @@ class SessionJournal {
   static std::string Path(const std::string& directory,
                           const proto::Session& header);
 
-  // As found when it was opened, with the settings on which all sittings agree
-  // and the kernel's id of today.
+  // The header found when it was opened, with the settings on which all
+  // sittings agree and the kernel's id of today.
   const proto::Session& header() const { return header_; }
-  // Whether the header's trials are those that the session started from. False
+  // True if the header's trials are those that the session started from. False
   // for journals of earlier versions, which do not tell.
   bool has_warm_start() const { return has_warm_start_; }
-  // Of the search, in order.
+  // The steps of the search, in order.
   const std::vector<JournaledStep>& steps() const { return steps_; }
   int trials() const;
   // nullptr while the search goes on.

@@ -511,7 +511,7 @@ TEST_F(SessionTest, ResumesAtEveryPointWithTheSameTrials) {
   }
 }
 
-// What a scheduler decides by (task_scheduler.h).
+// A scheduler decides by these readings (task_scheduler.h).
 TEST_F(SessionTest, AResumedSessionReadsTheSameAfterTheSameTrials) {
   // Each look takes a while, so that thinking does, too.
   class TickingClock : public FakeClock {

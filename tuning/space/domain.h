@@ -46,7 +46,7 @@ class Domain {
 
   virtual absl::Span<const KnobLevels> knobs() const = 0;
 
-  // Whether a combination is a config of this domain.
+  // Returns whether a combination is a config of this domain.
   virtual bool IsValid(absl::Span<const uint16_t> levels) const = 0;
 
   // The number of valid configs if they are enumerated; nullopt if there are

@@ -18,8 +18,8 @@
 //     Use(slots[program.result()]);
 //   }
 //
-// Grammar and meaning: docs/space_format.md. It has no macros, maps, messages
-// or user functions.
+// Grammar and meaning: docs/reference/space_format.md. It has no macros, maps,
+// messages or user functions.
 
 #include <cstdint>
 #include <functional>
@@ -122,7 +122,7 @@ class Expression {
   // The same for expressions that differ in layout only; reads back.
   std::string CanonicalText() const;
 
-  // What a parameter stands for: an integer, or a string by its text and its
+  // The value of a parameter: an integer, or a string by its text and its
   // number in the scope.
   struct Value {
     Value(int64_t number) : number(number) {}  // NOLINT
@@ -145,7 +145,7 @@ class Expression {
   // these parts. Without repetition.
   std::vector<Expression> Cuts(uint64_t bound) const;
 
-  // What a split states, over integer knobs of the scope:
+  // The equation of a split, over integer knobs of the scope:
   // knobs[0] * knobs[1] * ... == value
   static Expression ProductEquals(const Scope& scope,
                                   const std::vector<int>& knobs, int64_t value);
@@ -196,7 +196,7 @@ class Frame {
  public:
   explicit Frame(int knobs) : slots_(knobs) {}
 
-  // Of a bound expression.
+  // Compiles a bound expression.
   SlotProgram Compile(const Expression& expression);
 
   // With every constant in its place. Copy it to evaluate.

@@ -17,7 +17,7 @@
 //   //   X(0, 1, SoftmaxKnobs::Algorithm::kTwoPass)
 //   //   X(1, 1, SoftmaxKnobs::Algorithm::kOnline) ...
 //
-// What else the header holds: docs/space_format.md.
+// The rest of the header is described in docs/reference/space_format.md.
 
 #include <cstdint>
 #include <string>

@@ -12,8 +12,8 @@
 //   const proto::Config other = bound->ToConfig(bound->Sample(rng));
 //
 // The format, the expressions and the limits are documented in
-// docs/space_format.md. Neither class knows what a kernel is; a config that is
-// valid here may still fail when it is measured.
+// docs/reference/space_format.md. Neither class knows what a kernel is; a
+// config that is valid here may still fail when it is measured.
 
 #include <cstdint>
 #include <functional>
@@ -56,8 +56,8 @@ struct Diagnosis {
     std::string expr;
     std::string why;
     double valid_alone = 0;  // configs that satisfy this constraint
-    // Of those it refuses, how many it could not evaluate (division by zero,
-    // overflow).
+    // The share that it could not evaluate (division by zero, overflow) of
+    // those that it refuses.
     double erroneous = 0;
     double valid_so_far = 0;  // that satisfy this and all earlier ones
   };
@@ -138,8 +138,8 @@ class BoundSpace final : public Domain {
   // The product of the knobs' level counts.
   double raw_count() const;
 
-  // Whether the prior ranks the config above the default. False where the space
-  // has no prior or no such config.
+  // Returns whether the prior ranks the config above the default. False if the
+  // space has no prior or no such config.
   bool PriorPrefers(const proto::Config& config) const;
 
   // The prior's `top_k`; 0 if the space has none.
@@ -161,7 +161,7 @@ class BoundSpace final : public Domain {
   // constraint that is violated, where it stands, and why it is there.
   absl::Status Validate(const proto::Config& config) const;
 
-  // Whether constraints read fact.*: what compiling a config told.
+  // Returns whether constraints read fact.*, which compiling a config tells.
   bool has_fact_constraints() const;
   // OK if a config with those facts, (name, value), may be launched.
   // InvalidArgument names the constraint, the facts that it reads and why it is

@@ -35,7 +35,7 @@ struct ParsedKnob {
   bool compile_time = false;
   std::string doc;
   std::string location;  // "file:line:column"
-  // Of configs that were stored before the knob existed.
+  // The value in configs that were stored before the knob existed.
   absl::optional<proto::KnobValue> absent;
 
   bool ordinal() const { return kind != kBoolean && kind != kVariants; }
@@ -46,7 +46,7 @@ struct ParsedExpression {
   std::string text;  // as written
   std::string why;
   std::string location;
-  // Where each parameter stands: (name, "file:line:column").
+  // The place of each parameter: (name, "file:line:column").
   std::vector<std::pair<std::string, std::string>> parameters;
 };
 

@@ -1,8 +1,7 @@
 #ifndef OPTRAIL_TUNING_SPACE_SPACE_TABLES_H_
 #define OPTRAIL_TUNING_SPACE_SPACE_TABLES_H_
 
-// What a BoundSpace is made of. Only for space.cc, bound_space.cc and
-// binder.cc.
+// The parts of a BoundSpace. Only for space.cc, bound_space.cc and binder.cc.
 
 #include <cstdint>
 #include <functional>
@@ -51,7 +50,7 @@ struct SpaceTables {
   Frame frame;                           // of what follows, and of the filters
   std::vector<SlotProgram> constraints;  // as in ParsedSpace::constraints
   absl::optional<SlotProgram> prior;
-  // As in ParsedSpace::fact_constraints, with facts alone unknown.
+  // ParsedSpace::fact_constraints with nothing but facts unknown.
   std::vector<Expression> fact_constraints;
 
   Levels default_levels;
@@ -87,8 +86,8 @@ struct Binding {
   std::vector<Expression> fact_constraints;  // facts are unknown
   absl::optional<Expression> prior;
   proto::Config default_config;  // without what depends on the shape
-  // What holds for this shape and hardware, in order: values by index of knob;
-  // of several the prior chooses.
+  // The values for this shape and hardware, in order, by index of knob; the
+  // prior chooses among several.
   std::vector<std::vector<std::pair<int, std::vector<proto::KnobValue>>>>
       default_rules;
   std::vector<std::string> notes;

@@ -1,8 +1,8 @@
 #ifndef OPTRAIL_TUNING_SPACE_STRING_LOCATION_H_
 #define OPTRAIL_TUNING_SPACE_STRING_LOCATION_H_
 
-// Where a byte of a text proto's string value stands in the file, so that an
-// error inside an expression points into it.
+// Finds the place in the file of a byte of a text proto's string value, so that
+// an error inside an expression points into it.
 
 #include <cstddef>
 

@@ -81,8 +81,8 @@ std::vector<std::string> OperatorsDeclaredIn(absl::string_view build_file) {
   std::vector<std::string> operators;
   BuildText text(build_file);
   int depth = 0;
-  // Of parentheses and brackets at which the call of the macro is open; 0: none
-  // is.
+  // The number of parentheses and brackets at which the call of the macro is
+  // open; 0: it is not open.
   int call = 0;
   std::string previous;  // the name just read
   while (text.SkipSpace(), !text.AtEnd()) {

@@ -20,7 +20,7 @@
 namespace optrail::tuning {
 namespace {
 
-// What a memory of the predicate's answer says.
+// The remembered answer of the predicate.
 enum Validity : uint8_t { kUnknown, kValid, kInvalid };
 
 struct Entry {
@@ -133,8 +133,8 @@ bool Accepts(const LookupRequest& request, const proto::Config& config) {
   return request.is_valid == nullptr || (*request.is_valid)(config);
 }
 
-// Whether what won elsewhere is expected to beat the default here, too. Where
-// the default stayed, the config is another shape's default.
+// Returns whether the winner of another shape is expected to beat the default
+// here, too. An entry that kept the default has the other shape's default.
 bool BeatsDefault(const LookupRequest& request, const Entry& entry) {
   return !entry.tuned.ties() && request.beats_default != nullptr &&
          (*request.beats_default)(entry.config);

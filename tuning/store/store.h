@@ -18,7 +18,7 @@
 //
 // A loaded store is immutable; lookups take no lock and never tune. Changing
 // the files is the business of store_files.h. Formats and rules:
-// docs/tuned_configs.md.
+// docs/reference/tuned_configs.md.
 
 #include <cstdint>
 #include <map>
@@ -72,8 +72,8 @@ struct LookupRequest {
   absl::string_view kernel_id;  // of the kernel that would run; "" if unknown
   // The id that this kernel had one release ago, which is as good; "": none.
   absl::string_view former_kernel_id;
-  // As in a task: "" is the device kind's own backend. A config of another
-  // backend, objective or number of devices is never an answer.
+  // The backend, named as in a task: "" is the device kind's own. A config of
+  // another backend, objective or number of devices is never an answer.
   absl::string_view backend;
   proto::LaunchMode launch_mode = proto::LAUNCH_MODE_UNSPECIFIED;
   absl::string_view objective;  // "": time
@@ -110,7 +110,8 @@ struct LookupResult {
   // The winner was measured with another kernel (or the id is unknown).
   bool unverified = false;
   bool from_overlay = false;
-  // Of the shapes; 0 for an equal one. docs/tuned_configs.md has the formula.
+  // The distance of the shapes; 0 for an equal one.
+  // docs/reference/tuned_configs.md has the formula.
   double shape_distance = 0;
   // For people: what was substituted or refused, and why. Empty if all is well.
   std::string warning;
@@ -174,7 +175,7 @@ class TunedConfigStore {
 
 // What was tuned for something farther away than this is not used, by its shape
 // alone and with threads, cache and launch mode: the default is better then
-// more often than not (docs/tuned_configs.md has the figures).
+// more often than not (docs/reference/tuned_configs.md has the figures).
 inline constexpr double kFarthestShape = 1;
 inline constexpr double kFarthest = 2;
 

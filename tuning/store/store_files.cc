@@ -178,7 +178,7 @@ absl::string_view SourceOf(const proto::BestBackend& best) {
 
 // Normalises entries of one kind. Two of a key are what a merge of two branches
 // makes, each of which promoted into the file: the later session wins, and
-// `mended` says so. Where that cannot be told, somebody edited the file.
+// `mended` says so. If that cannot be told, somebody edited the file.
 template <typename Entries>
 absl::Status NormaliseAll(const TextProtoPlace& root, const char* field,
                           proto::DeviceKind device, Entries* entries,

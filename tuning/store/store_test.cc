@@ -340,7 +340,7 @@ TEST(StoreFilesTest, ErrorsNameLineAndField) {
               HasSubstr("operator_name is \"../../etc\""));
 }
 
-// As git leaves a file into which two branches promoted.
+// A merge leaves such a file when two branches promoted into it.
 TEST(StoreFilesTest, OfTwoEntriesOfAKeyTheLaterSessionWins) {
   const std::string head =
       "operator_name: 'softmax'\nhardware_id: 'hw'\ndevice_kind: CPU\n";

@@ -18,7 +18,8 @@ constexpr int64_t kMaxL3Bytes = 8 << 20;
 constexpr int64_t kArithmeticTurns = 2000;
 constexpr int64_t kVectorTurns = 5000;
 
-// Of short loops the fastest of a few: an interrupt says nothing of the clock.
+// The fastest of several short loops counts: an interrupt says nothing of the
+// clock.
 constexpr int kTries = 3;
 
 int64_t TimeNs(int tries, absl::FunctionRef<void()> loop) {

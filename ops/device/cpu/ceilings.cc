@@ -135,8 +135,8 @@ absl::StatusOr<proto::Ceilings> MeasureCeilings(CpuDevice& device,
   const double flop = flop_rate(1);
   ceilings.set_flop_per_s_one_thread(flop);
   ceilings.set_flop_per_s_all_threads(std::max(flop, flop_rate(threads)));
-  // A third of a cache leaves room for what else lives there. What shall lie in
-  // the L3 must not fit into the L2.
+  // A third of a cache leaves room for other data. A buffer for the L3 must not
+  // fit into the L2.
   ceilings.set_l1_read_bytes_per_s(read_rate(l1_bytes / 3));
   ceilings.set_l2_read_bytes_per_s(read_rate(l2_bytes / 3));
   const int64_t l3_floor_bytes = 2 * l2_bytes;

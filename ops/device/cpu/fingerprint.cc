@@ -135,7 +135,7 @@ int SimdBits(const std::set<std::string>& flags) {
       return flags.count(name) != 0;
     });
   };
-  // As Highway groups them into targets.
+  // The groups are Highway's targets.
   if (all({"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"})) {
     return 512;
   }

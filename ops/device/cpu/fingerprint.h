@@ -52,7 +52,7 @@ CpuFacts ReadCpuFacts(const std::string& root, int affinity_cores);
 
 proto::Hardware HardwareFrom(const CpuFacts& facts);
 
-// Of this machine; the first call decides.
+// Returns the hardware of this machine; the first call reads it.
 const proto::Hardware& CpuHardware();
 
 }  // namespace optrail::ops

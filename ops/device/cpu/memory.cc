@@ -30,8 +30,8 @@ size_t RoundUp(size_t value, size_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-// Byte `i` of a guard zone, counted from its start. As 32-bit or 64-bit floats
-// a zone is full of different NaN.
+// Byte `i` of a guard zone, counted from its start. Read as 32-bit or 64-bit
+// floats a zone is full of different NaN.
 unsigned char GuardByte(size_t i) {
   const uint32_t word = 0xfff00000u | (static_cast<uint32_t>(i / 4) & 0xffff);
   return static_cast<unsigned char>(word >> (i % 4 * 8));

@@ -36,8 +36,7 @@ class GuardedMemory {
   void* data() const { return data_; }
   size_t size_bytes() const { return size_bytes_; }
 
-  // As /proc/self/smaps tells: 2 MiB only if all of the mapping is on such
-  // pages.
+  // Reads /proc/self/smaps: 2 MiB only if all of the mapping is on such pages.
   size_t page_bytes() const;
 
   void ArmGuards();

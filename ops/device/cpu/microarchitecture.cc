@@ -111,7 +111,7 @@ constexpr Model kAmd[] = {
     {26, 0x60, 0x7f, 0, kAny, "zen5", kAmx},
 };
 
-// Where the model number is not true: the oldest that has the level.
+// For a model number that is not true: the oldest that has the level.
 struct ByLevel {
   Level level;
   const char* name;

@@ -103,8 +103,8 @@ int64_t CpuMonitor::StealTicksSinceBegin() {
     }
   }
   if (stolen.empty()) return 0;
-  // Where threads ran matters only now. What cannot be read may have run
-  // anywhere.
+  // Only now it matters on which cores threads ran. A thread that cannot be
+  // read may have run anywhere.
   std::set<int> used;
   for (const Thread& thread : threads_) {
     const auto run_time_ns = ParseRunTimeNs(ReadAll(thread.schedstat_fd));

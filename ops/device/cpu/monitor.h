@@ -1,8 +1,8 @@
 #ifndef OPTRAIL_OPS_DEVICE_CPU_MONITOR_H_
 #define OPTRAIL_OPS_DEVICE_CPU_MONITOR_H_
 
-// Whether somebody else had the cores while a sample was taken, from three
-// witnesses, each of which sees what the others miss:
+// Tells whether somebody else had the cores while a sample was taken, by three
+// interference monitors, each of which sees what the others miss:
 //
 //  - run delay: the time that this process's threads were runnable but kept
 //    waiting (/proc/self/task/*/schedstat);
@@ -23,7 +23,7 @@
 // for that, the absolute times of calibration loops (calibration.h) go on
 // record.
 //
-// Where the kernel does not offer a witness, the others do without.
+// Where the kernel lacks one of them, the others do without it.
 
 #include <cstdint>
 #include <functional>
@@ -88,7 +88,7 @@ class CpuMonitor : public Monitor {
   // Of all threads; with `remember`, also what Begin() is to know of each.
   int64_t ReadRunDelayNs(bool remember);
   std::string ReadStat() const;
-  // Of the cores that the threads ran on since Begin().
+  // Counts the cores that the threads ran on since Begin().
   int64_t StealTicksSinceBegin();
   void Learn(int64_t loop_ns);
 

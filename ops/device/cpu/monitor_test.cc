@@ -42,7 +42,7 @@ class CpuMonitorTest : public ::testing::Test {
     Write(JoinPath(task, "stat"), absl::StrCat(stat, " ", processor, " 0\n"));
   }
 
-  // Of the thread's own core and of the next one.
+  // Sets the ticks of the thread's own core and of the next one.
   void SetSteal(int64_t own_ticks, int64_t other_ticks) {
     Write(JoinPath(proc_, "stat"),
           absl::StrCat("cpu  1 2 3 4 5 6 7 ", own_ticks + other_ticks,

@@ -11,7 +11,7 @@ namespace {
 constexpr size_t kPage = 4096;
 constexpr int kMostRegions = 24;
 
-// What the signal handler works on: plain data, nothing allocated.
+// The signal handler works on plain data; nothing is allocated.
 struct Region {
   char* begin = nullptr;
   size_t bytes = 0;

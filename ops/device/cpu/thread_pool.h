@@ -52,8 +52,7 @@ class ThreadPool {
   int threads() const { return threads_; }
 
   // Calls body(i) once for each i in [0, count) and returns when all calls have
-  // returned. What they wrote is visible to the caller. Several threads may
-  // call it.
+  // returned; the caller sees what they wrote. Several threads may call it.
   void ParallelFor(int64_t count, absl::FunctionRef<void(int64_t)> body);
 
  private:

@@ -13,16 +13,18 @@
 namespace optrail::ops {
 namespace {
 
-// What tells how long this process worked: where several threads do, a clock
-// for each. That of the process lags behind by up to a tick of the scheduler,
-// some milliseconds, for threads that run on other cores at the moment.
+// Returns the clocks that tell how long this process worked: one for each
+// thread if there are several. The clock of the process lags behind by up to a
+// tick of the scheduler, some milliseconds, for threads that run on other cores
+// at the moment.
 std::vector<clockid_t> WorkClocks(int threads) {
   if (threads == 1) return {CLOCK_PROCESS_CPUTIME_ID};
   std::vector<clockid_t> clocks;
   if (DIR* const tasks = opendir("/proc/self/task"); tasks != nullptr) {
     while (const dirent* const task = readdir(tasks)) {
       const int thread = std::atoi(task->d_name);
-      // As pthread_getcpuclockid has it, for threads of libraries, too.
+      // pthread_getcpuclockid computes it so; this works for threads of
+      // libraries, too.
       if (thread > 0) clocks.push_back(~thread * 8 | 6);
     }
     closedir(tasks);
@@ -31,7 +33,7 @@ std::vector<clockid_t> WorkClocks(int threads) {
   return clocks;
 }
 
-// Of all of them; 0 of a thread that has ended.
+// Returns the sum over all of them; a thread that has ended counts as 0.
 int64_t WorkedSoFarNs(const std::vector<clockid_t>& clocks) {
   int64_t sum = 0;
   for (const clockid_t clock : clocks) {
@@ -43,7 +45,7 @@ int64_t WorkedSoFarNs(const std::vector<clockid_t>& clocks) {
 }
 
 // Threads fall asleep between samples, and to wake one takes as long as a short
-// call does. Where one operator follows another they are awake.
+// call does. Between two operators of a program they stay awake.
 void WakeThreads(CpuDevice& device) {
   using Clock = std::chrono::steady_clock;
   // One that has lost its core is not waited for.

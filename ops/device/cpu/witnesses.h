@@ -29,7 +29,7 @@ std::map<int, int64_t> ParseStealTicks(absl::string_view stat);
 // From /proc/PID/task/TID/stat: the core that the thread ran on last.
 absl::optional<int> ParseProcessor(absl::string_view task_stat);
 
-// Of the ticks above; 10 ms nearly everywhere.
+// The length of a tick of the counters above; 10 ms nearly everywhere.
 double TickNs();
 
 }  // namespace optrail::ops

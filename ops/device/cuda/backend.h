@@ -36,7 +36,7 @@ struct CudaPlan {
   std::string source;
   std::string function;              // extern "C"
   std::vector<std::string> defines;  // "THREADS=256"
-  // Of the architecture's own instructions (wgmma): sm_90a instead of sm_90.
+  // Uses the architecture's own instructions (wgmma): sm_90a instead of sm_90.
   bool architecture_specific = false;
   unsigned grid_x = 1, grid_y = 1, block_x = 1;
   unsigned dynamic_shared_bytes = 0;
@@ -103,7 +103,7 @@ class CudaBackend : public BackendFor<CudaDevice> {
 int64_t Knob(const proto::Config& config, absl::string_view name);
 std::string VariantKnob(const proto::Config& config, absl::string_view name);
 
-// What kernels call a data type: the macro ELEMENT.
+// The name that kernels give to a data type: the macro ELEMENT.
 struct Element {
   int code = 0;  // 0 f32, 1 f16, 2 bf16
   int64_t bytes = 4;

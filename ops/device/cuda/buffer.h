@@ -29,7 +29,7 @@ class MemoryComparer {
   // Made ready when it is first asked, which takes some 90 ms, or before.
   absl::Status Init();
 
-  // Of addresses that are multiples of 16. Waits for the answer.
+  // The addresses are multiples of 16. Waits for the answer.
   absl::StatusOr<bool> Equal(Address a, Address b, size_t size_bytes);
 
   // The same of several, and of guard zones, at a stroke: each is begun, and

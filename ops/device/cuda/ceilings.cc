@@ -21,7 +21,7 @@ constexpr char kSource[] =
 constexpr size_t kBytes = size_t{1} << 30;
 constexpr int kRepeats = 7;
 
-// Of ceilings.cu.
+// These are constants of ceilings.cu.
 constexpr size_t kReadThreads = 512, kReadBytes = 8 * 16 * kReadThreads;
 constexpr unsigned kMultiplyThreads = 256;
 constexpr unsigned kTilesBytes = (2 * 64 + 256) * 64 * 2;

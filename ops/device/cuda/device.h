@@ -38,7 +38,7 @@ class CudaDevice : public Device {
 
   // A function may be launched with so much dynamic shared memory from now on,
   // and with as much as anybody allowed it before: configs of the same code
-  // that ask for different amounts are measured in turns.
+  // that ask for different amounts are measured interleaved.
   absl::Status AllowShared(Function function, int64_t bytes);
 
  protected:

@@ -92,7 +92,7 @@ class Driver {
 
   int version() const { return version_; }  // 13000 is 13.0
 
-  // Of the driver API, without "cu".
+  // Functions of the driver API, without "cu".
   int (*DeviceGetCount)(int* count);
   int (*DeviceGet)(int* device, int ordinal);
   int (*DeviceGetName)(char* name, int length, int device);

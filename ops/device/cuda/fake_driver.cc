@@ -275,7 +275,7 @@ FAKE(cuLaunchKernel, void* function, unsigned grid_x, unsigned grid_y, unsigned,
     return 0;
   }
   if (strcmp(static_cast<const char*>(function), "project") == 0) {
-    // Of bf16 elements alone.
+    // The elements are bf16.
     const auto at = [&](int i) {
       return *static_cast<Address*>(parameters[i]);
     };

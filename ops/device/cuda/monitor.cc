@@ -47,8 +47,8 @@ int ParentOf(int pid) {
   return parent;
 }
 
-// Whether this process's parent started it, or something else that it started
-// did.
+// Returns whether this process's parent started it, directly or through another
+// process.
 bool IsSibling(int pid) {
   constexpr int kMostGenerations = 8;
   for (int i = 0; i < kMostGenerations && pid > 1 && pid != getpid(); ++i) {

@@ -74,7 +74,7 @@ class Nvrtc {
   int (*GetCubin)(void* program, char* cubin);
 };
 
-// What ptxas -v reported: "Used 168 registers", "8 bytes spill stores", ...
+// Reads the report of ptxas -v: "Used 168 registers", "8 bytes spill stores".
 std::map<std::string, int64_t> FactsOfPtxasLog(const std::string& log);
 
 }  // namespace optrail::ops::cuda

@@ -15,9 +15,9 @@
 namespace optrail::ops::cuda {
 namespace {
 
-// What the bytes of the file stand for. Who wants the turn has kNext first, of
-// which there is one, and keeps it until the turn is there: so the one that
-// gives the turn back finds somebody before it, if anybody waits.
+// Each byte of the file is a lock. A process that wants the turn takes kNext
+// first, of which there is one, and keeps it until it has the turn: so the one
+// that gives the turn back finds somebody before it, if anybody waits.
 constexpr off_t kTurn = 0, kNext = 1;
 constexpr off_t kFirstProcess = 16;  // and its number
 

@@ -26,7 +26,7 @@ namespace optrail::ops::cuda {
 
 class Turns {
  public:
-  // Where turns of the GPU with this UUID are taken: in the user's cache.
+  // Returns the file for turns of the GPU with this UUID, in the user's cache.
   static std::string PathOf(const std::string& gpu_uuid);
 
   // From now on this process takes part. Unavailable where the file cannot be

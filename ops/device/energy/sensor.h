@@ -25,7 +25,7 @@ struct SensorReading {
   absl::optional<double> average_watts;  // over what the driver averages
 };
 
-// What explains a reading. Absent: the device does not tell.
+// The state that explains a reading. Absent: the device does not tell.
 struct DeviceState {
   absl::optional<double> celsius;
   absl::optional<int64_t> clock_hz;
@@ -44,7 +44,7 @@ class EnergySensor {
   virtual SensorReading Read() = 0;
   virtual DeviceState State() { return {}; }
 
-  // What the counter wraps around at; 0: it never does.
+  // The counter wraps around at this value; 0: it never does.
   virtual double counter_range_joules() const { return 0; }
 };
 

@@ -68,7 +68,7 @@ class SensorMeter : public Meter {
   // Looks at the sensor once, while something is metered.
   void Sample();
 
-  // Of this device, once Calibrate() found it.
+  // The calibration of this device, once Calibrate() found it.
   const absl::optional<proto::MeterCalibration>& calibration() const {
     return calibration_;
   }

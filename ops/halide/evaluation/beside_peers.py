@@ -19,7 +19,7 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# Of peers only their default: none of them is tuned here.
+# Peers run with their default only: none of them is tuned here.
 FILTER = (r"-(cpu:(plain|native|blis%s)/|"
           r"cpu:(onednn|openblas|halide_[a-z0-9]+)/.*/tuned)")
 SCHEDULERS = ["mullapudi2016", "adams2019", "li2018"]

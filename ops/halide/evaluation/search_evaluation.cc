@@ -197,7 +197,7 @@ struct Search {
   std::vector<std::pair<double, tuning::Trace>> sorted;
 };
 
-// What a hand-written template with knobs offers: the rules' own program with
+// The space of a hand-written template with knobs: the rules' own program with
 // tiles, blocks and turns of other sizes.
 class Template {
  public:

@@ -73,8 +73,8 @@ class AmxProduct {
                    std::max(kPanel, kMostSums / product.nc_ / kPanel * kPanel));
       sums = RoundUp(product.mc_, kPanel) * product.nc_;
     }
-    // Where several blocks of rows meet a block of columns it stays packed, and
-    // the other way round.
+    // A block of columns that several blocks of rows meet stays packed, and the
+    // other way round.
     product.keeps_a_ = knobs.pack_a && product.nc_ < product.task_columns_;
     product.packed_b_ = packed_b;
     product.keeps_b_ = product.mc_ < product.task_rows_;
@@ -120,7 +120,7 @@ class AmxProduct {
     return CeilDiv(length, unit) * unit;
   }
 
-  // What one thread computes: [rows, columns] of C.
+  // The part of C that one thread computes: [rows, columns].
   class Task {
    public:
     Task(const AmxProduct& product, const TaskSize& size, const uint16_t* a,
@@ -275,7 +275,7 @@ class AmxProduct {
   bool keeps_b_ = false;
   bool packed_b_ = false;
   std::vector<int64_t> steps_;  // of a panel of A
-  // Where panels of A and packed blocks of B begin in a workspace, in floats.
+  // Offsets of panels of A and packed blocks of B in a workspace, in floats.
   int64_t a_at_ = 0;
   int64_t b_at_ = 0;
   Workspaces workspaces_;

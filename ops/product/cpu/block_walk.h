@@ -38,7 +38,7 @@ class BlockWalk {
   NextBlock& next_a_;
   NextBlock& next_b_;
 
-  // Whether a pass over C ends the sums.
+  // True if a pass over C ends the sums.
   const bool finishes_;
   const int64_t row_panels_;
   const int64_t whole_rows_;

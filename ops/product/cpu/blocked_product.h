@@ -55,7 +55,7 @@ struct Result {
 inline bool EndsInRegisters(const Epilogue& epilogue) {
   return epilogue.activation != Activation::kGelu;
 }
-// Whether they round them, too.
+// Returns whether they round them, too.
 inline bool RoundsInRegisters(const RegisterTile& tile,
                               const Epilogue& epilogue) {
   return tile.of_pairs && EndsInRegisters(epilogue);

@@ -62,19 +62,20 @@ struct Blocking {
 
   // While a tile is computed, prefetch its place in C row by row. Where C is
   // beyond L2, all buffers wait for a tile that is stored, and loads of B have
-  // none (2% of 3136 x 256 x 64). Where C is near, sums of 64 steps lose 1%.
+  // none (2% of 3136 x 256 x 64). For a C in the caches, sums of 64 steps lose
+  // 1%.
   bool prefetch_c = true;
 
   // How many steps of k ahead rows of B are prefetched; 0 for none.
   int64_t prefetch = 0;
 
-  // Tiles of few rows read a panel of B from several places at a time: for
+  // Tiles of a skinny A read a panel of B from several places at a time: for
   // panels in memory, which nothing prefetches then.
   bool in_streams = false;
 
   // Sets in_streams and kc for `rows` times a B that stays packed between
-  // calls: few rows are bound by reading it, and by nothing else if they are
-  // very few, so that each panel is read in one go.
+  // calls: a skinny A is bound by reading B, and by nothing else with one or
+  // two rows, so that each panel is read in one go.
   void ReadInStreams(int64_t rows, int64_t k) {
     constexpr int64_t kFew = 32, kVeryFew = 4;
     in_streams = rows <= kFew;
@@ -82,8 +83,8 @@ struct Blocking {
   }
 };
 
-// Whether Blocking::prefetch_c pays for a C of so many floats in all, on a core
-// with an L2 of so many bytes, of which A and B take the other half.
+// Returns whether Blocking::prefetch_c pays for a C of so many floats in all,
+// on a core with an L2 of so many bytes, of which A and B take the other half.
 inline bool PrefetchPays(int64_t floats_of_c, int64_t k, int64_t l2_bytes) {
   return k > 128 ||
          floats_of_c * static_cast<int64_t>(sizeof(float)) > l2_bytes / 2;

@@ -109,7 +109,7 @@ HWY_INLINE void MultiplyTile(int64_t k, const float* a, int64_t lda,
   }
 }
 
-// As many rows as registers hold sums of, then fewer.
+// Computes as many rows as registers hold sums of, then fewer.
 template <int kRows, int kColumns>
 void MultiplyColumns(const ProductSize& size, const float* a, int64_t lda,
                      const float* b, int64_t ldb, float* c, int64_t ldc) {

@@ -50,8 +50,8 @@ HWY_INLINE void AddInStreams(const TileCall& call, const float* a,
   }
 }
 
-// What the next tile reads of A in the steps at `next`. Returns where the steps
-// after them are.
+// Prefetches what the next tile reads of A in the steps at `next`. Returns the
+// address of the steps after them.
 template <int kRows, int kUnroll, bool kColumns>
 HWY_INLINE const float* PrefetchA(const TileCall& call, const float* next) {
   if (kColumns) {

@@ -29,8 +29,9 @@ struct TileCall {
   int64_t ldb = 0;
   float* c = nullptr;
   int64_t ldc = 0;
-  // What C has of the tile: the rest is not written. Of columns at least one of
-  // each vector: the last ones are a tile of fewer vectors (tiles.h).
+  // The part of the tile that C has: the rest is not written. Each vector has
+  // at least one column: the last columns are a tile of fewer vectors
+  // (tiles.h).
   int64_t rows = 0;
   int64_t columns = 0;
   bool accumulate = false;  // C += instead of C =
@@ -39,7 +40,7 @@ struct TileCall {
   const float* scale = nullptr;
   const float* shift = nullptr;
   bool relu = false;
-  // Of FindPairTile's: where sums go, rounded, in place of C; nullptr: to C.
+  // FindPairTile's tiles write rounded sums here; nullptr: sums go to C.
   uint16_t* rounded = nullptr;
   int64_t ld_rounded = 0;
   // Where whole tiles follow each other: floats from what belongs to one to
@@ -68,8 +69,8 @@ struct TileCall {
   int64_t next_stride = 0;
   int64_t next_rows = 0;
   int64_t prefetch = 0;  // steps of k ahead for rows of B; 0 for none
-  // Tiles of few rows read B from several places at a time. Its columns have no
-  // edge.
+  // Tiles of a skinny A read B from several places at a time. Its columns have
+  // no edge.
   bool in_streams = false;
 };
 

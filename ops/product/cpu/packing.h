@@ -27,7 +27,7 @@ struct MatrixView {
 };
 
 // A whole B in panels, which stays packed between calls: all steps of a panel
-// follow each other. Of bfloat16 a step is a pair (pairs.h).
+// follow each other. A step of bfloat16 is a pair (pairs.h).
 struct PackedB {
   int64_t columns = 0;  // of a panel: those of a tile
   int64_t steps = 0;    // of k
@@ -73,7 +73,7 @@ Panels PackA(const Blocking& blocking, const Tiles& tiles, int64_t rows,
 Panels PackB(const Blocking& blocking, const Tiles& tiles, int64_t columns,
              int64_t k, const MatrixView& b, float* space);
 
-// Where packed blocks begin in a workspace, in floats.
+// Offsets of packed blocks in a workspace, in floats.
 struct PackingSpace {
   PackingSpace(const Blocking& blocking, const ProductSize& size);
 

@@ -13,7 +13,7 @@ namespace optrail::ops {
 // where a fourth does. Both tiles are timed, once per process: some 50 us.
 bool PairsPay();
 
-// Copies `k` rows of a right factor into panels of `width` columns, which begin
+// Copies `k` rows of B into panels of `width` columns, which begin
 // `step` floats apart: row p of a panel holds rows 2 p and 2 p + 1. What k and
 // the last panel lack becomes 0.
 void PackPairPanels(int64_t width, int64_t columns, int64_t k,

@@ -54,7 +54,7 @@ void Product<T>::Run(const Call& call, const Left& a, const Right& b, T* c,
   if (depth_parts_ > 1) AddPartialSums(call, c);
 }
 
-// Of at most so many rows.
+// Plans tasks of at most so many rows.
 template <class T>
 void Product<T>::PlanTasks(const ProductSpec& spec, int64_t most_rows,
                            int64_t threads) {

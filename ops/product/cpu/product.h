@@ -12,7 +12,7 @@
 //   const auto product = Product<float>::Plan(spec, device, layout);
 //   product.Run(call, {a}, {b}, c, Epilogue());
 //
-// Where to find what, from the outside to the inside:
+// The files, from the outside to the inside:
 //
 //   tasks           tasks.h, product.cc    what a thread computes at a time
 //   small products  direct_product.h       calls written down beforehand
@@ -50,7 +50,8 @@ struct ProductSpec {
   int64_t batch = 1;  // 1 with bfloat16
   ProductSize size;   // of one of the batch
   Blocking blocking;
-  // Of a task: at most, roughly (ShareOut), or exactly, in whole tiles.
+  // The size of a task: at most, roughly (ShareOut), or exactly, in whole
+  // tiles.
   int64_t task_rows = 0;
   int64_t task_columns = 0;
   bool exact_tasks = false;
@@ -114,7 +115,7 @@ class Product {
   void PlanTasks(const ProductSpec& spec, int64_t most_rows, int64_t threads);
   Task TaskAt(int64_t index) const;
 
-  // What differs between the types: product_f32.cc, product_bf16.cc.
+  // These differ between the types: product_f32.cc, product_bf16.cc.
   // Returns the floats of a workspace.
   int64_t PlanBlocks(const ProductSpec& spec, CpuDevice& device);
   void RunTask(const Task& task, const Left& a, const Right& b, T* c,
@@ -144,8 +145,8 @@ class Product {
   bool packs_b_ = false;
   PackedB panels_;
   BlockedProduct blocked_;
-  // Where parts of a workspace begin after that of blocked_: blocks of A and,
-  // with bfloat16, blocks of B and sums.
+  // Offsets of the parts of a workspace after that of blocked_: blocks of A
+  // and, with bfloat16, blocks of B and sums.
   int64_t a_at_ = 0;
   int64_t b_at_ = 0;
   int64_t c_at_ = 0;

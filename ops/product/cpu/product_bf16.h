@@ -6,7 +6,7 @@
 // and blocks of B become panels of pairs (pairs.h), which may stay packed;
 // sums are rounded in registers. Elsewhere blocks are converted to float on
 // their way into the caches: on Emerald Rapids those instructions have half the
-// speed of float's, 81 against 166 GFLOP/s in one run. B times few rows is
+// speed of float's, 81 against 166 GFLOP/s in one run. For a skinny A, B is
 // converted in registers (widened_rows.h), unless it stays packed.
 
 //

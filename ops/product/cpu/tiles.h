@@ -45,7 +45,7 @@ class Tiles {
     return tile_[whole_rows ? 0 : 1][whole_columns ? 0 : 1];
   }
 
-  // Whether a product of another size has this remainder, or none.
+  // Returns whether a product of another size has this remainder, or none.
   bool Serve(const ProductSize& size) const {
     const int64_t last_rows = size.m % rows, last_columns = size.n % columns;
     return (last_rows == 0 || last_rows == last_rows_) &&

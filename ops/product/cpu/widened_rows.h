@@ -1,9 +1,9 @@
 #ifndef OPTRAIL_OPS_PRODUCT_CPU_WIDENED_ROWS_H_
 #define OPTRAIL_OPS_PRODUCT_CPU_WIDENED_ROWS_H_
 
-// Few rows times a matrix of bfloat16, which is read once, from memory, and
-// widened in registers: where it is used for few rows only, to write and read
-// it as floats would take longer than to multiply.
+// A skinny A times a B of bfloat16, which is read once, from memory, and
+// converted to f32 in registers: to write and read it as floats would take
+// longer than to multiply.
 //
 //   AddRowsTimesBf16(a, k, rows, b, n, k, n, /*accumulate=*/false, sums, n);
 

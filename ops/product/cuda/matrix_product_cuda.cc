@@ -23,7 +23,7 @@ int Unaligned(const MatrixProduct& product) {
   return (product.size.k % 8 != 0 ? 1 : 0) + (product.size.n % 8 != 0 ? 2 : 0);
 }
 
-// Whether no tile has rows of two matrices that lie one below the other.
+// Returns whether no tile has rows of two matrices of a batch.
 bool IsFlat(const BatchedSize& size, const proto::Config& config) {
   return size.batch == 1 || (size.m % Knob(config, "tile_m") == 0 &&
                              size.n % 64 == 0 && size.k % kTileK == 0);

@@ -35,7 +35,8 @@ constexpr int kProducers =
 constexpr int kFillers = (UNALIGNED != 3) + (UNALIGNED ? 4 * kProducers : 0);
 constexpr int kThreads = 128 * (CONSUMERS + kProducers);
 
-// As both factors lie: b' runs along n in memory, a' along k.
+// Describes both operands in their stored layout: b' runs along n in memory, a'
+// along k.
 __device__ __forceinline__ uint64_t DescriptorOf(uint32_t address) {
   return Descriptor(address, 16, 1024);
 }
@@ -56,7 +57,7 @@ struct Ring {
   int stages;
 };
 
-// What the engine loads of the tiles of one step.
+// Lets the copy engine load the tiles of one step.
 __device__ __forceinline__ void LoadStep(const Operands& of, uint32_t to,
                                          uint32_t barrier, int step) {
   BarrierExpect(barrier,

@@ -34,7 +34,7 @@ struct SimulationResult {
   int comparisons = 0;
   int any_slower = 0;  // comparisons that called a benchmark slower
   int any_faster = 0;
-  // Of all benchmarks, the shares of the verdicts.
+  // The shares of the verdicts, of all benchmarks.
   double slower = 0, faster = 0, unchanged = 0, cannot_tell = 0;
   double mean_rounds = 0;
 };

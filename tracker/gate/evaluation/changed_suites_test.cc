@@ -1,5 +1,5 @@
-// What changed_suites_main prints for 5,000 gates, on 100 and with room for
-// chance.
+// The rates that changed_suites_main prints for 5,000 gates, on 100 and with
+// room for chance.
 
 #include "tracker/gate/evaluation/changed_suites.h"
 

@@ -52,10 +52,10 @@ constexpr int kSamples = 9;
 constexpr double kNoise = .01;
 constexpr double kDrift = .15;  // far more than what is to be found
 
-// Of both sides of a round alike.
+// The drift of both sides of a round.
 double DriftOf(int round) { return kDrift * std::sin(1.7 * round); }
 
-// What a commit's tree says.
+// The contents of a commit's tree.
 struct Plan {
   std::string slow_name;
   double factor = 1;

@@ -34,7 +34,7 @@ const T& Pick(Rng& rng, const T (&items)[n]) {
 
 bool OneIn(Rng& rng, int64_t n) { return rng.UniformInt(n) == 0; }
 
-// As NewRecordId, the same for a seed.
+// Makes an id as NewRecordId does, the same for a seed.
 std::string RecordIdAt(Rng& rng, int64_t unix_ns) {
   return absl::StrCat(NewRecordId(unix_ns).substr(0, 17),
                       absl::Hex(rng() >> 16, absl::kZeroPad12));
@@ -257,7 +257,7 @@ void Link(const std::string& target, const std::string& path) {
   if (symlink(target.c_str(), path.c_str()) != 0) return;
 }
 
-// What is no file, or no file of ours.
+// Plants something that is no file, or no file of ours.
 void PlantOddity(Rng& rng, const Lures& lures, const std::string& dir) {
   static constexpr const char* kFolders[] = {"runs", "sessions", "triage",
                                              "tombstones"};

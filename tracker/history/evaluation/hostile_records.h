@@ -36,7 +36,7 @@ void MakeHostile(Rng& rng, const Lures& lures,
 // Writes one crafted record, or what is no file, below the history `dir`.
 void PlantHostileRecord(Rng& rng, const Lures& lures, const std::string& dir);
 
-// What calls itself a Google Benchmark file.
+// Returns a text that calls itself a Google Benchmark file.
 std::string HostileJson(Rng& rng, const Lures& lures);
 
 }  // namespace optrail::tracker

@@ -84,12 +84,13 @@ class HistoryIndex {
   // Forgets everything and reads all files.
   absl::StatusOr<IndexUpdate> Rebuild();
 
-  // As History::ListRuns.
+  // Lists as History::ListRuns does.
   absl::StatusOr<RunList> ListRuns(const RunFilter& filter = {});
   // Sorted by text. InvalidArgument if the pattern is none.
   absl::StatusOr<std::vector<SeriesInfo>> ListSeries(
       const SeriesFilter& filter = {});
-  // As BuildSeries over all runs. NotFound if there is none of that text.
+  // Returns the series that BuildSeries makes of all runs. NotFound if there is
+  // none of that text.
   absl::StatusOr<Series> ReadSeries(absl::string_view text);
 
   // The series that the query wants, of the runs that its filter takes: what
@@ -102,7 +103,7 @@ class HistoryIndex {
   // What a person should know: the index was damaged and built again, or is
   // held in memory because the folder can't be written.
   const std::vector<std::string>& notices() const { return notices_; }
-  // Where it is, "" if in memory.
+  // The path of the database, "" if it is in memory.
   const std::string& path() const { return path_; }
 
  private:

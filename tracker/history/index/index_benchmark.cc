@@ -57,7 +57,7 @@ int64_t BytesBelow(const std::string& dir) {
   return bytes;
 }
 
-// Of the whole process: what the figure would be on an idle machine.
+// The processor time of the whole process: the figure of an idle machine.
 double CpuSeconds() {
   return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
 }

@@ -263,7 +263,7 @@ absl::StatusOr<int> RunHistoryExport(const HistoryExportCommand& options,
         WriteFileAtomically(absl::StrCat(options.file, "-metadata.json"),
                             CsvMetadata(FileNameOf(options.file))));
   }
-  // Beside the points themselves it would be one of them.
+  // On the standard output it would look like one of the points.
   if (!IsStream(options.file)) {
     out << options.file << ": " << FormatCount(rows)
         << (is_open_metrics ? " series\n" : " points\n");

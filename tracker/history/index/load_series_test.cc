@@ -278,7 +278,7 @@ TEST_F(LoadSeriesTest, TrustsNoIndexThatIsStaleDamagedOrOfAnotherVersion) {
   loaded = *LoadSeries(history);
   EXPECT_EQ(TextOf(loaded), files);
   EXPECT_EQ(loaded.notices.size(), 1);
-  // Of another version.
+  // An index of another version.
   {
     const auto db = *OpenSqlite(path, SQLITE_OPEN_READWRITE);
     ASSERT_TRUE(db->Execute("PRAGMA user_version = 1").ok());
@@ -287,7 +287,7 @@ TEST_F(LoadSeriesTest, TrustsNoIndexThatIsStaleDamagedOrOfAnotherVersion) {
   EXPECT_EQ(TextOf(loaded), files);
   ASSERT_EQ(loaded.notices.size(), 1);
   EXPECT_TRUE(absl::StrContains(loaded.notices[0], "version 1, expected"));
-  // Where none can be: the files.
+  // A place where there can be no index: the files are read.
   ASSERT_TRUE(RemoveFile(path).ok());
   ASSERT_TRUE(CreateDirectories(path).ok());
   EXPECT_EQ(TextOf(*LoadSeries(history)), files);

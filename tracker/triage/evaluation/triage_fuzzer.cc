@@ -37,7 +37,7 @@ std::string IdOf(int i) {
   return absl::StrCat("20261120T10000", i, "Z-00000000000", i);
 }
 
-// Of points with and without a place in the history of commits.
+// Makes a series of points with and without a place in the history of commits.
 Series MakeSeries() {
   Series series;
   series.key.benchmark.set_operator_name("a");
@@ -108,7 +108,7 @@ void Weigh(const std::vector<proto::TriageRecord>& records) {
   }
 }
 
-// What somebody types.
+// Parses texts as somebody types them.
 void ParseTexts(const proto::TriageRecord& record) {
   proto::TriageRecord scoped;
   if (SetScope(record.pattern(), &scoped).ok()) {

@@ -1,4 +1,4 @@
-// What the search for joules finds in recorded spaces, with few readings.
+// The search for joules in recorded spaces, with few readings.
 
 #include <string>
 

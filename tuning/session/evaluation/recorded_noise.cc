@@ -76,7 +76,7 @@ absl::StatusOr<RecordedNoise> RecordedNoise::FromRecordings(
     OPTRAIL_ASSIGN_OR_RETURN(const Recording recording,
                              ReadRecording(JoinPath(folder, name)));
     // Two configs that lie beside each other in the recording were measured one
-    // after the other; repeat i of both is a round. Of large spaces a sample.
+    // after the other; repeat i of both is a round. Large spaces give a sample.
     const size_t stride = std::max<size_t>(2, recording.configs.size() / 40);
     for (size_t i = 0; i + 1 < recording.configs.size(); i += stride) {
       const RecordedConfig& a = recording.configs[i];

@@ -18,8 +18,8 @@ struct SimulationOptions {
   int sessions = 2000;
   uint64_t seed = 1;
   int configs = 16;  // the default among them
-  // What the best config gains over the default, and the others over it if
-  // `all_gain`, else nothing.
+  // The gain of the best config over the default, and of the others over it if
+  // `all_gain`; else they gain nothing.
   double gain = 0;
   bool all_gain = false;
   int finalists = SessionSetup().finalists;

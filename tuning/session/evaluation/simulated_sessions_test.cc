@@ -27,7 +27,7 @@ TEST_F(SimulatedSessionsTest, AGainThatIsNoneIsHardlyEverClaimed) {
   const SimulationResult result = Simulate(noise_, options_);
   // 2% would exceed 10 of 200 with a probability below 0.003.
   EXPECT_LE(result.claimed, 10);
-  // What the rule before the proof did with the same noise.
+  // The rule before the proof, with the same noise.
   EXPECT_GE(result.old_rule, 80);
   EXPECT_GE(result.covering, 184);
 }
