@@ -8,8 +8,8 @@
 //   MeasurementPolicy policy;              // a CPU: a process for each round
 //   policy.interleaves_rounds = true;      // one process for a whole round
 //
-// It has no state and is safe to copy. Where the fields of the GPU come from is
-// measured in docs/method/tuning_sessions.md.
+// It has no state and is safe to copy. The values for GPUs were measured:
+// docs/method/tuning_sessions.md.
 
 #include <cstdint>
 
@@ -31,8 +31,8 @@ struct MeasurementPolicy {
   // takes longer than keeping it; 0: they are ended at once.
   int processes_kept = 0;
   // The speed of the device changes from one millisecond to the next, so one
-  // process samples all contenders of a round interleaved. What is ranked that
-  // way varies no more between processes than within one: rankings share the
+  // process samples all contenders of a round interleaved. Times ranked that
+  // way vary no more between processes than within one: rankings share the
   // process and the inputs of the search.
   bool interleaves_rounds = false;
   // The first rounds of a proof have a process each, and the others go round

@@ -20,7 +20,7 @@ class SoftmaxCpu : public KnobKernel<SoftmaxKnobs> {
  protected:
   std::vector<std::pair<std::string, int64_t>> BlocksOf(
       const SoftmaxKnobs& knobs) const override {
-    // As many floats as the widest vectors have, and the narrowest.
+    // The widest vectors have so many floats, and the narrowest.
     return {{"rows", knobs.rows_per_task},
             {"cols", knobs.unroll * 16},
             {"cols", knobs.unroll * 4}};

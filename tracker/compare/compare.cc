@@ -23,7 +23,7 @@ namespace {
 
 using RunPointers = std::vector<const proto::Run*>;
 
-// What one side says of one benchmark and metric.
+// The evidence of one side on one benchmark and metric.
 struct Evidence {
   proto::BenchmarkKey key;
   MetricInfo metric;

@@ -52,8 +52,8 @@ void NoteBuilds(const RunPointers& baseline, const RunPointers& candidate,
   }
 }
 
-// Of runs measured in pairs the base is the one that started first; in older
-// records both have one time.
+// The base of two runs measured in pairs is the one that started first; in
+// older records both have one time.
 void NotePairs(const RunPointers& baseline, const RunPointers& candidate,
                std::vector<std::string>* notes) {
   for (const proto::Run* a : baseline) {

@@ -221,7 +221,7 @@ class History {
   absl::StatusOr<LoadedTriage> LoadTriage() const;
   absl::StatusOr<LoadedDiagnoses> LoadDiagnoses() const;
 
-  // What retention took away.
+  // Loads the tombstones of records that retention removed.
   absl::StatusOr<LoadedTombstones> LoadTombstones() const;
 
   // The runs that `selector` names:

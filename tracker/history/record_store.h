@@ -40,7 +40,7 @@ class RecordStore {
   virtual absl::StatusOr<RecordFiles> List(absl::string_view folder) const = 0;
   // NotFound where nothing is.
   virtual absl::StatusOr<std::string> Read(const std::string& place) const = 0;
-  // Whether something is there, intact or not.
+  // Returns whether something is there, intact or not.
   virtual absl::StatusOr<bool> Has(const std::string& place) const = 0;
 
   // On return with OK the record survives a power loss. AlreadyExists, and

@@ -52,8 +52,8 @@ void CollectUnknown(const google::protobuf::Message& message,
   }
 }
 
-// Whether something is in that place. Where the store can't be asked, the call
-// that acts on the answer fails.
+// Returns whether something is in that place. If the store can't be asked, the
+// call that acts on the answer fails.
 bool IsTaken(const std::string& path, const RecordStore& store) {
   const absl::StatusOr<bool> taken = store.Has(path);
   return !taken.ok() || *taken;

@@ -108,7 +108,7 @@ class ObservedFile {
   // Takes a lock; keep what it returns.
   ObservedCounter* CounterOf(const ObservedKey& key);
 
-  // Adds the rows of one file. As ReadObservedFiles().
+  // Adds the rows of one file; its errors are those of ReadObservedFiles().
   static absl::Status Read(const std::string& path,
                            std::vector<ObservedRow>* rows);
 

@@ -41,7 +41,7 @@ struct ProofOptions {
   int min_rounds = 5;
   int max_rounds = 4000;
   absl::optional<absl::Duration> max_time;
-  // Longest search, ranking and proof together. What is left of it bounds the
+  // Longest search, ranking and proof together. The rest of it bounds the
   // ranking, after one round, and the proof, after min_rounds.
   absl::optional<absl::Duration> session_max_time;
   // Gains below this are not worth another config.

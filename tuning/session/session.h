@@ -231,7 +231,7 @@ class Session {
   absl::StatusOr<Proven> Prove(int candidate);
   // Enough readings of one that has nothing to be compared with.
   absl::StatusOr<bool> VerifyAlone(int finalist);
-  // Of proof.session_max_time; infinite without one.
+  // The rest of proof.session_max_time; infinite without one.
   absl::Duration TimeLeft() const;
   absl::Duration TimeBeforeProof() const;
   absl::StatusOr<Reading> Read(bool of_proof, int round, int finalist);

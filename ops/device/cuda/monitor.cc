@@ -27,7 +27,7 @@ constexpr uint64_t kDisturbing =
 // samples.
 constexpr absl::Duration kLookEvery = absl::Milliseconds(5);
 constexpr absl::Duration kAskEvery = absl::Milliseconds(20);
-// What a watch that slept for long asks about.
+// The periods that a watch asks about after a long sleep.
 constexpr int kMostPeriods = 2;
 // Some ten times what an answer takes.
 constexpr absl::Duration kPatience = absl::Milliseconds(2);

@@ -1,4 +1,4 @@
-// What the watch of a GPU makes of its neighbours, over a driver without a GPU
+// The watch of a GPU and its neighbours, over a driver without a GPU
 // (fake_driver.cc).
 
 #include "ops/device/cuda/monitor.h"

@@ -26,7 +26,7 @@ inline constexpr uint64_t kSoftwareThermal = 1 << 5;
 inline constexpr uint64_t kHardwareThermal = 1 << 6;
 inline constexpr uint64_t kPowerBrake = 1 << 7;
 
-// What a process did on the device in the period that ended then.
+// The activity of a process on the device in the period that ended then.
 struct ProcessActivity {
   int pid = 0;
   int64_t until_unix_us = 0;
