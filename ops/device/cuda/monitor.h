@@ -45,7 +45,7 @@ class GpuWatch {
   void Begin();
   void End();
 
-  // As last seen. `others`: neighbours compute.
+  // The state when it was last read. `others`: neighbours compute.
   bool disturbed() const { return others_ || slowed_; }
   bool others() const { return others_; }
   int64_t clock_hz() const { return clock_hz_; }  // 0: unknown
