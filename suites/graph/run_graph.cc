@@ -21,7 +21,7 @@
 #include "graph/reference/reference.h"
 #include "graph/runner/runner.h"
 #include "ops/device/cpu/device.h"
-#include "reports/graph_page.h"
+#include "suites/graph/graph_page.h"
 #include "suites/graph/graph_record.h"
 #include "suites/graph/graph_timer.h"
 #include "suites/graph/measured_fusion.h"
@@ -337,10 +337,9 @@ std::string ModelName(const std::string& path) {
   return std::filesystem::path(path).stem().string();
 }
 
-reports::GraphPage PageOf(const GraphRunCommand& command,
-                          const graph::Runner& runner, const Timed& timed,
-                          double flop) {
-  reports::GraphPage page;
+GraphPage PageOf(const GraphRunCommand& command, const graph::Runner& runner,
+                 const Timed& timed, double flop) {
+  GraphPage page;
   page.title = ModelName(command.path);
   page.facts = {
       absl::StrCat("end to end: ", EndToEndText(timed, flop, command.threads)),
@@ -443,8 +442,7 @@ absl::StatusOr<ExitCode> RunGraph(const GraphRunCommand& asked,
   OPTRAIL_ASSIGN_OR_RETURN(const Timed timed, TimeAll(*runner, *device));
   if (!command.page.empty()) {
     OPTRAIL_RETURN_IF_ERROR(WriteFileAtomically(
-        command.page,
-        reports::GraphPageText(PageOf(command, *runner, timed, flop))));
+        command.page, GraphPageText(PageOf(command, *runner, timed, flop))));
     std::cerr << "wrote " << command.page << "\n";
   }
   if (command.record && same.value_or(true)) {

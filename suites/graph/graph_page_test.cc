@@ -1,9 +1,9 @@
-#include "reports/graph_page.h"
+#include "suites/graph/graph_page.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace optrail::reports {
+namespace optrail::suites {
 namespace {
 
 using ::testing::HasSubstr;
@@ -52,4 +52,4 @@ TEST(GraphPage, AGraphWithoutStepsIsAPage) {
 }
 
 }  // namespace
-}  // namespace optrail::reports
+}  // namespace optrail::suites

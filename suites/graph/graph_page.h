@@ -1,5 +1,5 @@
-#ifndef OPTRAIL_REPORTS_GRAPH_PAGE_H_
-#define OPTRAIL_REPORTS_GRAPH_PAGE_H_
+#ifndef OPTRAIL_SUITES_GRAPH_GRAPH_PAGE_H_
+#define OPTRAIL_SUITES_GRAPH_GRAPH_PAGE_H_
 
 // GraphPage shows one run of a graph as a page without scripts: the steps by
 // time, which fusion rules applied and why others did not, and the arena as a
@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-namespace optrail::reports {
+namespace optrail::suites {
 
 struct GraphPage {
   std::string title;
@@ -51,6 +51,6 @@ inline constexpr size_t kMostRows = 1000;
 
 std::string GraphPageText(const GraphPage& page);
 
-}  // namespace optrail::reports
+}  // namespace optrail::suites
 
-#endif  // OPTRAIL_REPORTS_GRAPH_PAGE_H_
+#endif  // OPTRAIL_SUITES_GRAPH_GRAPH_PAGE_H_

@@ -1,4 +1,4 @@
-#include "reports/graph_page.h"
+#include "suites/graph/graph_page.h"
 
 #include <algorithm>
 #include <map>
@@ -9,7 +9,7 @@
 #include "base/html_page.h"
 #include "base/units.h"
 
-namespace optrail::reports {
+namespace optrail::suites {
 namespace {
 
 double TotalNs(const GraphPage& page) {
@@ -154,4 +154,4 @@ std::string GraphPageText(const GraphPage& page) {
                                ArenaPicture(page), StepsTable(page)));
 }
 
-}  // namespace optrail::reports
+}  // namespace optrail::suites
