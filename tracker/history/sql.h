@@ -5,8 +5,9 @@
 // (postgres/postgres.h):
 //
 //   OPTRAIL_RETURN_IF_ERROR(db.Execute("BEGIN"));
-//   OPTRAIL_ASSIGN_OR_RETURN(Statement get, db.Prepare("SELECT a WHERE b =
-//   ?")); get.With(text); while (true) {
+//   OPTRAIL_ASSIGN_OR_RETURN(Statement get, db.Prepare(query));
+//   get.With(text);
+//   while (true) {
 //     OPTRAIL_ASSIGN_OR_RETURN(const bool row, get.Step());
 //     if (!row) break;
 //     Use(get.Bytes(0));
