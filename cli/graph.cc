@@ -159,7 +159,7 @@ suites::Command GraphCommand() {
   command.name = "graph";
   command.arguments = "show | check | run | workload | export MODEL.onnx";
   command.summary =
-      "Imports a model, and shows, checks, runs, tunes or exports its graph.";
+      "Imports a model; shows, checks, runs, tunes, exports its graph.";
   command.details =
       "`show` imports an ONNX model and prints what it becomes; nodes that\n"
       "are not covered are listed with the reason. `check` computes the\n"

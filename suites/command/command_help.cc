@@ -63,10 +63,12 @@ std::string FlagHelp(const Command& command, const std::string& name,
 
 std::string Usage(absl::string_view call, const Command& command,
                   bool has_flags) {
-  std::string text = absl::StrCat(
-      command.summary, "\n\nUsage: ", call,
+  const std::string usage = absl::StrCat(
+      "Usage: ", call,
       command.arguments.empty() ? "" : absl::StrCat(" ", command.arguments),
-      has_flags ? " [flags]" : "", "\n");
+      has_flags ? " [flags]" : "");
+  std::string text =
+      absl::StrCat(command.summary, "\n\n", Wrapped(usage, /*indent=*/0), "\n");
   if (!command.details.empty()) absl::StrAppend(&text, "\n", command.details);
   if (!absl::EndsWith(text, "\n")) absl::StrAppend(&text, "\n");
   return text;
