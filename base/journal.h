@@ -53,8 +53,8 @@ struct JournalContents {
 absl::StatusOr<JournalContents> ReadJournal(
     const std::string& path, FileSystem* fs = FileSystem::Real());
 
-// Whether Journal::Open() failed because another process has the journal: the
-// same call succeeds once that process is done with it.
+// Returns whether Journal::Open() failed since another process has the journal:
+// the same call succeeds once that process is done with it.
 bool IsHeldByAnother(const absl::Status& status);
 
 class Journal {

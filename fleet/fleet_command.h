@@ -23,7 +23,8 @@ struct FleetStatusCommand {
 absl::StatusOr<int> RunFleetStatus(const FleetStatusCommand& options,
                                    std::ostream& out);
 
-// As OpenMetrics text: tasks by state, pilots, leases lost, tasks finished.
+// Returns the status as OpenMetrics text: tasks by state, pilots, leases lost,
+// tasks finished.
 std::string OpenMetricsText(const FleetStatus& status);
 
 }  // namespace optrail::fleet

@@ -183,7 +183,7 @@ TEST_F(FleetTest, APilotThatWakesUpLateCannotWriteOverItsSuccessor) {
   EXPECT_EQ(successor.task, frozen.task);
   EXPECT_EQ(successor.attempt, 2);
   EXPECT_FALSE(*queue.KeepAlive(frozen));
-  // What the frozen one measured is not kept either.
+  // The records of the frozen pilot are not kept either.
   const std::vector<tracker::PlacedRecord> records = {
       {"triage", "20260101T000000Z-1", "x"}};
   EXPECT_TRUE(absl::IsAborted(queue.Finish(frozen, {true, 0, "old"}, records)));

@@ -68,7 +68,7 @@ std::string NewPilotId(const std::string& host) {
   return absl::StrCat(host, "-", getpid(), "-", absl::Hex(random()));
 }
 
-// Whether the child has ended; it stays to be waited for.
+// Returns whether the child has ended; it stays to be waited for.
 bool HasEnded(pid_t pid) {
   siginfo_t info = {};
   return waitid(P_PID, static_cast<id_t>(pid), &info,
@@ -286,7 +286,7 @@ class Pilot {
                         "\n");
       }
     }
-    // As long as the lease lasts, an answer may still be had.
+    // The queue may still answer until the lease ends.
     const absl::Time until = absl::Now() + queue_.lease();
     while (true) {
       const absl::Status finished = queue_.Finish(task, ended, records);

@@ -36,7 +36,7 @@ struct PilotOptions {
   absl::Duration time = absl::InfiniteDuration();  // take no task after it
   absl::Duration lease = absl::Seconds(60);
   absl::Duration poll = absl::Seconds(2);
-  // What a task's command is given to: this program.
+  // The program, with its first arguments, that runs a task's command.
   std::vector<std::string> program;
 };
 

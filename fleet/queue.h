@@ -110,7 +110,7 @@ class JobQueue {
   absl::StatusOr<absl::optional<Task>> Claim(const PilotInfo& pilot);
   // False: the task is no longer this attempt's, stop it.
   absl::StatusOr<bool> KeepAlive(const Task& task);
-  // Whether the pilot was told to end.
+  // Returns whether the pilot was told to end.
   absl::StatusOr<bool> IsDraining(const PilotInfo& pilot);
   // Keeps the records of a result and ends the task, all or nothing. Aborted if
   // the task is no longer this attempt's.

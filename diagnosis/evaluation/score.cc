@@ -80,7 +80,7 @@ struct Score {
   int planted = 0, first = 0, among_two = 0, healthy = 0, left_alone = 0;
   int failed = 0;
 
-  // Whether the answer is right.
+  // Counts one case; returns whether the answer is right.
   bool Add(const PlantedCase& one, const std::vector<std::string>& causes) {
     if (one.expected.empty()) {
       ++healthy;

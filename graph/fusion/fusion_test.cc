@@ -238,7 +238,7 @@ TEST_F(FusionTest, ANormTakesTheResidualAndKeepsTheSum) {
     graph_ = Graph();
     x_ = graph_.AddInput("x", F32({5, 8}));
     const int sum = Add("add", {x_, Add("neg", {x_})});
-    // What reads the sum may stand before the norm.
+    // A reader of the sum may stand before the norm.
     const int early = is_read ? Add("relu", {sum}) : x_;
     const int norm = Add("layer_norm", {sum, Constant({8}), Constant({8})},
                          {{"axis", int64_t{1}}, {"epsilon", 1e-5}});

@@ -1,4 +1,4 @@
-// What fusion makes of several operators, each defined by them: attention,
+// Fusion makes these of several operators, which define each: attention,
 // conv_bn_relu and norms of a sum. (linear is beside matmul, since importers
 // make it, too.)
 

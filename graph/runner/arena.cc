@@ -31,7 +31,7 @@ Lifetimes FindLifetimes(const Program& program) {
   return lives;
 }
 
-// Whether `y` may take the place of `x`, both operands of the step: they are
+// Returns whether `y` may replace `x`, both operands of the step: they are
 // all of their storages, in one layout, and the step reads x in no other way.
 bool Replaces(const Program& program, const Step& step, const View& x,
               const View& y) {

@@ -38,7 +38,7 @@ class Expression {
   // The one element of an array.
   int Literal(const Array& array);
 
-  // Whether it reads elsewhere than at its point.
+  // Returns whether it reads elsewhere than at its point.
   bool gathers() const;
 
   struct Line {

@@ -64,8 +64,8 @@ struct Step {
   bool prepared = false;
   // Whether its weights are computed, so that each call packs them.
   bool packs = false;
-  // Whether each element of a result may take the place of the element of an
-  // operand that stands at the same place: all reads of that come before.
+  // True if each element of a result may replace the element of an operand at
+  // the same place: all reads of that come before.
   bool in_place = false;
   std::vector<int> nodes;  // all nodes that it computes
 };

@@ -78,7 +78,7 @@ class Runner {
   virtual int64_t unplanned_bytes() const = 0;
 };
 
-// What would compute the graph as it is, with no rule applied: a line for each
+// Describes the kernels of the graph with no rule applied: a line for each
 // kernel, with the id and the config of an operator's or the code of a
 // generated one. Nothing is compiled. Errors as Create's.
 absl::StatusOr<std::string> KernelsText(const Graph& graph,

@@ -1,5 +1,5 @@
-// What a row says: its numbers, the runs that it names and its sentence do not
-// contradict each other.
+// A row's numbers, the runs that it names and its sentence do not contradict
+// each other.
 
 #include <cmath>
 #include <functional>
