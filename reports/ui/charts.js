@@ -25,7 +25,7 @@ const charts = {
   // The library is large: it runs when the first chart comes into view.
   load() {
     if (window.echarts) return;
-    const text = document.getElementById('echarts').textContent;
+    const text = document.getElementById('chart-library').textContent;
     const script = document.createElement('script');
     script.textContent = text;
     document.head.append(script);
