@@ -8,8 +8,8 @@
 Prints one row per shape. The error of a result is its largest distance from a
 product in double precision, over the largest value there; a row is wrong where
 Optrail's error exceeds twice PyTorch's and one unit in the last place. Each
-shape runs eagerly, under torch.compile, under its mode "reduce-overhead" and in
-a captured CUDA graph; all four must give the same bits. The last columns are
+shape runs eagerly, by torch.ops, under torch.compile, under its mode
+"reduce-overhead" and in a captured CUDA graph; all must give the same bits. The last columns are
 microseconds of the host per call, eager, with the GPU idle in between. The exit
 code is 1 where a row is wrong.
 """
@@ -113,6 +113,8 @@ def check(name, rng, dtype):
             again = compiled(*inputs).clone()
         same[mode] = torch.equal(again, result)
     same["graph"] = torch.equal(captured(ours, inputs), result)
+    dispatched = getattr(torch.ops.optrail, name)(inputs)[0]
+    same["torch.ops"] = torch.equal(dispatched, result)
     verdict = "right" if right else "WRONG"
     differs = [mode for mode, equal in same.items() if not equal]
     if differs:
