@@ -165,18 +165,8 @@ absl::StatusOr<absl::optional<Task>> JobQueue::Claim(const PilotInfo& pilot) {
   // Repeated over a new connection it may lease two tasks; the one that nobody
   // keeps alive comes back by itself.
   OPTRAIL_ASSIGN_OR_RETURN(
-      const Rows rows,
-      Query("UPDATE optrail.tasks SET state = 'leased', attempt = attempt + 1, "
-            "pilot = $1, started = now(), "
-            "lease_until = now() + make_interval(secs => $2) "
-            "WHERE task = (SELECT task FROM optrail.tasks "
-            "WHERE state = 'queued' AND hardware_id IN ('', $3) "
-            "AND (deadline IS NULL OR deadline > now()) "
-            "AND NOT EXISTS (SELECT FROM optrail.pilots "
-            "WHERE pilot = $1 AND draining) "
-            "ORDER BY priority DESC, task LIMIT 1 FOR UPDATE SKIP LOCKED) "
-            "RETURNING task, attempt, command, time_limit_s",
-            {pilot.id, Seconds(lease_), pilot.hardware_id}));
+      const Rows rows, Query("SELECT * FROM optrail.claim_task($1, $2, $3)",
+                             {pilot.id, Seconds(lease_), pilot.hardware_id}));
   if (rows.empty()) return absl::optional<Task>();
   Task task;
   task.task = Number(rows[0][0]);
