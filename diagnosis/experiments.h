@@ -8,8 +8,8 @@
 //       const Numbers numbers,
 //       RunExperiments({task, config}, machine, evaluator_for));
 //
-// Each experiment samples the kernel and its changed twin in turns, in one
-// process, so that what disturbs the machine hits both. What a device or a
+// Each experiment interleaves samples of the kernel and of its changed twin, in
+// one process, so that what disturbs the machine hits both. What a device or a
 // backend does not offer becomes an unsupported number, with the reason. An
 // experiment that crashes ends its process and nothing else.
 
@@ -47,8 +47,8 @@ absl::StatusOr<Numbers> RunExperiments(const Subject& subject,
                                        const EvaluatorFor& evaluator_for);
 
 // The share of the time that goes from the first evaluation to the second,
-// which were sampled in turns, with its 95% interval: of clean pairs of samples
-// where there are enough, else of all.
+// whose samples were interleaved, with its 95% interval. It counts clean pairs
+// of samples where there are enough, else all pairs.
 Number GainOf(const suites::Evaluation& base, const suites::Evaluation& twin);
 
 // How pairs are sampled; also for what advice is tried with.

@@ -52,7 +52,7 @@ cp -L "$runfiles"/lib/python/optrail-*.whl "$root/share/optrail/"
 cp -rL "$runfiles/lib/examples" "$root/share/optrail/"
 cp -L "$runfiles/lib/README.md" "$root/"
 
-# Whose libraries these are, and their terms: "libprotobuf32:amd64: /usr/lib/...".
+# The packages that own these libraries, and their terms: "libprotobuf32:amd64: /usr/lib/...".
 # Packages name a library by a path with /usr or without.
 { xargs dpkg-query -S <"$folder/libraries"
   sed 's|^|/usr|' "$folder/libraries" | xargs dpkg-query -S; } >"$folder/owners" 2>/dev/null || true

@@ -1,8 +1,8 @@
 #ifndef OPTRAIL_LIB_C_API_H_
 #define OPTRAIL_LIB_C_API_H_
 
-// What the functions of optrail.h share: statuses with their messages, and
-// structs of programs that were built with an older or a newer header.
+// Helpers that the functions of optrail.h share: statuses with their messages,
+// and structs of programs that were built with an older or a newer header.
 //
 //   optrail_status optrail_store_open(const char* path, optrail_store** out) {
 //     return Guarded([&]() -> absl::Status {

@@ -31,7 +31,7 @@ namespace optrail::lib {
 
 class CudaContext final : public ForPlans<ops::cuda::CudaDevice> {
  public:
-  // Of the calling thread.
+  // The context of the calling thread.
   static absl::StatusOr<std::unique_ptr<CudaContext>> Current();
   // Unloads the code in the context, unless that is gone.
   ~CudaContext() override;

@@ -27,9 +27,9 @@ class Observer {
     return instance_.load(std::memory_order_acquire);
   }
 
-  // As optrail_observe(). FailedPrecondition where it counts already.
+  // Does what optrail_observe() says. FailedPrecondition if it counts already.
   static absl::Status Start(const std::string& folder, uint32_t flags);
-  // What OPTRAIL_OBSERVE and OPTRAIL_OBSERVE_TIME want, once.
+  // Starts once if OPTRAIL_OBSERVE or OPTRAIL_OBSERVE_TIME is set.
   static absl::Status StartFromEnvironment();
 
   bool times() const { return times_; }

@@ -36,17 +36,18 @@ absl::StatusOr<std::vector<Operand>> OperandsOf(const ops::Operator& op,
                                                 const proto::Shape& shape);
 absl::Status NoSuchOperand(const std::string& what, size_t index, size_t count);
 
-// As optrail_shape_operand(); they live as long as the process.
+// The operands that optrail_shape_operand() returns; they live as long as the
+// process.
 absl::StatusOr<const std::vector<Operand>*> OperandsOfText(
     const std::string& op, const std::string& shape);
 
-// As optrail_shape_text().
+// Implements optrail_shape_text().
 absl::StatusOr<std::string> ShapeText(const std::string& name,
                                       const int64_t* dims, size_t count,
                                       const char* attributes,
                                       const char* types);
 
-// As optrail_infer_shape().
+// Implements optrail_infer_shape().
 absl::StatusOr<std::string> InferShape(const std::string& name,
                                        const optrail_operand* inputs,
                                        size_t count, const char* attributes);

@@ -111,7 +111,7 @@ void Check(const ops::OperatorEntry& entry, const proto::Shape& shape,
   optrail_plan_destroy(plan);
 }
 
-// What optrail_infer_shape() makes of a shape's inputs.
+// The shape that optrail_infer_shape() finds from the inputs of `shape`.
 std::string Inferred(const ops::Operator& op, const proto::Shape& shape,
                      optrail_status* status) {
   const std::string text = tuning::CanonicalText(shape);

@@ -104,7 +104,7 @@ OPTRAIL_BENCHMARK_CALLS(softmax, kSoftmax);
 OPTRAIL_BENCHMARK_CALLS(matmul, kMatmul);
 OPTRAIL_BENCHMARK_CALLS(linear, kLinear);
 
-// Of range(0) shapes in turns, each asked for before.
+// Looks up range(0) shapes one after another; each was asked for before.
 void BM_Lookup(benchmark::State& state) {
   optrail_store* store = nullptr;
   if (optrail_store_open(nullptr, &store) != OPTRAIL_OK) {

@@ -18,7 +18,7 @@
 namespace optrail::lib {
 namespace {
 
-// Of workspaces and packed weights (ops/core/invocation.h).
+// The alignment of workspaces and packed weights (ops/core/invocation.h).
 constexpr size_t kAlignment = 64;
 constexpr size_t kGpuAlignment = 256;
 
@@ -76,7 +76,7 @@ absl::Status CheckOptions(const Problem& problem,
   return absl::OkStatus();
 }
 
-// What the backend compiled, as far as the options allow that.
+// Compiles with the backend, as far as the options allow that.
 absl::StatusOr<ops::Artifact> ArtifactOf(const ops::ChosenKernel& kernel,
                                          const ops::Target& target,
                                          const optrail_plan_options& options) {
@@ -216,7 +216,7 @@ absl::StatusOr<optrail_operand> Plan::operand(size_t index) const {
   return NoSuchOperand(name_, index, operands_.size());
 }
 
-// What Check() found wrong, in words.
+// Says in words what Check() found wrong.
 absl::Status Plan::Refuse(const optrail_call& call) const {
   if (call.operand_count != operands_.size() || call.operands == nullptr) {
     return absl::InvalidArgumentError(

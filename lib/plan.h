@@ -56,7 +56,7 @@ class Blocks {
 
 class Plan {
  public:
-  // As optrail_plan_create(); `store` may be null.
+  // Implements optrail_plan_create(); `store` may be null.
   static absl::StatusOr<std::unique_ptr<Plan>> Create(
       const Store* store, const optrail_problem& problem,
       const optrail_plan_options& options);

@@ -25,7 +25,7 @@ absl::string_view Text(const char* text) {
   return text == nullptr ? absl::string_view() : absl::string_view(text);
 }
 
-// What a question is known by.
+// Two questions with equal keys have one answer.
 struct Key {
   absl::string_view op, shape, device, backend, cache_mode;
   int32_t threads;

@@ -57,17 +57,18 @@ Choice ChoiceOf(const std::string& config, const tuning::LookupResult& found,
 
 class Store {
  public:
-  // As optrail_store_open(); "": the configs that this library was built with.
+  // Implements optrail_store_open(); "": the configs that this library was
+  // built with.
   static absl::StatusOr<std::unique_ptr<Store>> Open(const std::string& path);
   ~Store();
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
   const tuning::TunedConfigStore& configs() const { return configs_; }
-  // As optrail_store_digest(); made when it is first asked for.
+  // Implements optrail_store_digest(); it is computed on the first call.
   const std::string& digest() const;
 
-  // As optrail_lookup(). An answer is found once and kept for the next
+  // Implements optrail_lookup(). An answer is found once and kept for the next
   // question, for kMostAnswers problems; then it lives until the thread's next
   // question. Thread-safe and lock-free.
   absl::StatusOr<const Choice*> Find(const optrail_problem& problem) const;

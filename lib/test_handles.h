@@ -1,7 +1,8 @@
 #ifndef OPTRAIL_LIB_TEST_HANDLES_H_
 #define OPTRAIL_LIB_TEST_HANDLES_H_
 
-// What tests of optrail.h share: handles that are closed, values, a config.
+// Helpers that tests of optrail.h share: handles that close themselves, values
+// and a config.
 //
 //   const Store store;
 //   const Plan plan(store, ProblemOf("matmul", "m=3,n=4,k=5/f32"));

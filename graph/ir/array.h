@@ -28,17 +28,17 @@ using Dims = std::vector<int64_t>;
 // "f32", "i64", "bool".
 std::string ElementTypeName(proto::ElementType type);
 int64_t ElementBytes(proto::ElementType type);
-// Whether values are kept as doubles.
+// True if values are kept as doubles.
 bool IsReal(proto::ElementType type);
 bool IsUnsigned(proto::ElementType type);
 // What a value of an integer type is after it overflowed: two's complement; a
 // boolean is 0 or 1. Values of u64 are kept with the same bits.
 int64_t Wrap(proto::ElementType type, int64_t value);
-// What a conversion of `value` to an integer type gives: towards zero, and the
-// nearest that exists for values outside its range.
+// Converts `value` to an integer type: rounds towards zero, and takes the
+// nearest value that exists if `value` is out of range.
 int64_t TruncateTo(proto::ElementType type, double value);
 
-// Of dense tensors. Sizes above kMostElements are refused when a graph is
+// The most elements of a dense tensor. A larger one is refused when a graph is
 // built, so that products of dimensions never overflow.
 inline constexpr int64_t kMostElements = int64_t{1} << 40;
 int64_t Elements(const Dims& dims);

@@ -11,8 +11,8 @@
 // placed. The search takes a section at the bottom of the skyline and branches
 // on the block that stands there; the last branch leaves a gap. Of all such
 // sections it takes the one with the fewest branches, so what is forced is
-// done first. What follows Moffitt, "MiniMalloc: A Lightweight Memory Allocator
-// for Hardware-Accelerated Machine Learning", ASPLOS 2023:
+// done first. The following comes from Moffitt, "MiniMalloc: A Lightweight
+// Memory Allocator for Hardware-Accelerated Machine Learning", ASPLOS 2023:
 //
 // - Canonical solutions: a block rests on another one or on the bottom, no
 //   block fits into a gap below it, and of two blocks with one lifetime that
@@ -25,8 +25,8 @@
 //
 // And beyond that: parts of the search that failed are remembered by a hash of
 // their unplaced blocks and floors, and the search restarts with other orders
-// of the branches (Luby's sequence of node limits). What failed stays known
-// over restarts. Two states with one 64-bit hash would be taken for one; a
+// of the branches (Luby's sequence of node limits). The hashes are kept over
+// restarts. Two states with one 64-bit hash would be taken for one; a
 // found placement is checked by the caller, a proof rests on there being none.
 //
 // Problems with thousands of blocks are better left to ejection.h: a node costs

@@ -64,7 +64,7 @@ struct MemoryPlanOptions {
   uint64_t seed = 1;
 };
 
-// What is known about a plan.
+// The reason why the search ended, and so what is known about its plan.
 enum class PlanProof {
   kNone,        // the time limit ended the search
   kMinimal,     // no placement has a smaller arena
@@ -89,7 +89,7 @@ inline constexpr int kMostExactBuffers = 600;
 
 // Invalid input (lower >= upper, a negative size or offset, sizes whose sum
 // exceeds 2^60, an unaligned fixed offset, fixed buffers that overlap) is
-// InvalidArgument that names the buffer. Where the capacity cannot be met the
+// InvalidArgument that names the buffer. If the capacity cannot be met, the
 // plan is the best that was found, and its arena_bytes exceeds the capacity.
 absl::StatusOr<MemoryPlan> Plan(const std::vector<MemoryBuffer>& buffers,
                                 const MemoryPlanOptions& options = {});

@@ -32,15 +32,15 @@ struct BenchDriverOptions {
   bool with_tuned = true;
   // Metered in every benchmark.
   std::vector<std::string> metrics;
-  // What tuned configs were tuned for, "" for time.
+  // The metric that tuned configs were tuned for, "" for time.
   std::string objective;
   // A config given by hand: runs in place of the tuned one, under its series,
   // so that a gate compares it with what the history has; or, with a name,
   // beside the others under a series of its own. Shapes for which it is not
-  // valid run as tuned, and that is said.
+  // valid run as tuned, and a note says so.
   absl::optional<proto::Config> given_config;
   std::string given_name;
-  // What tunes these tasks, for the note that some are not tuned.
+  // The command that tunes these tasks, for the note that some are not tuned.
   std::string tune_command = "optrail tune";
   bool quiet = false;
   // Measured in turn with other runs of this id; `round` is this one's turn,

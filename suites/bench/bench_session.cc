@@ -146,8 +146,8 @@ class Session {
     }
   }
 
-  // Where a device samples in turns and did not for some: their ratios compare
-  // other processes, at other times.
+  // Notes the benchmarks that a device measured alone although it interleaves
+  // samples: their ratios compare other processes, at other times.
   void SayOneByOne() const {
     if (in_turns_ == 0 || one_by_one_.empty()) return;
     std::cerr << "note: " << one_by_one_.size() << " of "

@@ -4,7 +4,7 @@
 // RunBenchSession measures benchmarks in rounds: in each round every benchmark
 // gets one fresh process, so that a change of the machine's mood during the
 // session hits all benchmarks alike, and neighbours in the list (default and
-// tuned config of one task) are read close together. Where the policy of
+// tuned config of one task) are read close together. If the policy of
 // the device interleaves rounds, those of one operator and shape, backends too,
 // share a process a round. Afterwards processes whose
 // core was slow, as calibration loops beside them say (ops/device/cpu/
@@ -31,8 +31,8 @@
 
 namespace optrail::suites {
 
-// How often a process that was disturbed is tried, in all. Of slow cores as
-// many processes are tried again as there are, at most.
+// How often a process that was disturbed is tried, in all. Processes on slow
+// cores are repeated too: at most as many as the session has.
 inline constexpr int kBenchAttempts = 3;
 
 // A process that was disturbed from beginning to end is evidence where as many
@@ -58,7 +58,8 @@ struct BenchOptions {
   proto::SamplingOptions sampling;
   // To be metered beside time, where the device can.
   std::vector<std::string> metrics;
-  // Of each metric and process, at least so long (EvaluationOptions).
+  // How often and how long each process meters each metric, at least
+  // (EvaluationOptions).
   int meter_windows = 1;
   absl::Duration meter_window = absl::ZeroDuration();
   bool zero_inputs = false;

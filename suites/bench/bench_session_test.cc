@@ -30,7 +30,7 @@ class ScriptedEvaluator : public OneByOneEvaluator {
     log_->push_back(name_);
     Evaluation evaluation;
     evaluation.outcome = outcomes_[std::min(next_++, outcomes_.size() - 1)];
-    // As the worker does: a disturbed process may have a clean sample or two.
+    // Like the worker: a disturbed process may have a clean sample or two.
     if (evaluation.outcome == proto::OK ||
         evaluation.outcome == proto::CONTENDED) {
       evaluation.measurement.emplace();

@@ -17,7 +17,7 @@
 namespace optrail::suites {
 namespace {
 
-// What the tasks of one comparison have in common.
+// The tasks of one comparison have this text in common.
 std::string GroupOf(proto::Task task) {
   task.clear_backend();
   task.clear_kernel_id();

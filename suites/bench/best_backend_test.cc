@@ -48,7 +48,7 @@ class BestBackendTest : public ::testing::Test {
     return task;
   }
 
-  // What `bench --backend=all` measured: so many rounds of each.
+  // A run of `bench --backend=all` with so many rounds of each.
   static proto::Run Run(const std::vector<Reading>& readings, int rounds = 5) {
     proto::Run run;
     run.set_run_id("20261121T000000Z-1");

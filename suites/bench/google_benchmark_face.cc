@@ -92,7 +92,7 @@ double CpuTimeNs(const proto::Measurement& measurement) {
   return 0;
 }
 
-// What one line shows: a process, or an aggregate over processes.
+// One line shows a process, or an aggregate over processes.
 struct Line {
   double time_ns = 0;
   double cpu_time_ns = 0;
@@ -321,7 +321,7 @@ void Report(const proto::Run& run, const std::string& format, bool color,
   reporter->Finalize();
 }
 
-// Where --benchmark_out goes: a relative path starts where the user is.
+// The path of --benchmark_out; a relative one starts where the user is.
 std::string OutFile() {
   return JoinPath(WorkingDirectory(), absl::GetFlag(FLAGS_benchmark_out));
 }

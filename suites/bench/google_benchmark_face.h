@@ -5,7 +5,7 @@
 // its JSON. The measurements are ours (fresh processes, reference-checked,
 // disturbed samples left out); its reporters print them.
 //
-// What its flags mean here:
+// Its flags mean this here:
 //   --benchmark_filter, _list_tests, _format, _out, _out_format, _color,
 //   _counters_tabular, _context, _time_unit, _report_aggregates_only,
 //   _display_aggregates_only, _enable_random_interleaving: as documented there.
@@ -39,7 +39,7 @@ bool MatchesBenchmarkFilter(absl::string_view name);
 
 bool BenchmarkListTests();
 
-// Whether standard output gets the table for people.
+// True if standard output gets the table for people.
 bool BenchmarkFormatIsConsole();
 bool BenchmarkRandomInterleaving();
 // 0 if the flag was not given.

@@ -50,7 +50,7 @@ absl::StatusOr<BenchDriverOptions> BenchFromFlags(
 void DivideTimeBudget(absl::Duration whole, proto::Budget* budget,
                       tuning::ProofOptions* proof);
 
-// What `worker` serves with, and where.
+// The options and the address with which `worker` serves.
 absl::StatusOr<ServeOptions> ServeFromFlags();
 
 // --history and --store, as RunContext resolves them.

@@ -1,7 +1,7 @@
 #ifndef OPTRAIL_SUITES_EVALUATION_EVALUATION_H_
 #define OPTRAIL_SUITES_EVALUATION_EVALUATION_H_
 
-// What the programs of this folder share.
+// Helpers that the programs of this folder share.
 
 #include <string>
 

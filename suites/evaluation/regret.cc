@@ -287,7 +287,7 @@ absl::Status Record(const Shape& shape, const std::set<std::string>& configs,
       {"tune_params_keys", keys},
       {"tune_params", values},
       {"cache", cache}};
-  // As in m1024_n1024_k1024_bf16.
+  // For example: m1024_n1024_k1024_bf16.
   const std::string name = absl::StrCat(
       shape.task.task.operator_name(), "_",
       absl::StrReplaceAll(tuning::CanonicalText(shape.task.task.shape()),

@@ -114,7 +114,7 @@ absl::Status Report(const TaskEntry& task, const RunContext& context) {
       "ones among them | best that passed |\n|---|--:|--:|--:|--:|--:|\n");
   for (size_t size = 1; size < names.size(); ++size) {
     for (const double limit : {1.02, 1.05, 1.1, 1.2}) {
-      // As a search would: each against the best of those that passed.
+      // Compares each with the best of those that passed, like a search.
       const Times* so_far = &read[0];
       int refused = 0, wrongly = 0;
       for (const Times& times : read) {

@@ -1,8 +1,8 @@
 #ifndef OPTRAIL_SUITES_EVALUATION_SHAPE_RESULTS_H_
 #define OPTRAIL_SUITES_EVALUATION_SHAPE_RESULTS_H_
 
-// What any_shape reports: how our default and tuned configs stand beside the
-// best peer of each shape, and a summary for each operator.
+// The tables of any_shape compare our default and tuned configs with the best
+// peer of each shape, and sum up each operator.
 //
 //   std::cout << SummaryTable(results).ToText() << WorstTable(results,
 //   10).ToText();

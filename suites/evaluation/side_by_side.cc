@@ -13,8 +13,9 @@
 namespace optrail::suites {
 namespace {
 
-// Of a side alone: what a launch of a graph costs shows neither in ours nor in
-// the peer's. In turns, samples are compared one by one, and shorter ones do.
+// If a side is sampled alone, a sample is so long that the launch of a graph
+// shows neither in ours nor in the peer's. Interleaved samples are compared one
+// by one, and shorter ones do.
 constexpr int64_t kSampleNs = 2'000'000, kSampleInTurnsNs = 1'000'000;
 constexpr int64_t kLeastSampleNs = 500'000;
 

@@ -3,8 +3,8 @@
 
 // Several ways to compute one task, measured interleaved: every round measures
 // every side once, in shuffled order, so that clocks and temperature are the
-// same for all. Where the device can (Evaluator::Measure), sides are
-// sampled in turns, a millisecond each.
+// same for all. Where the device can (Evaluator::Measure), samples of
+// the sides are interleaved, a millisecond each.
 //
 //   std::vector<Side> sides;
 //   sides.push_back(OurSide("cuda:default", task, config, context));

@@ -36,7 +36,7 @@ namespace {
 
 using graph::Array;
 
-// What a graph is timed against beside peers.
+// A graph is timed against these beside peers.
 constexpr absl::string_view kUnfused = "unfused", kUntuned = "untuned";
 
 absl::StatusOr<std::unique_ptr<CallTimer>> TimerOf(graph::Runner& runner,

@@ -71,7 +71,7 @@ struct Share {
   double ns = 0;
 };
 
-// What tuning gained so far, by operator.
+// The gains of tuning so far, by operator.
 class Gains {
  public:
   Gains(const tuning::TunedConfigStore& store, const std::string& hardware_id) {

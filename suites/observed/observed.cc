@@ -53,7 +53,7 @@ std::vector<ObservedShape> ObservedShapes(
   return shapes;
 }
 
-// What a workload has one of.
+// A workload has one device and one number of threads.
 using Where = std::tuple<std::string, int>;  // device, threads
 Where WhereOf(const ObservedKey& key) { return {key.device, key.threads}; }
 

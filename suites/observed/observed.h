@@ -58,7 +58,7 @@ struct ObservedShape {
   double ns = 0;  // of timed_calls
   int64_t timed_calls = 0;
 
-  // Of all calls; 0 where none was timed.
+  // The time of all calls; 0 where none was timed.
   double TotalNs() const {
     return timed_calls == 0 ? 0
                             : ns / static_cast<double>(timed_calls) *

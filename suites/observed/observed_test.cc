@@ -20,7 +20,7 @@ using ::testing::Not;
 using tuning::ObservedKey;
 using tuning::ObservedSource;
 
-// What a service called, in a folder of its own.
+// The calls of a service, in a folder of its own.
 class Observed : public testing::Test {
  protected:
   Observed() {

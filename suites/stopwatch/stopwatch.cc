@@ -263,7 +263,7 @@ class Samples {
   bool IsWaitingKnown() const {
     return static_cast<double>(calls_) * fastest_ns_ >= kLeastUnwaitedNs;
   }
-  // Of the rounds in which both were left alone.
+  // The ratios of the rounds in which both were left alone.
   std::vector<double> RatiosTo(const Samples& other) const {
     std::vector<double> ratios;
     for (size_t i = 0; i < by_round_.size(); ++i) {
@@ -489,7 +489,7 @@ absl::StatusOr<std::vector<Sampling>> TakeSamples(
       member.Add(batch);
       spent_ns += static_cast<double>(batch.elapsed_ns);
     }
-    // As often forwards as backwards.
+    // There are as many forward rounds as backward ones.
     if (rounds % 2 == 1 ||
         !IsEnoughTogether(options, members, rounds, spent_ns)) {
       continue;

@@ -27,7 +27,7 @@
 
 namespace optrail::suites {
 
-// Of the interval of the median.
+// The confidence of the interval of the median.
 inline constexpr double kMedianConfidence = 0.95;
 
 // Fewer clean samples than this are no basis for a verdict.
@@ -66,12 +66,12 @@ struct Sampling {
 // and once if it is a long call. `first`, if it is of a long call, is the first
 // sample, and stands for the warm-up.
 //
-// Several are interleaved: one sample of each at a time, forwards and backwards
-// in turns. What the device is like changes from one millisecond to the next
-// (the clock of a GPU falls by a fifth within half a second of products), and
-// is the same for all that way. Each has as many samples as the others: until
-// the ratio of each to the first, sample by sample, is as precise as a median
-// of one alone and min_time_ns have gone by for each on average, or
+// Several are interleaved: one sample of each at a time, alternately forwards
+// and backwards. What the device is like changes from one millisecond to the
+// next (the clock of a GPU falls by a fifth within half a second of products),
+// and is the same for all that way. Each has as many samples as the others:
+// until the ratio of each to the first, sample by sample, is as precise as a
+// median of one alone and min_time_ns have gone by for each on average, or
 // max_samples, or max_time_ns for each. None is raced out. The first one's time
 // is its median; another's is that times the median of its ratios to the first,
 // also where a power limit makes every other sample half as long again, of

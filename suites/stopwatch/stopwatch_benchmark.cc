@@ -1,4 +1,5 @@
-// What the stopwatch itself costs per sample, outside the timed region:
+// Measures what the stopwatch itself costs per sample, outside the timed
+// region:
 //
 //   bazel run //suites/stopwatch:stopwatch_benchmark
 

@@ -562,7 +562,7 @@ TEST(StopwatchTest, GoesOnForTheMinimumSoThatANeighbourMayLeave) {
   };
   EXPECT_GT(fastest(a), 1.2e5);
   EXPECT_NEAR(fastest(b), 1e5, 1e3);
-  // As the minimum says, and no more.
+  // It takes the minimum of samples, and no more.
   EXPECT_GE(b.measurement.sample_ns_size(), 80);
   EXPECT_LE(b.measurement.sample_ns_size(), 130);
 }
@@ -577,7 +577,7 @@ TEST(StopwatchTest, GoesOnUntilTheFastestSampleIsFound) {
   EXPECT_NEAR(*std::min_element(result.measurement.sample_ns().begin(),
                                 result.measurement.sample_ns().end()),
               1e5, 1e3);
-  // As many samples without the neighbour as with it.
+  // The neighbour does not change the number of samples.
   EXPECT_GE(result.measurement.sample_ns_size(), 100);
   EXPECT_LE(result.measurement.sample_ns_size(), 140);
 }

@@ -23,7 +23,7 @@
 namespace optrail::suites {
 
 struct CompileAheadOptions {
-  // Of each task, beside the default and the tuned one.
+  // Configs of each task, beside the default and the tuned one.
   int64_t trials = 72;
   std::string strategy;
   uint64_t seed = 1;

@@ -49,7 +49,7 @@ proto::SamplingOptions QuickSampling() {
   return sampling;
 }
 
-// What happens in the middle of a session.
+// Called in the middle of a session.
 using AtTrial = std::function<void(int64_t trials)>;
 
 // The driver's side of a session of `add`, with its journal in `folder`.

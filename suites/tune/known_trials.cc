@@ -34,7 +34,7 @@ proto::Trial Known(const proto::Trial& trial, const std::string& session_id) {
   if (trial.has_time_ns()) known.set_time_ns(trial.time_ns());
   *known.mutable_objectives() = trial.objectives();
   for (const proto::Measurement& measurement : trial.measurements()) {
-    // What meters read, without the samples.
+    // The readings of meters, without the samples.
     for (const auto& metered : tuning::MeteredMetrics(measurement)) {
       proto::MetricSamples* read = known.add_objectives();
       read->set_metric(metered.metric);

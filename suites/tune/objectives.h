@@ -44,7 +44,7 @@ absl::StatusOr<std::vector<proto::Objective>> ParseObjectives(
     absl::string_view text, absl::Span<const double> weights,
     const ObjectiveSource& source);
 
-// Of a task whose calls do so much.
+// The objectives of a task whose calls do so much work.
 std::vector<proto::Objective> ForTask(std::vector<proto::Objective> objectives,
                                       double flop, double bytes);
 

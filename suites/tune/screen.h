@@ -26,9 +26,9 @@ inline constexpr double kScreenedOut = 1.1;
 
 struct Screened {
   bool hopeless = false;
-  // Of the config over the best; 1 where nobody can tell.
+  // Time of the config over that of the best; 1 if it is not known.
   double ratio = 1;
-  // As of an Evaluation.
+  // They mean what they mean in an Evaluation.
   int64_t elapsed_ns = 0;
   int64_t unpaid_ns = 0;
 };

@@ -59,7 +59,7 @@ struct SessionEvaluatorOptions {
   // Whether those of finalists may be opened now, while the search goes on: not
   // while another task is tuned. Empty: no.
   std::function<bool()> finalists_ahead;
-  // Of the session: a config this many times slower than the best is raced out.
+  // A config this many times slower than the session's best is raced out.
   // Requests that wait compiled were submitted before the best so far was read,
   // and are raced against that all the same. 0: none is.
   double race_factor = 0;
@@ -67,7 +67,7 @@ struct SessionEvaluatorOptions {
   int compile_ahead = 0;
   // Those of the objectives that a meter reads (Offer::costly_metrics).
   std::vector<std::string> costly_metrics;
-  // What the winner is going to meet, compiled by then.
+  // The config that the winner is going to meet, compiled by then.
   absl::optional<proto::Config> default_config;
   // Whether a config may be launched, by what compiling it told; empty: all
   // may.
@@ -82,9 +82,9 @@ SessionEvaluatorOptions SessionEvaluatorFor(
     const tuning::BoundSpace& space, const proto::SamplingOptions& sampling,
     suites::Evaluator& evaluator);
 
-// What is metered in a search, and while finalists are ranked in turns, is read
-// for this long; while the winner is proven, for longer. On an H200 windows of
-// these lengths repeat within 0.7 and 0.1% (docs/lab/energy.md).
+// How long a meter is read in a search and while finalists are ranked; while
+// the winner is proven, it is read for longer. On an H200 windows of these
+// lengths repeat within 0.7 and 0.1% (docs/lab/energy.md).
 inline constexpr absl::Duration kSearchWindow = absl::Seconds(1);
 inline constexpr absl::Duration kProofWindow = absl::Seconds(5);
 
@@ -119,10 +119,10 @@ class SessionEvaluator : public tuning::Evaluator {
     EvaluationOptions options;
   };
   tuning::Answer Evaluate(const Begun& begun);
-  // Of `request`, but for what a smaller problem told of it.
+  // The answer to `request`, except where a smaller problem told it.
   tuning::Answer AnswerOf(const tuning::Request& request,
                           Evaluation evaluation);
-  // Whether it is sampled in turns with others of its round.
+  // True if its samples are interleaved with others of its round.
   bool IsReadTogether(const tuning::Request& request) const;
   bool AreReadTogether(const tuning::Request& one,
                        const tuning::Request& other) const;
@@ -137,7 +137,7 @@ class SessionEvaluator : public tuning::Evaluator {
   void Tighten(tuning::Request* request) const;
   // The default, which the search may never ask for.
   void PrepareDefault(const tuning::Request& request);
-  // That of the request, where nobody has begun to open it.
+  // Opens the process of the request, unless that has begun.
   void OpenAhead(const tuning::Request& request);
   void OpenOfSearch();
   void OpenOfProof();

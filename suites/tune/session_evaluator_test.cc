@@ -281,7 +281,7 @@ TEST_F(SessionEvaluatorTest, ProcessesOfFinalistsAreOpenedBesideTheSearch) {
     return measured_.seen;
   };
   ask(Purpose::kSearch, 0);
-  // That of the search, for all of its inputs.
+  // The process of the search is opened for all of its inputs.
   ASSERT_EQ(measured_.opened.size(), 1);
   EXPECT_FALSE(measured_.opened[0].process_of_round.has_value());
   EXPECT_EQ(measured_.opened[0].input_seeds.size(),
@@ -344,7 +344,7 @@ TEST_F(SessionEvaluatorTest, WhereFewMayWaitTheNextIsOpenedInTime) {
   EXPECT_EQ(proofs_after(Purpose::kProve, 3), 5);
 }
 
-// Of many that open together the first is open as late as the last.
+// If many open together, the first is open as late as the last.
 TEST_F(SessionEvaluatorTest, NoMoreThanTwoAreOpenedAtATime) {
   options_.policy = Waiting(5);
   options_.finalists_ahead = [] { return true; };

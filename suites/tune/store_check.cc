@@ -125,7 +125,7 @@ std::string GainText(const proto::Proof& proof) {
       FormatChange(proof.gain_high()), ", ", proof.rounds(), " paired rounds)");
 }
 
-// What a session that tried the stored config alone says of it.
+// Enters the result of a session that tried the stored config alone.
 void Judge(const TuneSummary& summary, double min_gain, Entry* entry) {
   entry->state = State::kFails;
   if (!summary.error.empty()) {

@@ -87,7 +87,7 @@ std::vector<tuning::TransferSource> LoadTransferSources(
     const std::vector<proto::Objective> objectives =
         tuning::ObjectivesOf(session);
     for (const proto::Trial& trial : session.trials()) {
-      // Of a contended trial nothing is known.
+      // A contended trial says nothing about its config.
       if (trial.outcome() == proto::CONTENDED ||
           trial.outcome() == proto::OUTCOME_UNSPECIFIED) {
         continue;

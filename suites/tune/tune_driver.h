@@ -28,8 +28,8 @@ struct TuneDriverOptions {
   // with its budget.
   int64_t total_trials = 0;
   int64_t total_time_ns = 0;
-  // Where configs are measured (elsewhere.h); empty: in workers of this
-  // process's own. Not with a total.
+  // The machine that measures configs (elsewhere.h); empty: workers of this
+  // process do. Not with a total.
   std::string elsewhere;
   bool retune = false;  // also what the store has
   // A stored config of today's kernel stays in the store unless another one is

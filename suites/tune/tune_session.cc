@@ -68,7 +68,7 @@ absl::StatusOr<std::unique_ptr<tuning::Session>> OpenTuneSession(
     SessionEvaluatorOptions measuring =
         SessionEvaluatorFor(space, options.sampling, evaluator);
     measuring.finalists_ahead = options.finalists_ahead;
-    // As the session races: towards one objective alone.
+    // The session races only if it has one objective.
     if (options.objectives.size() <= 1 && options.race_factor > 1) {
       measuring.race_factor = options.race_factor;
     }

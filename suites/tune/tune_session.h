@@ -25,7 +25,7 @@
 
 namespace optrail::suites {
 
-// What is tuned.
+// The task of a session and its setting.
 struct TuneSetup {
   // Task, hardware, toolchain, commit, space: everything of the session that is
   // known before the first trial.
@@ -51,7 +51,7 @@ struct TuneSetup {
 };
 
 struct TuneOptions {
-  // What is optimised; empty: time.
+  // The objectives to optimise; empty: time.
   std::vector<proto::Objective> objectives;
   std::string strategy = "default";
   uint64_t seed = 1;
@@ -66,7 +66,7 @@ struct TuneOptions {
   proto::SamplingOptions sampling;
   // SessionEvaluatorOptions::finalists_ahead.
   std::function<bool()> finalists_ahead;
-  // Where journals of unfinished sessions are; created if missing.
+  // The folder of journals of unfinished sessions; created if missing.
   std::string journal_directory;
   std::function<void(const tuning::TuneProgress&)> on_progress;  // may be empty
 };
@@ -89,7 +89,7 @@ absl::Status AdoptFormerTuneJournal(const TuneSetup& setup,
                                     const TuneOptions& options,
                                     const std::string& former_kernel_id);
 
-// Whether an earlier sitting of this very session left its journal.
+// True if an earlier sitting of this very session left its journal.
 bool HasTuneJournal(const TuneSetup& setup, const TuneOptions& options);
 
 absl::Status RemoveTuneJournal(const TuneSetup& setup,

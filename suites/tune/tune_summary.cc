@@ -47,8 +47,8 @@ bool IsFailed(proto::Outcome outcome) {
          outcome != proto::CONTENDED && outcome != proto::OUTCOME_UNSPECIFIED;
 }
 
-// As proven, in rounds of its own: "12.3% +-0.8%", and where that is wider than
-// was asked for, why; what was not proven has no gain to show.
+// The gain that the proof found, "12.3% +-0.8%", and the reason if that is
+// wider than was requested. A config that was not proven has no gain to show.
 Cell GainCell(const proto::Session& session) {
   const proto::Proof& proof = session.proof();
   if (!session.has_proof() || !proof.has_gain()) return Cell::None();
@@ -197,7 +197,7 @@ Cell ValueCell(const absl::optional<double>& value,
       *value, absl::StrCat(absl::StrFormat("%.4g ", *value), objective.unit()));
 }
 
-// Of the session's own objective of that name: work per call differs by task.
+// The session's own objective of that name: work per call differs by task.
 Cell ObjectiveCell(const proto::Session& session,
                    const proto::Finalist* finalist, const std::string& metric) {
   if (finalist == nullptr) return Cell::None();

@@ -1,7 +1,7 @@
 #ifndef OPTRAIL_SUITES_TUNE_TUNE_SUMMARY_H_
 #define OPTRAIL_SUITES_TUNE_TUNE_SUMMARY_H_
 
-// What came of tuning a list of tasks, for people and programs.
+// The results of tuning a list of tasks, for people and programs.
 
 #include <string>
 #include <vector>

@@ -1,7 +1,7 @@
 #ifndef OPTRAIL_SUITES_TUNE_TUNE_TOGETHER_H_
 #define OPTRAIL_SUITES_TUNE_TUNE_TOGETHER_H_
 
-// SearchTogether advances several tuning sessions in turns, so that a total
+// SearchTogether advances several tuning sessions by turns, so that a total
 // budget goes where the workload's total time falls most
 // (tuning/search/task_scheduler.h says how).
 //

@@ -13,7 +13,7 @@
 namespace optrail::suites {
 namespace {
 
-// Of its processes: nobody waits for them as for what is measured.
+// The niceness of its processes: a measurement is more urgent than they are.
 constexpr int kNiceness = 5;
 
 }  // namespace

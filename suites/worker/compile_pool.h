@@ -42,17 +42,17 @@ namespace optrail::suites {
 
 struct CompilePoolOptions {
   std::string binary;  // a worker's (worker.h)
-  // Of one config. The time for which it is paused does not count.
+  // The deadline of one config. Time for which it is paused does not count.
   absl::Duration deadline = absl::Minutes(1);
-  // Of the processes of one config together.
+  // The memory of the processes of one config together.
   int64_t max_bytes = int64_t{4} << 30;
-  // Where to compile, one process on each; empty: one process anywhere.
+  // The cores that compile, one process on each; empty: one process anywhere.
   std::vector<int> cores;
   // Something is measured on those very cores.
   bool pauses = false;
 };
 
-// What became of compiling one config.
+// The result of compiling one config.
 struct Compiled {
   // OK: the cache has it. COMPILE_ERROR, also of a compiler that crashes;
   // TIMED_OUT; OUT_OF_MEMORY; and what the backend says of the config.
@@ -105,8 +105,8 @@ class CompilePool {
   struct Slot {
     int core = -1;       // -1: any
     std::thread thread;  // begun with the first job that it can take
-    // As long as it lives: one that was stopped just as its job ended has to go
-    // on, too. 0: none.
+    // It is known as long as it lives: a process that was stopped just as its
+    // job ended has to go on, too. 0: none.
     pid_t process = 0;
   };
 

@@ -29,7 +29,7 @@
 
 namespace optrail::suites {
 
-// Of a pool for tasks of up to so many threads on devices of `kind`.
+// Options of a pool for tasks of up to so many threads on devices of `kind`.
 CompilePoolOptions CompilePoolFor(proto::DeviceKind kind, int threads,
                                   const WorkerOptions& worker);
 

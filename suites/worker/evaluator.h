@@ -34,7 +34,7 @@ namespace optrail::suites {
 
 // A process that evaluations are going to need.
 struct ComingProcess {
-  // As in EvaluationOptions; absent: the one that all others share.
+  // See EvaluationOptions; absent: the one that all others share.
   absl::optional<int64_t> process_of_round;
   std::vector<uint64_t> input_seeds;
 };
@@ -74,8 +74,8 @@ struct EvaluationOptions {
 
 // One of those that are measured.
 struct Contender {
-  // Of the same operator, shape and device, named as in a task; absent: that of
-  // the evaluator's task.
+  // A backend of the same operator, shape and device, named like that of a
+  // task; absent: that of the evaluator's task.
   absl::optional<std::string> backend;
   proto::Config config;
   // In place of both: asks another program for the time of so many calls, in
@@ -98,8 +98,8 @@ struct Evaluation {
   absl::optional<double> error_in_tolerances;
   // OK: operands, workspace and packed weights of a call.
   absl::optional<int64_t> memory_bytes;
-  // Compiling, as long as it took; 0 from a cache. Of what is not compiled at
-  // run time, making it ready.
+  // How long it took to compile; 0 from a cache. If nothing is compiled at run
+  // time, how long it took to prepare it.
   absl::optional<int64_t> prepare_ns;
   absl::optional<int64_t> load_ns;
   std::vector<proto::Fact> facts;  // that compiling told

@@ -21,7 +21,7 @@ namespace {
 // right in its first call only. The rest costs no second check.
 constexpr double kNearlyBest = 0.7;
 
-// Of what is done beside a measurement.
+// The niceness of work that is done beside a measurement.
 constexpr int kNicenessBeside = 5;
 
 // The error of what a call left; compared by another thread, which gets out of
@@ -248,7 +248,7 @@ class Measuring {
     return absl::nullopt;
   }
 
-  // Whether a decision may rest on it. On a device that is far, all of them
+  // True if a decision may rest on it. On a device that is far, all of them
   // rest on contenders that are sampled together.
   bool MayWin(const Member& member) const {
     if (members_.size() > 1) return true;

@@ -31,8 +31,8 @@
 
 namespace optrail::suites {
 
-// What this machine's device of `kind` is to a compiler. With `hardware`, where
-// that is known already, its driver is not asked.
+// Describes this machine's device of `kind` to a compiler. If `hardware` is
+// known already, its driver is not asked.
 absl::StatusOr<ops::Target> LocalTarget(
     proto::DeviceKind kind,
     const absl::optional<proto::Hardware>& hardware = absl::nullopt);
@@ -77,7 +77,7 @@ class OpenedTask {
   // keep something between calls, and be wrong, and quick, in all but the
   // first.
   absl::Status CheckLaterCall(uint64_t input_seed, ops::Runnable& runnable);
-  // Whether timed calls left inputs and guards alone.
+  // Checks that timed calls left inputs and guards alone.
   absl::Status CheckInputsAndGuards();
   absl::StatusOr<std::unique_ptr<ops::Timer>> MakeTimer(
       uint64_t input_seed, ops::Runnable& runnable, bool zero_inputs = false,

@@ -16,7 +16,7 @@ namespace {
 // when it is waited for.
 constexpr absl::Duration kWritePatience = absl::Seconds(2);
 
-// As many as a tuning session has of a device where processes are opened ahead.
+// A tuning session has as many on a device where processes are opened ahead.
 constexpr size_t kMaxUsed = 12;
 
 }  // namespace
@@ -65,7 +65,7 @@ bool OpenedWorker::Suits(const OpenedWorkerOptions& options) const {
 
 bool OpenedWorker::Reopen(OpenedWorkerOptions options,
                           const std::vector<uint64_t>& input_seeds) {
-  // Of the task that it was told before, about which nobody asked.
+  // The answer about the task before it, for which nobody asked, is dropped.
   (void)AwaitOpen();
   if (!IsIdle()) return false;
   options_ = std::move(options);

@@ -60,7 +60,7 @@ class Worker {
   }
 
  private:
-  // What `evaluate` answers once the device is this process's.
+  // Runs `evaluate` once the device is this process's.
   proto::WorkerReply InTurn(absl::FunctionRef<proto::WorkerReply()> evaluate) {
     const int64_t start_ns = Clock::Real()->NowNs();
     bool waited = false;

@@ -1,4 +1,5 @@
-// What isolation costs: starting a worker process, and asking it something.
+// Measures what isolation costs: to start a worker process, and to ask it
+// something.
 // This binary is its own worker.
 //
 //   bazel run //suites/worker:worker_benchmark

@@ -237,7 +237,7 @@ Evaluation WorkerEvaluator::Profile(
 std::vector<WorkerEvaluator::Code> WorkerEvaluator::AwaitCode(
     const std::vector<Contender>& contenders) {
   std::vector<Code> codes(contenders.size());
-  // What an experiment compiles is its worker's affair.
+  // The worker itself compiles what an experiment needs.
   const auto needs_code = [](const Contender& one) {
     return !one.elsewhere && !one.perturbation;
   };

@@ -78,7 +78,7 @@ class WorkerEvaluator : public Evaluator {
   absl::optional<Evaluation> Refused(
       const proto::Config& config, const EvaluationOptions& options,
       const absl::optional<Compiled>& compiled) const;
-  // What its process answers, which is ready for it.
+  // The answer of its process, which is ready for it.
   proto::WorkerReply Ask(const std::vector<Contender>& contenders,
                          const EvaluationOptions& options,
                          const WorkerPool::Need& need);

@@ -620,7 +620,7 @@ std::map<pid_t, std::pair<pid_t, std::string>> Processes() {
   return processes;
 }
 
-// Of this process, at any distance.
+// The descendants of this process, at any distance.
 std::map<pid_t, std::string> Descendants() {
   const auto processes = Processes();
   std::map<pid_t, std::string> found;

@@ -42,7 +42,7 @@ struct WorkerOptions {
   std::string shared_folder;
   // Of the device, as the caller knows it; else it is asked.
   absl::optional<proto::Hardware> hardware;
-  // What a config may allocate beyond the operands and their references.
+  // The most that a config may allocate beyond operands and their references.
   int64_t max_config_bytes = int64_t{1} << 30;
   // A worker is replaced after this many configs, so that what one leaves
   // behind (fragmented memory, a warm branch predictor) does not last.

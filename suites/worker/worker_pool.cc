@@ -13,7 +13,8 @@
 namespace optrail::suites {
 namespace {
 
-// What the process needs for itself: code, libraries, the runtime's pools.
+// Memory that the process needs for itself: code, libraries, the runtime's
+// pools.
 constexpr int64_t kWorkerOwnBytes = int64_t{256} << 20;
 
 // Of that, what stays resident in a worker that waits.

@@ -88,7 +88,7 @@ class WorkerPool {
   static bool IsWaiting(const Slot& slot) {
     return slot.ahead && slot.configs == 0;
   }
-  // Of a process that has no other task to serve.
+  // The memory of a process that has no other task to serve.
   int64_t OwnMemoryCap() const;
   // Whether processes go on to the tasks that come after this one.
   bool ServesOthers() const {

@@ -81,7 +81,7 @@ proto::Hardware Gpu(const std::string& id, int compute_capability,
 
 std::vector<proto::Hardware> Gpus() {
   return {
-      // That of docs/lab/measured.md.
+      // The machine of docs/lab/measured.md.
       Gpu("nvidia-h200", 90, 132, 227),
       // Fewer multiprocessors, no copy engine, less shared memory.
       Gpu("nvidia-h100-pcie", 90, 114, 227),
@@ -90,8 +90,8 @@ std::vector<proto::Hardware> Gpus() {
   };
 }
 
-// Of the shapes files ("") or of a workload. Returns how many were looked at;
-// none, where the device's kernels compute none of its types.
+// Checks the defaults of the shapes files ("") or of a workload. Returns how
+// many were looked at; none, if the device's kernels compute none of its types.
 int ExpectValidDefaults(const std::string& workload,
                         const proto::Hardware& hardware) {
   TaskSelection selection;

@@ -35,8 +35,8 @@ struct TaskSelection {
   // one but Halide's own autoschedulers, a task each and the kind's own first.
   // Operators that lack the named one are left out.
   std::string backend;
-  // Beside the device kind's own where `backend` is "": those that an operator
-  // has.
+  // Backends beside the device kind's own if `backend` is ""; those that an
+  // operator has are taken.
   std::vector<std::string> peers;
   proto::CacheMode cache_mode = proto::HOT;
   // Unspecified: as the device launches usually.

@@ -125,7 +125,7 @@ TEST(SelectTasks, AShapeThatIsWrittenInFullNeedsNoFile) {
   ASSERT_EQ(tasks.size(), 1);
   EXPECT_EQ(ShortTaskText(tasks[0].task), "softmax rows=7,cols=11/f32");
   EXPECT_FALSE(tasks[0].task.kernel_id().empty());
-  // What a file lists is taken from there.
+  // Shapes that a file lists are taken from there.
   selection.shape_regex = "n=393216/f32";
   EXPECT_EQ(Select(selection).size(), 1);
   // Of no data type, of one that nobody has, of other dimensions.
