@@ -200,9 +200,9 @@ std::string FailureList(const SessionAnalysis& session) {
   });
 }
 
-// Whether memory runs out for all configs of a rule and for no other. So exact
-// a rule is no accident at fewer failures than half: of 18 trials, 9 are told
-// from the others by one of some dozen rules in 1 of 4,000 sessions.
+// Returns whether memory runs out for all configs of a rule and for no other.
+// So exact a rule is no accident at fewer failures than half: of 18 trials, 9
+// are told from the others by one of some dozen rules in 1 of 4,000 sessions.
 bool MemorySeparates(const SessionAnalysis& session,
                      const absl::optional<FailureRule>& rule,
                      const FindingOptions& options) {
