@@ -363,7 +363,7 @@ std::shared_ptr<CompilePool> TuneCall::Compilers(
 std::map<std::string, proto::Session> TuneCall::FindRecorded(
     const std::vector<TaskEntry>& tasks) {
   std::map<std::string, proto::Session> sessions;
-  if (!options_.retune || together()) return sessions;
+  if (!options_.retune || together() || options_.within) return sessions;
   recorded_.emplace(JoinPath(context_.state, "tuning"), tasks, options_);
   for (const std::string& id : recorded_->ids()) {
     absl::StatusOr<proto::Session> session = history_.ReadSession(id);
@@ -400,6 +400,11 @@ absl::Status TuneCall::FindPending(const std::vector<TaskEntry>& tasks) {
       summary.error = std::string(space.status().message());
       summaries_.push_back(std::move(summary));
       continue;
+    }
+    std::string part;  // of the space, as text
+    if (options_.within) {
+      OPTRAIL_ASSIGN_OR_RETURN(
+          part, RestrictTo(*options_.within, task, context_.hardware, &*space));
     }
     if (options_.stored_only && space->configs != nullptr) {
       summary.error =
@@ -439,6 +444,7 @@ absl::Status TuneCall::FindPending(const std::vector<TaskEntry>& tasks) {
     }
     pending.setup.header =
         HeaderFor(task, *space, context_, options_, ceilings);
+    if (!part.empty()) pending.setup.header.set_space_textproto(part);
     pending.setup.space = space->bound.get();
     pending.setup.configs = space->configs.get();
     if (!options_.elsewhere.empty()) {
@@ -510,6 +516,11 @@ absl::Status TuneCall::Record(Pending& pending,
   if (summary.skipped) return absl::OkStatus();
   if (!session.ok()) {
     summary.error = std::string(session.status().message());
+    return absl::OkStatus();
+  }
+  if (options_.within) {
+    pending.recorded = true;
+    summary.session = *std::move(session);
     return absl::OkStatus();
   }
   // Recorded first, then the journal goes: killed in between, the next start
