@@ -143,7 +143,9 @@ TEST(PlanTest, JobsThatMustNotPauseAreWithinTheBoundThatThePlanStates) {
     EXPECT_GE(plan->grams, best * (1 - 1e-6)) << seed;
     EXPECT_LE(plan->bound_grams, best * (1 + 1e-6)) << seed;
     EXPECT_LE(plan->grams, plan->bound_grams * (1 + plan->Gap()) * (1 + 1e-9));
-    if (plan->exact) EXPECT_NEAR(plan->grams, best, 1e-6 * best) << seed;
+    if (plan->exact) {
+      EXPECT_NEAR(plan->grams, best, 1e-6 * best) << seed;
+    }
     optimal += plan->grams <= best * (1 + 1e-6);
   }
   // Greedy placement misses some; it is stated, and seldom.

@@ -67,6 +67,9 @@ expect 2 "--process_deadline=0: expected" compare --binaries a b \
   --process_deadline=0s
 
 expect 0 "nothing to promote" store promote
+expect 0 "holds nothing new" store promote --workload=smoke
+expect 2 "--op with --workload" store promote --workload=smoke --op=add
+expect 2 "--dry_run without --workload" store promote --dry_run
 mkdir -p .optrail/store/add
 cat >.optrail/store/add/hw.textproto <<'END'
 operator_name: "add" hardware_id: "hw" device_kind: CPU

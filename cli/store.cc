@@ -21,6 +21,7 @@
 #include "ops/core/device_type.h"
 #include "ops/core/registry.h"
 #include "suites/command/command_flags.h"
+#include "suites/tune/promotion.h"
 #include "suites/tune/store_check.h"
 #include "tracker/command/command_support.h"
 #include "tuning/proto/canonical.h"
@@ -191,7 +192,42 @@ absl::StatusOr<int> DiffStore(const std::vector<std::string>&) {
   return 0;
 }
 
+// --time_budget; `usual` where it is 0.
+absl::StatusOr<absl::Duration> TimeOr(absl::Duration usual) {
+  const absl::Duration given = absl::GetFlag(FLAGS_time_budget);
+  OPTRAIL_RETURN_IF_ERROR(
+      CheckDuration("time_budget", given, absl::ZeroDuration()));
+  return given > absl::ZeroDuration() ? given : usual;
+}
+
+// What does not make the workload slower.
+absl::StatusOr<int> PromoteMeasured(const std::string& workload) {
+  if (!absl::GetFlag(FLAGS_op).empty()) {
+    return absl::InvalidArgumentError(
+        "--op with --workload: a workload is measured as a whole; expected one "
+        "of the two");
+  }
+  suites::PromotionCommand promotion;
+  OPTRAIL_ASSIGN_OR_RETURN(promotion.time, TimeOr(promotion.time));
+  OPTRAIL_ASSIGN_OR_RETURN(promotion.context, suites::RunContextFromFlags());
+  OPTRAIL_ASSIGN_OR_RETURN(promotion.selection,
+                           suites::SelectionFromFlags("", workload));
+  OPTRAIL_ASSIGN_OR_RETURN(promotion.folders, FindOperators());
+  promotion.dry_run = absl::GetFlag(FLAGS_dry_run);
+  promotion.format = absl::GetFlag(FLAGS_format);
+  return suites::RunPromotion(promotion, std::cout, std::cerr);
+}
+
 absl::StatusOr<int> PromoteStore(const std::vector<std::string>&) {
+  if (const std::string workload = absl::GetFlag(FLAGS_workload);
+      !workload.empty()) {
+    return PromoteMeasured(workload);
+  }
+  if (absl::GetFlag(FLAGS_dry_run)) {
+    return absl::InvalidArgumentError(
+        "--dry_run without --workload: nothing is measured then; next: "
+        "optrail store diff");
+  }
   OPTRAIL_ASSIGN_OR_RETURN(const auto overlay,
                            tuning::ReadOverlay(StoreFolder()));
   OPTRAIL_ASSIGN_OR_RETURN(const auto folders, FindOperators());
@@ -248,11 +284,7 @@ absl::StatusOr<int> MendStore(const std::vector<std::string>&) {
 
 absl::StatusOr<int> CheckStore(const std::vector<std::string>&) {
   suites::StoreCheckCommand check;
-  OPTRAIL_RETURN_IF_ERROR(CheckDuration(
-      "time_budget", absl::GetFlag(FLAGS_time_budget), absl::ZeroDuration()));
-  if (absl::GetFlag(FLAGS_time_budget) > absl::ZeroDuration()) {
-    check.time = absl::GetFlag(FLAGS_time_budget);
-  }
+  OPTRAIL_ASSIGN_OR_RETURN(check.time, TimeOr(check.time));
   OPTRAIL_ASSIGN_OR_RETURN(check.context, suites::RunContextFromFlags());
   OPTRAIL_ASSIGN_OR_RETURN(check.tune,
                            suites::TuneFromFlags(proto::Workload()));
@@ -282,24 +314,29 @@ suites::Command StoreCommand() {
       "one,\n"
       "`mend` keeps the later, and names kernels of one release ago by their "
       "ids\n"
-      "of today. `check` proves entries again whose kernel, compiler or "
-      "library\n"
-      "has changed since, and tunes those that fail. Exit codes of `check`: 1 "
-      "an\n"
-      "entry fails and is not tuned again, 3 the time was too short for "
-      "some.\n";
+      "of today. `promote --workload` runs a whole workload with the\n"
+      "checked-in configs and with those of the overlay, in turns, and moves\n"
+      "only what does not make it slower. `check` proves entries again whose\n"
+      "kernel, compiler or library has changed since, and tunes those that\n"
+      "fail. Exit codes of both: 1 an entry is refused, or fails and is not\n"
+      "tuned again; 3 the time was too short for some.\n";
   command.defaults = {{"retune", "true"}};
   command.meanings = {
-      {"time_budget", "Of check: for everything; 0: 2 minutes."},
+      {"time_budget",
+       "Of check and promote --workload: for everything; 0: 2 minutes."},
       {"retune", "Of check: tune entries that fail, in the time that is left."},
-      {"dry_run", "Of check: list entries and measure nothing."}};
+      {"dry_run",
+       "Of check: list entries and measure nothing. Of promote --workload: "
+       "judge, and move nothing."}};
   command.parts = {
       Part("show", "", "Lists tuned configs and the best backends.",
            {"store", "tree", "op", "format"}, 0, 0, ShowStore),
       Part("diff", "", "Shows where the overlay differs from checked-in files.",
            {"store", "tree", "op"}, 0, 0, DiffStore),
       Part("promote", "", "Moves winners into the source tree.",
-           {"store", "tree", "op"}, 0, 0, PromoteStore),
+           {"store", "history", "tree", "op", "workload", "threads", "device",
+            "time_budget", "dry_run", "format"},
+           0, 0, PromoteStore),
       Part("check", "", "Proves entries again whose kernel has changed.",
            {"store", "history", "op", "device", "time_budget", "all", "retune",
             "dry_run", "quiet", "format"},

@@ -4,7 +4,9 @@
 // What can be done about a kernel, with the gain that each piece of advice
 // predicts; and what it brings when it is tried.
 //
-//   for (proto::DiagnosisAdvice& advice : AdviceFor(subject, ...)) {
+//   std::vector<proto::DiagnosisAdvice> found =
+//       AdviceFor(subject, tools, numbers, causes);
+//   for (proto::DiagnosisAdvice& advice : found) {
 //     TryAdvice(subject, tools, &advice);   // fills in realised_gain
 //   }
 //

@@ -7,7 +7,7 @@
 //
 //   OPTRAIL_ASSIGN_OR_RETURN(const proto::Diagnosis diagnosis,
 //                            Diagnose({task, config}, machine, tools, {}));
-//   std::cout << DiagnosisText(diagnosis);
+//   std::cout << DiagnosisText(diagnosis, /*markdown=*/false);
 
 #include <string>
 

@@ -5,8 +5,8 @@
 // intervals, or why one could not be measured.
 //
 //   Numbers numbers;
-//   numbers.Set("memory_gain", {.31, .28, .34}, "operands mapped to one
-//   block"); numbers.SetUnsupported("huge_page_gain", "no huge pages here");
+//   numbers.Set("memory_gain", {.31, .28, .34}, "operands on one block");
+//   numbers.SetUnsupported("huge_page_gain", "no huge pages here");
 //   const Number* gain = numbers.Find("memory_gain");  // null: not known
 //
 // A gain is the share of the time that went when something was changed: .31

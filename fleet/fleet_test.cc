@@ -6,22 +6,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <fstream>
-#include <map>
-#include <set>
 #include <sstream>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/file.h"
+#include "fleet/evaluation/fault_run.h"
 #include "fleet/pilot.h"
 #include "fleet/queue.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tracker/history/evaluation/generate_history.h"
-#include "tracker/history/history.h"
 #include "tracker/history/postgres/postgres.h"
 #include "tracker/history/postgres/postgres_server.h"
 
@@ -83,42 +77,6 @@ class FleetTest : public testing::Test {
 
   // A folder that others may read, gone with the server's.
   std::string Folder() const { return server_->folder(); }
-
-  // A history for each of `count` tasks, and a program which copies the one
-  // that its first flag names to where --history says.
-  std::vector<std::string> PrepareTasks(int count) {
-    const std::string prepared =
-        absl::StrCat(Folder(), "/prepared", databases_);
-    tracker::GenerateOptions options;
-    options.benchmarks = 2;
-    options.hardware = 1;
-    options.commits = count;
-    int next = 0;
-    EXPECT_TRUE(tracker::GenerateRuns(options, [&](proto::Run run) {
-                  const auto history = tracker::History::Open(
-                      absl::StrCat(prepared, "/", next++));
-                  return history->AppendRun(run);
-                }).ok());
-    const std::string script = absl::StrCat(prepared, "/copy.sh");
-    EXPECT_TRUE(
-        WriteFileAtomically(
-            script, absl::StrCat("env; id -u; sleep 0.05\n"
-                                 "from=${2#--suite=}\n"
-                                 "for a in \"$@\"; do case $a in\n"
-                                 "--history=*) to=${a#*=};; esac; done\n"
-                                 "cp -r ",
-                                 prepared, "/$from \"$to\"\n"))
-            .ok());
-    EXPECT_EQ(std::system(absl::StrCat("chmod -R a+rX ", prepared).c_str()), 0);
-    return {"sh", script};
-  }
-  static std::vector<std::string> Commands(int count) {
-    std::vector<std::string> commands;
-    for (int i = 0; i < count; ++i) {
-      commands.push_back(absl::StrCat("bench --suite=", i));
-    }
-    return commands;
-  }
 
   PilotOptions Pilot(const std::vector<std::string>& program) {
     PilotOptions options;
@@ -220,12 +178,13 @@ TEST_F(FleetTest, AttemptsEndAndDeadlinesPass) {
 
 TEST_F(FleetTest, PilotsRunAllTasksOnceAndShowThemNoCredentials) {
   constexpr int kTasks = 12;
-  const std::vector<std::string> program = PrepareTasks(kTasks);
+  const auto program = PrepareTasks(Folder() + "/once", kTasks);
+  ASSERT_TRUE(program.ok()) << program.status();
   JobQueue queue = Open();
-  ASSERT_TRUE(queue.Submit({"job", Commands(kTasks)}).ok());
+  ASSERT_TRUE(queue.Submit({"job", CommandsOf(0, kTasks)}).ok());
   ASSERT_EQ(setenv("PGPASSWORD", "topsecret", 1), 0);
   std::vector<pid_t> pilots;
-  for (int i = 0; i < 2; ++i) pilots.push_back(StartPilot(Pilot(program)));
+  for (int i = 0; i < 2; ++i) pilots.push_back(StartPilot(Pilot(*program)));
   for (const pid_t pilot : pilots) {
     int status = 0;
     ASSERT_EQ(waitpid(pilot, &status, 0), pilot);
@@ -244,58 +203,16 @@ TEST_F(FleetTest, PilotsRunAllTasksOnceAndShowThemNoCredentials) {
 }
 
 TEST_F(FleetTest, KilledPilotsAndServersLoseNothingAndDoubleNothing) {
-  constexpr int kTasks = 30, kKills = 12;
-  const std::vector<std::string> program = PrepareTasks(kTasks);
-  JobQueue queue = Open();
-  JobRequest request = {"job", Commands(kTasks)};
-  request.most_attempts = 100;
-  ASSERT_TRUE(queue.Submit(request).ok());
-  std::vector<pid_t> pilots;
-  PilotOptions options = Pilot(program);
-  options.lease = absl::Seconds(1);
-  options.until_idle = false;
-  for (int i = 0; i < 3; ++i) {
-    options.folder += "x";
-    pilots.push_back(StartPilot(options));
-  }
-  uint64_t seed = 1;
-  for (int kill_count = 0; kill_count < kKills; ++kill_count) {
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    absl::SleepFor(absl::Milliseconds(50 + (seed >> 33) % 400));
-    pid_t& victim = pilots[(seed >> 20) % pilots.size()];
-    kill(victim, SIGKILL);
-    waitpid(victim, nullptr, 0);
-    if (kill_count == kKills / 2) {
-      ASSERT_TRUE(server_->Kill().ok());
-      const absl::Status again = server_->Run();
-      ASSERT_TRUE(again.ok()) << again;
-    }
-    options.folder += "x";
-    victim = StartPilot(options);
-  }
-  const absl::Time until = absl::Now() + absl::Seconds(60);
-  while (absl::Now() < until) {
-    const auto status = queue.Status();
-    if (status.ok() && status->jobs[0].done == kTasks) break;
-    // One that met the dead server has ended; Slurm would start it again.
-    for (pid_t& pilot : pilots) {
-      if (waitpid(pilot, nullptr, WNOHANG) == pilot) {
-        options.folder += "x";
-        pilot = StartPilot(options);
-      }
-    }
-    absl::SleepFor(absl::Milliseconds(100));
-  }
-  for (const pid_t pilot : pilots) {
-    kill(pilot, SIGTERM);
-    waitpid(pilot, nullptr, 0);
-  }
-  EXPECT_EQ(queue.Status()->jobs[0].done, kTasks);
-  EXPECT_EQ(One("SELECT count(*) FROM optrail.records"), absl::StrCat(kTasks));
-  EXPECT_EQ(One("SELECT count(*) FROM optrail.runs"), absl::StrCat(kTasks));
-  EXPECT_EQ(One("SELECT count(*) FROM (SELECT task FROM optrail.attempts WHERE "
-                "is_result GROUP BY task HAVING count(*) > 1) x"),
-            "0");
+  // This seed draws every kind of fault.
+  FaultOptions options;
+  options.seed = 1;
+  const auto report = RunWithFaults(*server_, url_, options);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->Problem(), "");
+  EXPECT_GT(report->pilots_killed, 0);
+  EXPECT_GT(report->pilots_frozen, 0);
+  EXPECT_GT(report->servers_killed, 0);
+  EXPECT_GT(report->submitters_killed, 0);
 }
 
 TEST_F(FleetTest, ACancelledTaskIsStoppedAndADrainedPilotEnds) {

@@ -19,6 +19,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "absl/types/optional.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "base/subprocess.h"
@@ -68,6 +70,9 @@ std::string NewPilotId(const std::string& host) {
   return absl::StrCat(host, "-", getpid(), "-", absl::Hex(random()));
 }
 
+// Since some time; the clock on the wall may jump.
+absl::Duration Now() { return absl::Nanoseconds(Clock::Real()->NowNs()); }
+
 // Returns whether the child has ended; it stays to be waited for.
 bool HasEnded(pid_t pid) {
   siginfo_t info = {};
@@ -83,16 +88,16 @@ class Pilot {
 
   absl::StatusOr<PilotReport> Run() {
     OPTRAIL_RETURN_IF_ERROR(PrepareFolder());
-    const absl::Time start = absl::Now();
-    absl::Time reached = start;
-    while (!told_to_end && absl::Now() - start < options_.time) {
+    const absl::Duration start = Now();
+    absl::Duration reached = start;
+    while (!told_to_end && Now() - start < options_.time) {
       const absl::StatusOr<Next> next = TakeAndRun();
       if (next.ok()) {
-        reached = absl::Now();
+        reached = Now();
         if (*next == Next::kEnd) break;
         if (*next == Next::kTask) continue;
       } else if (!absl::IsUnavailable(next.status()) ||
-                 absl::Now() - reached > kPatience) {
+                 Now() - reached > kPatience) {
         return next.status();
       } else {
         log_ << next.status().message() << "\n" << std::flush;
@@ -106,16 +111,23 @@ class Pilot {
   enum class Next { kTask, kWait, kEnd };
 
   absl::StatusOr<Next> TakeAndRun() {
-    OPTRAIL_ASSIGN_OR_RETURN(const bool draining,
-                             queue_.IsDraining(options_.info));
-    if (draining) return Next::kEnd;
+    if (!said_.has_value() || Now() - *said_ > queue_.lease() / 4) {
+      OPTRAIL_RETURN_IF_ERROR(SayThatWeAreHere().status());
+    }
     OPTRAIL_ASSIGN_OR_RETURN(const absl::optional<Task> task,
                              queue_.Claim(options_.info));
     if (!task.has_value()) {
-      return options_.until_idle ? Next::kEnd : Next::kWait;
+      OPTRAIL_ASSIGN_OR_RETURN(const bool draining, SayThatWeAreHere());
+      return draining || options_.until_idle ? Next::kEnd : Next::kWait;
     }
     OPTRAIL_RETURN_IF_ERROR(RunTask(*task));
     return Next::kTask;
+  }
+
+  // Returns whether we were told to end.
+  absl::StatusOr<bool> SayThatWeAreHere() {
+    said_ = Now();
+    return queue_.IsDraining(options_.info);
   }
 
   absl::Status PrepareFolder() {
@@ -218,25 +230,25 @@ class Pilot {
         const std::unique_ptr<Subprocess> process,
         Subprocess::Start(ArgumentsFor(*words, JoinPath(place, "history")),
                           options));
-    const absl::Time start = absl::Now();
-    absl::Time alive = start;
+    const absl::Duration start = Now();
+    absl::Duration alive = start;
     while (!HasEnded(process->pid())) {
       TakeLog(*process, outcome);
       if (told_to_end) {
         process->KillAndWait();
         return absl::CancelledError("put back: the pilot was told to end");
       }
-      if (absl::Now() - start > task.time_limit) {
+      if (Now() - start > task.time_limit) {
         process->KillAndWait();
         absl::StrAppend(&outcome->log, "ended after the task's time, ",
                         absl::FormatDuration(task.time_limit), "\n");
         outcome->exit_code = -1;
         return absl::OkStatus();
       }
-      if (absl::Now() - alive > queue_.lease() / 4) {
+      if (Now() - alive > queue_.lease() / 4) {
         const absl::StatusOr<bool> ours = queue_.KeepAlive(task);
         // A database that is away for a while is asked again; the lease counts.
-        if (ours.ok()) alive = absl::Now();
+        if (ours.ok()) alive = Now();
         if (ours.ok() && !*ours) {
           process->KillAndWait();
           return absl::AbortedError(
@@ -287,10 +299,10 @@ class Pilot {
       }
     }
     // The queue may still answer until the lease ends.
-    const absl::Time until = absl::Now() + queue_.lease();
+    const absl::Duration until = Now() + queue_.lease();
     while (true) {
       const absl::Status finished = queue_.Finish(task, ended, records);
-      if (!absl::IsUnavailable(finished) || absl::Now() > until) {
+      if (!absl::IsUnavailable(finished) || Now() > until) {
         return finished;
       }
       absl::SleepFor(absl::Seconds(1));
@@ -301,6 +313,7 @@ class Pilot {
   JobQueue queue_;
   std::ostream& log_;
   std::string folder_;
+  absl::optional<absl::Duration> said_;  // when, of Now()
   uid_t uid_ = 0;
   gid_t gid_ = 0;
   PilotReport report_;

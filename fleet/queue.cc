@@ -5,7 +5,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "base/clock.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "fleet/schema.h"
@@ -151,9 +151,12 @@ absl::StatusOr<int64_t> JobQueue::Drain(const std::string& pilot) {
 // Tasks of pilots that fell silent go back into the queue, or fail for good
 // where they had their attempts or their deadline is past.
 absl::Status JobQueue::TakeBackLost() {
-  const absl::Time now = absl::Now();
-  if (now - took_back_ < lease_ / 4) return absl::OkStatus();
-  took_back_ = now;
+  const int64_t now_ns = Clock::Real()->NowNs();
+  if (took_back_ns_.has_value() &&
+      absl::Nanoseconds(now_ns - *took_back_ns_) < lease_ / 4) {
+    return absl::OkStatus();
+  }
+  took_back_ns_ = now_ns;
   return Query("SELECT optrail.take_back_lost_tasks()", {}).status();
 }
 
@@ -162,16 +165,8 @@ absl::StatusOr<absl::optional<Task>> JobQueue::Claim(const PilotInfo& pilot) {
   // Repeated over a new connection it may lease two tasks; the one that nobody
   // keeps alive comes back by itself.
   OPTRAIL_ASSIGN_OR_RETURN(
-      const Rows rows,
-      Query("UPDATE optrail.tasks SET state = 'leased', attempt = attempt + 1, "
-            "pilot = $1, started = now(), "
-            "lease_until = now() + make_interval(secs => $2) "
-            "WHERE task = (SELECT task FROM optrail.tasks "
-            "WHERE state = 'queued' AND hardware_id IN ('', $3) "
-            "AND (deadline IS NULL OR deadline > now()) "
-            "ORDER BY priority DESC, task LIMIT 1 FOR UPDATE SKIP LOCKED) "
-            "RETURNING task, attempt, command, time_limit_s",
-            {pilot.id, Seconds(lease_), pilot.hardware_id}));
+      const Rows rows, Query("SELECT * FROM optrail.claim_task($1, $2, $3)",
+                             {pilot.id, Seconds(lease_), pilot.hardware_id}));
   if (rows.empty()) return absl::optional<Task>();
   Task task;
   task.task = Number(rows[0][0]);

@@ -39,11 +39,11 @@ struct JobRequest {
   std::string name;
   // A line of the command line each, without "optrail": "tune --op=softmax".
   std::vector<std::string> commands;
-  int priority = 0;         // the highest first
-  std::string hardware_id;  // of the pilots that may take it; "": any
+  int priority = 0;              // the highest first
+  std::string hardware_id = "";  // of the pilots that may take it; "": any
   int most_attempts = 3;
   absl::Duration time_limit = absl::Hours(2);  // of one attempt, while it runs
-  absl::optional<absl::Duration> deadline;     // of the job, from now
+  absl::optional<absl::Duration> deadline = absl::nullopt;  // from now
 };
 
 // Who takes tasks.
@@ -106,11 +106,11 @@ class JobQueue {
   // The logs of a job's attempts, oldest first.
   absl::StatusOr<std::string> Logs(int64_t job);
 
-  // nullopt: there is nothing to do for this pilot now.
+  // nullopt: there is nothing to do for this pilot now, or it was told to end.
   absl::StatusOr<absl::optional<Task>> Claim(const PilotInfo& pilot);
   // False: the task is no longer this attempt's, stop it.
   absl::StatusOr<bool> KeepAlive(const Task& task);
-  // Returns whether the pilot was told to end.
+  // Says that the pilot is there. Returns whether it was told to end.
   absl::StatusOr<bool> IsDraining(const PilotInfo& pilot);
   // Keeps the records of a result and ends the task, all or nothing. Aborted if
   // the task is no longer this attempt's.
@@ -137,7 +137,7 @@ class JobQueue {
   std::shared_ptr<const tracker::RecordStore> store_;
   absl::Duration lease_;
   std::shared_ptr<tracker::Postgres> db_;
-  absl::Time took_back_ = absl::InfinitePast();
+  absl::optional<int64_t> took_back_ns_;  // of the steady clock
 };
 
 }  // namespace optrail::fleet

@@ -40,52 +40,60 @@ dump() {
 
 open_all() {
   {
-    printf '<!DOCTYPE html><style>* { margin: 0; border: 0 }</style>'
+    printf '<!DOCTYPE html><style>* { margin: 0; border: 0 }</style><body>'
     printf '<script>const pages = [\n'
     cat "$work/list"
     cat <<'SCRIPT'
 ];
-const wait = ms => new Promise(resolve => setTimeout(resolve, ms));
-async function openAll() {
-  for (const [name, url, width, height] of pages) {
-    const frame = document.createElement('iframe');
-    frame.width = width;
-    frame.height = height;
-    frame.src = url;
-    await new Promise(resolve => {
-      frame.onload = resolve;
-      document.body.append(frame);
-    });
-    const page = frame.contentDocument.documentElement;
-    for (let i = 0; i < 20 && !page.dataset.ready; ++i) await wait(100);
-    await wait(500);
-    // Charts are drawn once the browser has told that they are in view.
-    const waits = chart => chart.getBoundingClientRect().top < height &&
-        !chart.querySelector('canvas');
-    for (let i = 0; i < 100; ++i) {
-      if (![...page.querySelectorAll('.chart')].some(waits)) break;
-      await wait(200);
-    }
-    // Its own scripts are most of a page, and of no interest.
-    for (const own of page.querySelectorAll('body > script')) own.remove();
-    const bytes = new TextEncoder().encode(page.outerHTML);
-    let text = '';
-    for (const byte of bytes) text += String.fromCharCode(byte);
-    frame.remove();
-    const line = document.createElement('pre');
-    line.textContent = `\ndump ${name} ${btoa(text)}\n`;
-    document.head.append(line);
+// Time here is counted in frames that the browser drew: charts are drawn after
+// a frame has told that they are in view, however long that takes under load.
+const frame = () => new Promise(resolve => requestAnimationFrame(resolve));
+async function openPage([name, url, width, height]) {
+  const element = document.createElement('iframe');
+  element.width = width;
+  element.height = height;
+  element.src = url;
+  await new Promise(resolve => {
+    element.onload = resolve;
+    document.body.append(element);
+  });
+  const page = element.contentDocument.documentElement;
+  const waits = chart => chart.getBoundingClientRect().top < height &&
+      !chart.querySelector('canvas');
+  const drawn = () => page.dataset.ready &&
+      ![...page.querySelectorAll('.chart')].some(waits);
+  // A page that is done stays so for a few frames.
+  for (let done = 0, all = 0; done < 5 && all < 300; ++all) {
+    await frame();
+    done = drawn() ? done + 1 : 0;
   }
+  // Its own scripts are most of a page, and of no interest.
+  for (const own of page.querySelectorAll('body > script')) own.remove();
+  const bytes = new TextEncoder().encode(page.outerHTML);
+  let text = '';
+  for (const byte of bytes) text += String.fromCharCode(byte);
+  element.remove();
+  const line = document.createElement('pre');
+  line.textContent = `\ndump ${name} ${btoa(text)}\n`;
+  document.head.append(line);
 }
-addEventListener('load', openAll);
+// The browser prints the page once it has loaded. That is when the document of
+// this frame is closed.
+const hold = document.createElement('iframe');
+document.documentElement.append(hold);
+hold.contentDocument.open();
+(async () => {
+  for (const page of pages) await openPage(page);
+  hold.contentDocument.close();
+})();
 </script>
 SCRIPT
   } > "$work/all.html"
-  timeout 300 "$browser" --headless --no-sandbox --disable-gpu \
+  timeout 840 "$browser" --headless --no-sandbox --disable-gpu \
     --no-first-run --disable-background-networking \
     --disable-component-update --disable-sync --enable-logging=stderr \
     --allow-file-access-from-files --user-data-dir="$work/profile" \
-    --window-size=1400,9000 --virtual-time-budget=1000000 --dump-dom \
+    --window-size=1400,9000 --dump-dom \
     "file://$work/all.html" > "$work/dumps" 2> "$work/log" ||
     fail "the browser failed"
   grep -a 'CONSOLE' "$work/log" && fail "messages in the console"
@@ -324,10 +332,10 @@ for page in plain imported hostile states; do
     'for (const row of document.querySelectorAll(".attention details")) {
        row.open = true;
      }
-     setTimeout(() => {
-       const root = document.documentElement;
+     const root = document.documentElement;
+     requestAnimationFrame(() => requestAnimationFrame(() => {
        document.title = root.scrollWidth - root.clientWidth;
-     }, 100);' 390,2000
+     }));' 390,2000
   titled "wide_$page" 0
 done
 }

@@ -23,9 +23,13 @@ namespace {
 struct Limits {
   int points_per_series = 0;
   int trials_per_session = 0;
+  int processes_per_point = 0;
 };
 
-constexpr int kMaxProcessMedians = 9;
+constexpr int kMostProcesses = 9;
+// If points must be few, the newest keep their fastest and slowest process.
+constexpr int kFewestProcesses = 2;
+constexpr size_t kPointsWithProcesses = 4;
 constexpr int kFewestPoints = 16;
 constexpr int kFewestTrials = 24;
 constexpr int kHeatMapCommits = 80;  // the newest
@@ -41,7 +45,7 @@ Json PageCommitJson(const Commit& commit) {
 
 // Hundredths of a percent away from the point's value, as short integers. Many
 // processes are cut to order statistics, the extremes among them.
-Json ProcessMedians(const tracker::Point& point) {
+Json ProcessMedians(const tracker::Point& point, int most) {
   Json out = Json::array();
   const double value = point.value.value_or(0);
   if (!(value > 0)) return out;
@@ -51,7 +55,7 @@ Json ProcessMedians(const tracker::Point& point) {
   }
   std::sort(sorted.begin(), sorted.end());
   const int n = static_cast<int>(sorted.size());
-  const int shown = std::min(n, kMaxProcessMedians);
+  const int shown = std::min(n, most);
   for (int i = 0; i < shown; ++i) {
     const int at = shown == n ? i : i * (n - 1) / (shown - 1);
     const double off = (sorted[at] / value - 1) * 1e4;
@@ -110,14 +114,78 @@ Json GapsJson(const SeriesView& series, const Place& place) {
   return gaps;
 }
 
-Json SeriesJson(const SeriesView& series, int family_index, int limit) {
+// Texts that many series share, told by their place in a list.
+class SharedTexts {
+ public:
+  int PlaceOf(const std::string& text) {
+    const auto [at, is_new] =
+        places_.emplace(text, static_cast<int>(texts_.size()));
+    if (is_new) texts_.push_back(text);
+    return at->second;
+  }
+  const std::vector<std::string>& texts() const { return texts_; }
+
+ private:
+  std::unordered_map<std::string, int> places_;
+  std::vector<std::string> texts_;
+};
+
+// Minutes between the starts of points, for pages that know no better date;
+// empty where commits have one.
+Json MinutesJson(const ReportData& data, const SeriesView& series,
+                 const std::vector<int>& picked) {
+  Json minutes = Json::array();
+  bool wanted = false;
+  int64_t last_minute = 0;
+  for (const int i : picked) {
+    wanted = wanted || data.commits[series.commits[i]].unix_ns <= 0;
+    const int64_t minute =
+        series.points()[i].first_started_unix_ns / 60000000000;
+    minutes.push_back(minute - last_minute);
+    last_minute = minute;
+  }
+  return wanted ? minutes : Json::array();
+}
+
+// Members that most series lack; core.js adds them where they are left out.
+const Json& UsualMembers() {
+  static const Json* const usual = new Json({
+      {"i", 0},
+      {"d", ""},
+      {"j", 1},
+      {"l", 1},
+      {"ev", nullptr},
+      {"r", {nullptr, nullptr, nullptr}},
+      {"e", nullptr},
+      {"f", nullptr},
+      {"g", -1},
+      {"w", Json::array()},
+      {"q", Json::object()},
+      {"cp", Json::array()},
+      {"ep", Json::array()},
+      {"a", Json::array()},
+      {"m", "time"},
+      {"u", "ns"},
+  });
+  return *usual;
+}
+
+Json WithoutUsualMembers(Json series) {
+  for (const auto& [name, value] : UsualMembers().items()) {
+    if (series[name] == value) series.erase(name);
+  }
+  return series;
+}
+
+Json SeriesJson(const ReportData& data, const SeriesView& series,
+                int family_index, const Limits& limits, SharedTexts* shared) {
   std::vector<double> values;
   for (const tracker::Point& point : series.points()) {
     values.push_back(
         point.value.value_or(std::numeric_limits<double>::quiet_NaN()));
   }
   const std::vector<int> picked =
-      PickPoints(values, PointsToKeep(series), limit);
+      PickPoints(values, PointsToKeep(series), limits.points_per_series);
   // The place of a point of the series among the points that were picked.
   const auto place = [&](int point) {
     return static_cast<int64_t>(
@@ -128,28 +196,17 @@ Json SeriesJson(const SeriesView& series, int family_index, int limit) {
   Json medians = Json::array();
   Json processes = Json::array();
   Json configs = Json::array();
-  Json minutes = Json::array();
   Json failures = Json::object();
-  // Configs are told by their place in a list, -1 where there is none.
-  std::vector<std::string> config_names;
-  const auto config_index = [&](const std::string& config) {
-    if (config.empty()) return -1;
-    const auto found =
-        std::find(config_names.begin(), config_names.end(), config);
-    const int index = static_cast<int>(found - config_names.begin());
-    if (found == config_names.end()) config_names.push_back(config);
-    return index;
-  };
-  int64_t last_minute = 0;
   for (size_t i = 0; i < picked.size(); ++i) {
     const tracker::Point& point = series.points()[picked[i]];
     commits.push_back(series.commits[picked[i]]);
     medians.push_back(Rounded(point.value));
-    processes.push_back(ProcessMedians(point));
-    configs.push_back(config_index(point.config));
-    const int64_t minute = point.first_started_unix_ns / 60000000000;
-    minutes.push_back(minute - last_minute);
-    last_minute = minute;
+    const bool many = limits.processes_per_point > kFewestProcesses;
+    processes.push_back(many || i + kPointsWithProcesses >= picked.size()
+                            ? ProcessMedians(point, limits.processes_per_point)
+                            : Json::array());
+    configs.push_back(point.config.empty() ? -1
+                                           : shared->PlaceOf(point.config));
     if (std::string outcome = OutcomeText(point); !outcome.empty()) {
       failures[std::to_string(i)] = {std::move(outcome),
                                      point.detail.substr(0, 400)};
@@ -169,13 +226,16 @@ Json SeriesJson(const SeriesView& series, int family_index, int limit) {
     const int epoch = series.points()[i].epoch;
     epochs.push_back({place(i), series.of->epochs[epoch].change});
   }
-  return {
+  const bool one_config =
+      std::all_of(configs.begin(), configs.end(),
+                  [&](const Json& config) { return config == configs[0]; });
+  return WithoutUsualMembers({
       {"n", series.name},
       {"o", family_index},
       {"i", series.imported ? 1 : 0},
-      {"s", series.shape},
-      {"x", series.selection},
-      {"k", series.variant},
+      {"s", shared->PlaceOf(series.shape)},
+      {"x", shared->PlaceOf(series.selection)},
+      {"k", shared->PlaceOf(series.variant)},
       {"h", series.hardware},
       {"b", series.of->key.branch},
       {"m", series.of->key.metric},
@@ -194,16 +254,17 @@ Json SeriesJson(const SeriesView& series, int family_index, int limit) {
       {"c", std::move(commits)},
       {"y", std::move(medians)},
       {"p", std::move(processes)},
-      {"g", std::move(configs)},
-      {"w", std::move(minutes)},
+      {"g", configs.empty() ? Json(-1)
+            : one_config    ? configs[0]
+                            : configs},
+      {"w", MinutesJson(data, series, picked)},
       {"q", std::move(failures)},
-      {"configs", config_names},
       {"cp", std::move(changes)},
       {"ep", std::move(epochs)},
       {"lv", LevelsJson(series, place)},
       {"a", GapsJson(series, place)},
       {"z", {series.known_points, series.needed_points}},
-  };
+  });
 }
 
 Json AttentionRowJson(const AttentionRow& row) {
@@ -277,6 +338,20 @@ Json VerdictsJson() {
   return verdicts;
 }
 
+// Unix minutes of the first point and the last one; 0 where none is known.
+Json RecordedJson(const ReportData& data) {
+  int64_t first = 0, last = 0;
+  for (const SeriesView& series : data.series) {
+    for (const tracker::Point& point : series.points()) {
+      const int64_t minute = point.first_started_unix_ns / 60000000000;
+      if (minute <= 0) continue;
+      first = first == 0 ? minute : std::min(first, minute);
+      last = std::max(last, minute);
+    }
+  }
+  return {first, last};
+}
+
 std::string Write(const ReportData& data, const Overview& overview,
                   const Limits& limits) {
   // Sessions may be of operators that no series has.
@@ -290,10 +365,11 @@ std::string Write(const ReportData& data, const Overview& overview,
   };
   for (const std::string& name : overview.families) family_index(name);
 
+  SharedTexts texts;
   Json series = Json::array();
   for (const SeriesView& each : data.series) {
     series.push_back(
-        SeriesJson(each, family_index(each.family), limits.points_per_series));
+        SeriesJson(data, each, family_index(each.family), limits, &texts));
   }
   Json sessions = Json::array();
   for (const TuningSession& session : data.sessions) {
@@ -311,6 +387,9 @@ std::string Write(const ReportData& data, const Overview& overview,
       {"commits", ListOf(data.commits, PageCommitJson)},
       {"hardware", AllRounded(ListOf(data.hardware, HardwareJson))},
       {"overview", OverviewJson(overview)},
+      {"recorded", RecordedJson(data)},
+      {"texts", texts.texts()},
+      {"usual", UsualMembers()},
       {"series", std::move(series)},
       {"sessions", std::move(sessions)},
       {"workloads", ListOf(data.workloads,
@@ -338,14 +417,13 @@ std::string PageJson(const ReportData& data, int64_t max_bytes) {
     points += series.points().size();
     most_points = std::max<double>(most_points, series.points().size());
     for (const tracker::Point& point : series.points()) {
-      processes +=
-          std::min<int64_t>(point.processes.size(), kMaxProcessMedians);
+      processes += std::min<int64_t>(point.processes.size(), kMostProcesses);
     }
   }
   // A first guess from what trials, series and points take as text, so that one
   // pass is enough as a rule.
   constexpr double kTrialBytes = 50;
-  constexpr double kSeriesBytes = 700;
+  constexpr double kSeriesBytes = 500;
   const double point_bytes =
       20 + 5.0 * processes / std::max<int64_t>(points, 1);
   const auto between = [](double low, double value, double high) {
@@ -359,8 +437,12 @@ std::string PageJson(const ReportData& data, int64_t max_bytes) {
       between(kFewestPoints,
               (0.9 * max_bytes / series_count - kSeriesBytes) / point_bytes,
               std::min(500., most_points));
+  limits.processes_per_point = kMostProcesses;
 
   while (true) {
+    if (limits.points_per_series == kFewestPoints) {
+      limits.processes_per_point = kFewestProcesses;
+    }
     std::string text = Write(data, overview, limits);
     const int64_t size = static_cast<int64_t>(text.size());
     const bool smallest = limits.points_per_series == kFewestPoints &&

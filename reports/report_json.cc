@@ -58,7 +58,7 @@ Json ProofJson(const proto::Session& session) {
           {"confidence", Number(proof.confidence())},
           {"rounds", proof.rounds()},
           {"claimed", proof.claimed()},
-          {"text", tuning::ProofText(proof)}};
+          {"text", tuning::ProofText(session)}};
 }
 
 }  // namespace

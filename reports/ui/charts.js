@@ -22,11 +22,21 @@ const charts = {
     this.observer.observe(element);
   },
 
+  // The library is large: it runs when the first chart comes into view.
+  load() {
+    if (window.echarts) return;
+    const text = document.getElementById('chart-library').textContent;
+    const script = document.createElement('script');
+    script.textContent = text;
+    document.head.append(script);
+  },
+
   create(element) {
     const options = this.waiting.get(element);
     if (!options || !element.isConnected) return;
     this.waiting.delete(element);
     this.observer.unobserve(element);
+    this.load();
     const chart = echarts.init(element, null, {renderer: 'canvas'});
     chart.setOption({...chartBase(), ...options()});
     this.live.set(element, {chart, options});

@@ -7,6 +7,13 @@
 'use strict';
 
 const report = JSON.parse(document.getElementById('data').textContent);
+// What most series lack, and texts that many of them share, travel once.
+report.series = report.series.map(series => ({
+  ...report.usual, ...series,
+  s: report.texts[series.s],
+  x: report.texts[series.x],
+  k: report.texts[series.k],
+}));
 
 // A failure of this script is said on the page, not only in the console.
 function showProblem(message) {

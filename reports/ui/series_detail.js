@@ -20,17 +20,24 @@ function placesOf(series) {
   return {point, place};
 }
 
+// The place of a point's config in report.texts; -1: none. A number stands for
+// all points.
+function configAt(series, i) {
+  return isNumber(series.g) ? series.g : series.g[i];
+}
+
 // [point, before, after] wherever the tuned config changed.
 function configChanges(series) {
   const changes = [];
   let before = null;
-  series.g.forEach((config, i) => {
-    if (config < 0) return;
+  for (let i = 0; i < series.y.length; ++i) {
+    const config = configAt(series, i);
+    if (config < 0) continue;
     if (before !== null && config !== before) {
-      changes.push([i, series.configs[before], series.configs[config]]);
+      changes.push([i, report.texts[before], report.texts[config]]);
     }
     before = config;
-  });
+  }
   return changes;
 }
 
@@ -276,7 +283,7 @@ function pointsTable(series) {
 function drawSeries(pane, series) {
   disposeCharts(pane);
   const change = changeOf(series);
-  const newest = series.g.length ? series.g[series.g.length - 1] : -1;
+  const newest = configAt(series, series.y.length - 1);
   const chart = el('div', {
     class: 'chart',
     role: 'img',
@@ -321,7 +328,7 @@ function drawSeries(pane, series) {
       el('div', {}, chart, legend(items)),
       newest >= 0 ?
           el('p', {class: 'small'}, el('span', {class: 'muted'}, 'Config now: '),
-             el('code', {}, el('bdi', {}, series.configs[newest]))) : null,
+             el('code', {}, el('bdi', {}, report.texts[newest]))) : null,
       pointsTable(series),
       el('p', {class: 'small muted'}, 'Series ',
          el('code', {}, el('bdi', {}, series.n))));

@@ -12,7 +12,7 @@
 #include "base/status_macros.h"
 #include "base/units.h"
 #include "graph/reference/reference.h"
-#include "suites/graph/graph_timer.h"
+#include "suites/graph/call_timer.h"
 #include "suites/graph/paired_timing.h"
 
 namespace optrail::suites {
@@ -24,7 +24,7 @@ constexpr double kTolerance = 1e-4;
 // One side of a site, with its clock.
 struct Side {
   std::unique_ptr<graph::Runner> runner;
-  std::unique_ptr<GraphTimer> timer;
+  std::unique_ptr<CallTimer> timer;
   std::vector<graph::Array> outputs;
 
   absl::Status Make(const graph::Graph& graph, ops::CpuDevice& device,
@@ -36,7 +36,11 @@ struct Side {
         runner->SetInputs(graph::SeededInputs(graph, /*seed=*/1)));
     OPTRAIL_RETURN_IF_ERROR(runner->Run());
     OPTRAIL_ASSIGN_OR_RETURN(outputs, runner->Outputs());
-    OPTRAIL_ASSIGN_OR_RETURN(timer, GraphTimer::Create(*runner, device));
+    OPTRAIL_ASSIGN_OR_RETURN(
+        timer,
+        CallTimer::Create(
+            [runner = runner.get()](const ops::Call&) { return runner->Run(); },
+            device));
     return absl::OkStatus();
   }
 };

@@ -17,7 +17,7 @@ constexpr int kMostRounds = 2000;
 struct Side {
   ops::Timer* timer;
   int64_t calls = 1;
-  std::vector<double> clock_ns, worked_ns;
+  std::vector<double> clock_ns = {}, worked_ns = {};
 
   absl::Status Take() {
     OPTRAIL_RETURN_IF_ERROR(timer->Prepare(calls));

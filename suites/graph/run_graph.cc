@@ -21,9 +21,9 @@
 #include "graph/reference/reference.h"
 #include "graph/runner/runner.h"
 #include "ops/device/cpu/device.h"
+#include "suites/graph/call_timer.h"
 #include "suites/graph/graph_page.h"
 #include "suites/graph/graph_record.h"
-#include "suites/graph/graph_timer.h"
 #include "suites/graph/measured_fusion.h"
 #include "suites/graph/paired_timing.h"
 #include "suites/graph/peer.h"
@@ -39,10 +39,16 @@ using graph::Array;
 // What a graph is timed against beside peers.
 constexpr absl::string_view kUnfused = "unfused", kUntuned = "untuned";
 
+absl::StatusOr<std::unique_ptr<CallTimer>> TimerOf(graph::Runner& runner,
+                                                   ops::CpuDevice& device) {
+  return CallTimer::Create([&](const ops::Call&) { return runner.Run(); },
+                           device);
+}
+
 absl::StatusOr<Sampling> TimeWhole(graph::Runner& runner,
                                    ops::CpuDevice& device) {
-  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<GraphTimer> timer,
-                           GraphTimer::Create(runner, device));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<CallTimer> timer,
+                           TimerOf(runner, device));
   const std::unique_ptr<ops::Monitor> monitor = device.MakeMonitor();
   proto::SamplingOptions options = DefaultSamplingOptions();
   options.set_max_time_ns(absl::ToInt64Nanoseconds(absl::Seconds(10)));
@@ -243,8 +249,8 @@ void PrintFusion(const graph::FusionReport& report, std::ostream& out) {
 absl::Status PrintPairs(absl::string_view name, ops::Timer& other,
                         graph::Runner& ours, ops::CpuDevice& device,
                         std::ostream& out) {
-  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<GraphTimer> timer,
-                           GraphTimer::Create(ours, device));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<CallTimer> timer,
+                           TimerOf(ours, device));
   PairedTimingOptions options;
   options.one_thread = device.threads() == 1;
   options.most = absl::Seconds(60);
@@ -294,8 +300,8 @@ absl::Status PrintOurOther(const GraphRunCommand& command,
   OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<graph::Runner> other,
                            graph::Runner::Create(graph, device, options));
   OPTRAIL_RETURN_IF_ERROR(other->SetInputs(inputs));
-  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<GraphTimer> timer,
-                           GraphTimer::Create(*other, device));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<CallTimer> timer,
+                           TimerOf(*other, device));
   return PrintPairs(command.against, timer->get(), ours, device, out);
 }
 

@@ -175,6 +175,7 @@ absl::Status Retune(const StoreCheckCommand& command, absl::Duration time,
                     Entry* entry) {
   TuneDriverOptions options = command.tune;
   options.retune = true;
+  options.defend_stored = false;
   options.total_trials = options.total_time_ns = 0;
   options.tune.budget.Clear();
   options.tune.budget.set_time_ns(absl::ToInt64Nanoseconds(time / 2));

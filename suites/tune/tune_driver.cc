@@ -35,6 +35,7 @@
 #include "suites/worker/measurement_settings.h"
 #include "tracker/history/history.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/proto/stop_reason.h"
 #include "tuning/session/objective.h"
 #include "tuning/session/stored_config.h"
 #include "tuning/store/store_files.h"
@@ -412,16 +413,16 @@ absl::Status TuneCall::FindPending(const std::vector<TaskEntry>& tasks) {
       summaries_.push_back(std::move(summary));
       continue;
     }
+    const tuning::LookupResult stored =
+        FindExact(store, task, objective, *space);
+    const bool is_tuned = stored.config != nullptr && !stored.unverified;
     if (options_.stored_only) {
-      const tuning::LookupResult stored =
-          FindExact(store, task, objective, *space);
       summary.skipped = stored.config == nullptr;
       if (!summary.skipped) {
         space->configs = std::make_shared<tuning::StoredConfig>(*stored.config);
       }
     } else {
-      summary.skipped = !options_.retune &&
-                        FindTuned(store, task, objective, *space) != nullptr;
+      summary.skipped = is_tuned && !options_.retune;
     }
     // What a killed call with a total budget had finished already belongs to
     // that total. Otherwise the answer is there, and nothing else is asked for.
@@ -444,7 +445,11 @@ absl::Status TuneCall::FindPending(const std::vector<TaskEntry>& tasks) {
     }
     pending.setup.header =
         HeaderFor(task, *space, context_, options_, ceilings);
-    if (!part.empty()) pending.setup.header.set_space_textproto(part);
+    if (options_.within) {
+      pending.setup.header.set_space_textproto(part);
+    } else if (is_tuned && options_.defend_stored && !options_.stored_only) {
+      *pending.setup.header.mutable_incumbent() = *stored.config;
+    }
     pending.setup.space = space->bound.get();
     pending.setup.configs = space->configs.get();
     if (!options_.elsewhere.empty()) {
@@ -532,7 +537,8 @@ absl::Status TuneCall::Record(Pending& pending,
   if (!recorded.ok() && !absl::IsAlreadyExists(recorded)) return recorded;
   pending.was_recorded = absl::IsAlreadyExists(recorded);
   const proto::Task& task = pending.task->task;
-  if (session->has_winner() &&
+  // A stored config that stays keeps its entry, to the letter.
+  if (session->has_winner() && !tuning::IncumbentStays(*session) &&
       (!options_.stored_only || session->proof().claimed())) {
     OPTRAIL_RETURN_IF_ERROR(tuning::WriteOverlay(
         context_.store, task.operator_name(), task.hardware_id(),
@@ -546,6 +552,9 @@ absl::Status TuneCall::Record(Pending& pending,
               << "with " << tried << " trials when it was interrupted; next: "
               << "--retune, which goes on to " << pending.tune.budget.trials()
               << "\n";
+  }
+  if (const std::string kept = tuning::IncumbentText(*session); !kept.empty()) {
+    std::cerr << "note: " << ShortTaskText(task) << ": " << kept << "\n";
   }
   if (pending.session != nullptr && pending.session->ranking_cut()) {
     std::cerr << "note: " << ShortTaskText(task) << ": " << tuning::kRankingCut

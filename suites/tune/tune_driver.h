@@ -34,6 +34,9 @@ struct TuneDriverOptions {
   // process's own. Not with a total.
   std::string elsewhere;
   bool retune = false;  // also what the store has
+  // A stored config of today's kernel stays in the store unless another one is
+  // proven better by a margin (SessionSetup::incumbent_margin).
+  bool defend_stored = true;
   // Prove what the store has, whatever kernel it was measured with, and search
   // nothing; the store changes only where the proof succeeds. Tasks of which it
   // has no valid config are skipped. Not with a total.

@@ -347,7 +347,7 @@ std::string WinnerText(const SessionAnalysis& session) {
   std::string text =
       absl::StrCat("winner ", CanonicalText(session.header.winner()));
   if (session.header.has_proof()) {
-    absl::StrAppend(&text, ": ", tuning::ProofText(session.header.proof()));
+    absl::StrAppend(&text, ": ", tuning::ProofText(session.header));
   } else if (session.speedup_over_default) {
     absl::StrAppend(&text, ": not proven; as a finalist ",
                     absl::StrFormat("%.3gx", *session.speedup_over_default),

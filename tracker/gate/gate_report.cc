@@ -89,10 +89,6 @@ std::vector<std::string> ConfigLines(const Side& baseline,
                    after.empty() ? "-" : absl::StrJoin(after, ","))};
 }
 
-std::string ShapeText(const Row& row) {
-  return row.key.has_shape() ? tuning::CanonicalText(row.key.shape()) : "-";
-}
-
 // "2.1 ms, run ID at commit X" or "2.1 ms, median of 10 runs up to commit X":
 // what `show` says of the same runs.
 std::string SideText(const Side& side, absl::string_view unit) {
@@ -127,8 +123,12 @@ std::vector<std::string> Evidence(const GateRow& gate_row) {
     lines.push_back(
         absl::StrCat("measured differently: ", row.measured_differently));
   }
-  lines.push_back(absl::StrCat("operator ", row.key.operator_name(), ", shape ",
-                               ShapeText(row)));
+  // The name of a benchmark that another tool measured says all of this.
+  if (row.key.has_shape()) {
+    lines.push_back(absl::StrCat("operator ", row.key.operator_name(),
+                                 ", shape ",
+                                 tuning::CanonicalText(row.key.shape())));
+  }
   lines.push_back(absl::StrCat("baseline  ", SideText(row.baseline, row.unit)));
   lines.push_back(
       absl::StrCat("candidate ", SideText(row.candidate, row.unit)));

@@ -245,7 +245,7 @@ void TuneCommand::PrintProof(const proto::Session& session,
           << OutcomeName(finalist.outcome()) << "\n";
     }
   }
-  if (session.has_proof()) log << ProofText(session.proof()) << "\n";
+  if (session.has_proof()) log << ProofText(session) << "\n";
 }
 
 int TuneCommand::Print(const proto::Session& session, std::ostream& out,

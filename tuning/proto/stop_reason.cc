@@ -3,8 +3,19 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/units.h"
+#include "tuning/proto/canonical.h"
 
 namespace optrail::tuning {
+namespace {
+
+// The end stays open for a note and the bracket.
+std::string IntervalText(const proto::Proof& proof) {
+  return absl::StrCat(FormatChange(proof.gain()), " (",
+                      FormatChange(proof.gain_low()), " to ",
+                      FormatChange(proof.gain_high()));
+}
+
+}  // namespace
 
 std::string StopReasonName(proto::StopReason reason) {
   if (reason == proto::STOP_REASON_UNSPECIFIED) return "";
@@ -27,14 +38,29 @@ std::string ProofEndNote(const proto::Proof& proof) {
   }
 }
 
-std::string ProofText(const proto::Proof& proof) {
+std::string ProofText(const proto::Session& session) {
+  const proto::Proof& proof = session.proof();
   const std::string note = ProofEndNote(proof);
-  return absl::StrCat(
-      proof.claimed() ? "proven" : "no gain is proven, the default stays",
-      ", in ", proof.rounds(), " rounds of both: ", FormatChange(proof.gain()),
-      " (", FormatChange(proof.gain_low()), " to ",
-      FormatChange(proof.gain_high()), note.empty() ? "" : "; ", note, ") ",
-      proof.metric(), " over the default");
+  const char* const stays = IncumbentStays(session)
+                                ? "no gain is proven, the stored config stays"
+                                : "no gain is proven, the default stays";
+  return absl::StrCat(proof.claimed() ? "proven" : stays, ", in ",
+                      proof.rounds(), " rounds of both: ", IntervalText(proof),
+                      note.empty() ? "" : absl::StrCat("; ", note), ") ",
+                      proof.metric(), " over the default");
+}
+
+bool IncumbentStays(const proto::Session& session) {
+  return session.has_incumbent() && session.has_winner() &&
+         CanonicalText(session.incumbent()) == CanonicalText(session.winner());
+}
+
+std::string IncumbentText(const proto::Session& session) {
+  if (!IncumbentStays(session) || !session.has_incumbent_proof()) return "";
+  const proto::Proof& proof = session.incumbent_proof();
+  return absl::StrCat("the stored config stays: in ", proof.rounds(),
+                      " rounds of both the best other one is ",
+                      IntervalText(proof), ")");
 }
 
 }  // namespace optrail::tuning

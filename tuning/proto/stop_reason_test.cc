@@ -2,10 +2,14 @@
 
 #include <set>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tuning/proto/canonical.h"
 
 namespace optrail::tuning {
 namespace {
+
+using ::testing::HasSubstr;
 
 TEST(StopReasonTest, EachReasonHasANameOfItsOwn) {
   EXPECT_EQ(StopReasonName(proto::TIME_SPENT), "time_spent");
@@ -37,7 +41,8 @@ TEST(StopReasonTest, AProofThatIsAsPreciseAsAskedNeedsNoNote) {
 }
 
 TEST(StopReasonTest, AProofIsASentence) {
-  proto::Proof proof;
+  proto::Session session;
+  proto::Proof& proof = *session.mutable_proof();
   proof.set_metric("time");
   proof.set_rounds(44);
   proof.set_gain(.224);
@@ -45,9 +50,35 @@ TEST(StopReasonTest, AProofIsASentence) {
   proof.set_gain_high(.24);
   proof.set_claimed(true);
   proof.set_end(proto::PROOF_TIME_SPENT);
-  EXPECT_EQ(ProofText(proof),
+  EXPECT_EQ(ProofText(session),
             "proven, in 44 rounds of both: +22.4% (+20.8% to +24.0%; time "
             "spent) time over the default");
+  proof.set_claimed(false);
+  proof.clear_end();
+  EXPECT_EQ(ProofText(session),
+            "no gain is proven, the default stays, in 44 rounds of both: "
+            "+22.4% (+20.8% to +24.0%) time over the default");
+}
+
+TEST(StopReasonTest, AStoredConfigThatStaysIsNamed) {
+  proto::Session session;
+  *session.mutable_incumbent() = *ParseConfig("tile=8");
+  *session.mutable_winner() = *ParseConfig("tile=8");
+  session.mutable_proof()->set_metric("time");
+  EXPECT_TRUE(IncumbentStays(session));
+  EXPECT_EQ(IncumbentText(session), "");
+  EXPECT_THAT(ProofText(session), HasSubstr("the stored config stays, in 0"));
+  proto::Proof& proof = *session.mutable_incumbent_proof();
+  proof.set_rounds(40);
+  proof.set_gain(.003);
+  proof.set_gain_low(-.005);
+  proof.set_gain_high(.011);
+  EXPECT_EQ(IncumbentText(session),
+            "the stored config stays: in 40 rounds of both the best other one "
+            "is +0.3% (-0.5% to +1.1%)");
+  *session.mutable_winner() = *ParseConfig("tile=4");
+  EXPECT_FALSE(IncumbentStays(session));
+  EXPECT_EQ(IncumbentText(session), "");
 }
 
 }  // namespace

@@ -69,8 +69,14 @@ bool PairedProof::Open(absl::Duration spent) {
 }
 
 bool PairedProof::Claimed() const {
-  return rounds() >= options_.min_rounds && evidence_.high < 0 &&
+  return rounds() >= options_.min_rounds &&
+         evidence_.high < std::log1p(-options_.margin) &&
          1 - std::exp(evidence_.log_ratio) >= options_.min_gain;
+}
+
+bool PairedProof::LostBy(double margin) const {
+  return rounds() >= options_.min_rounds &&
+         evidence_.low > -std::log1p(-margin);
 }
 
 void PairedProof::Fill(proto::Proof* proof) const {

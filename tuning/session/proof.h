@@ -46,6 +46,8 @@ struct ProofOptions {
   absl::optional<absl::Duration> session_max_time;
   // Gains below this are not worth another config.
   double min_gain = .005;
+  // A gain is claimed only where its whole interval lies beyond this.
+  double margin = 0;
 };
 
 class PairedProof {
@@ -61,6 +63,8 @@ class PairedProof {
   // Why not, when Open() has said so; else that rounds gave nothing.
   proto::ProofEnd end() const { return end_; }
   bool Claimed() const;
+  // Whether the candidate is worse, by more than `margin` of its cost.
+  bool LostBy(double margin) const;
 
   int rounds() const { return static_cast<int>(log_ratios_.size()); }
   // The evidence on the logarithm of candidate over default.

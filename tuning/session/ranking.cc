@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "base/distributions.h"
 #include "base/statistics.h"
@@ -36,11 +37,22 @@ void SequentialHalving::StartStage() {
   }
 }
 
+void SequentialHalving::Sort() {
+  const std::map<int, double> scores = Scores();
+  double best = std::numeric_limits<double>::infinity();
+  for (const auto& [member, score] : scores) best = std::min(best, score);
+  const auto key = [&](int member) {
+    const double score = scores.at(member);
+    return std::make_pair(score <= best + kEqualWithin ? best : score,
+                          member);
+  };
+  std::sort(alive_.begin(), alive_.end(),
+            [&](int a, int b) { return key(a) < key(b); });
+}
+
 void SequentialHalving::EndStage() {
   --stages_left_;
-  const std::map<int, double> scores = Scores();
-  std::stable_sort(alive_.begin(), alive_.end(),
-                   [&](int a, int b) { return scores.at(a) < scores.at(b); });
+  Sort();
   const size_t half = (alive_.size() + 1) / 2;
   left_.insert(left_.begin(), alive_.begin() + half, alive_.end());
   alive_.resize(half);

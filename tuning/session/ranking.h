@@ -14,7 +14,9 @@
 //   }
 //   Prove(finalists[ranking.Order()[0]]);
 //
-// It ends early once differences are known as well as they matter.
+// It ends early once differences are known as well as they matter. Members
+// within kEqualWithin of the best are as good as each other: the one with the
+// smallest index goes first, so that rankings of the same members agree.
 //
 // What it finds best was chosen for its readings: how good it is must be read
 // anew (proof.h).
@@ -33,6 +35,10 @@ namespace optrail::tuning {
 // proof tells apart.
 inline constexpr double kWorthFinding = .01;
 inline constexpr int kMostRankReadings = 64;
+
+// Part of a cost by which members differ that are as good as each other. A
+// larger one would hide configs that are worth finding.
+inline constexpr double kEqualWithin = .001;
 
 // A ranking ends where differences are known within this, a gain that wins
 // nothing (ProofOptions::min_gain), at 97.5% one-sided (t, of the logarithms;
@@ -73,6 +79,8 @@ class SequentialHalving {
  private:
   void StartStage();
   void EndStage();
+  // Orders what is left, best first.
+  void Sort();
   // Of the logarithms of its costs, the Hodges-Lehmann estimate (the median of
   // the means of all pairs): nearly as precise as the mean for normal noise,
   // and unmoved by a reading that is twice too slow (Hodges and Lehmann, 1963).

@@ -77,6 +77,20 @@ TEST(SequentialHalvingTest, SeldomEndsTooEarly) {
   }
 }
 
+TEST(SequentialHalvingTest, OfEqualsTheFirstGoesOn) {
+  SequentialHalving ranking(6, 60);
+  // Members 2 to 5 are equal, and each round another of them is first.
+  for (int round = 0; !ranking.done(); ++round) {
+    std::map<int, double> costs;
+    for (const int member : ranking.NextRound()) {
+      costs[member] =
+          member < 2 ? 1.1 - .05 * member : 1 + .0002 * ((member + round) % 4);
+    }
+    ranking.AddRound(costs);
+  }
+  EXPECT_THAT(ranking.Order(), ElementsAre(2, 3, 4, 5, 1, 0));
+}
+
 TEST(SequentialHalvingTest, NeverReadsMoreThanItMay) {
   for (int members = 1; members < 12; ++members) {
     for (int readings = 0; readings < 60; ++readings) {

@@ -8,6 +8,8 @@
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "base/check.h"
 #include "base/file.h"
 #include "base/statistics.h"
@@ -500,6 +502,9 @@ absl::Status Session::ChooseFinalists() {
       if (const auto best = BestIn(i)) add(*best, /*is_default=*/false);
     }
     const bool has_winner = NamesWinner(objectives_);
+    if (has_winner && session_.has_incumbent()) {
+      add(session_.incumbent(), /*is_default=*/false);
+    }
     const int most = kMostFinalists * setup_.finalists;
     const bool by_proposer =
         !metering_.active() &&
@@ -515,6 +520,13 @@ absl::Status Session::ChooseFinalists() {
   }
   disqualified_.assign(session_.finalists_size(), false);
   read_.assign(session_.finalists_size(), false);
+  for (int i = 0; session_.has_incumbent() && i < session_.finalists_size();
+       ++i) {
+    if (CanonicalText(session_.finalists(i).config()) ==
+        CanonicalText(session_.incumbent())) {
+      incumbent_ = i;
+    }
+  }
   return absl::OkStatus();
 }
 
@@ -742,7 +754,8 @@ std::vector<int> Session::InDoubt(const std::vector<int>& candidates) const {
   std::vector<int> in_doubt;
   for (const int candidate : candidates) {
     if (!Disqualified(candidate) &&
-        first_cost(candidate) <= least * kHopeless) {
+        (candidate == incumbent_ ||
+         first_cost(candidate) <= least * kHopeless)) {
       in_doubt.push_back(candidate);
     }
   }
@@ -763,15 +776,33 @@ absl::Duration Session::TimeBeforeProof() const {
   return TimeLeft() - MostProofTime(progress_.elapsed);
 }
 
+void Session::SortByPreference(std::vector<int>* finalists) const {
+  using Preference = std::tuple<bool, int64_t, std::string>;
+  const std::string default_text = CanonicalText(setup_.default_config);
+  const absl::flat_hash_set<absl::string_view> default_parts =
+      absl::StrSplit(default_text, ',');
+  std::vector<std::pair<Preference, int>> sorted;
+  for (const int i : *finalists) {
+    const std::string text = CanonicalText(session_.finalists(i).config());
+    const int64_t changed = absl::c_count_if(
+        absl::StrSplit(text, ','),
+        [&](absl::string_view part) { return !default_parts.contains(part); });
+    sorted.push_back({{i != incumbent_, changed, text}, i});
+  }
+  absl::c_sort(sorted);
+  for (size_t i = 0; i < sorted.size(); ++i) (*finalists)[i] = sorted[i].second;
+}
+
 absl::StatusOr<std::vector<int>> Session::Rank() {
   std::vector<int> all;
   for (int i = 0; i < session_.finalists_size(); ++i) {
     if (!session_.finalists(i).is_default()) all.push_back(i);
   }
   std::vector<int> few = all;
-  if (static_cast<int>(few.size()) > setup_.finalists) {
-    few.resize(setup_.finalists);
-  }
+  // The incumbent is there beside the best of the search.
+  few.resize(std::min<size_t>(few.size(),
+                              setup_.finalists + (incumbent_ > 0 ? 1 : 0)));
+  SortByPreference(&few);
   const int64_t began_ns = session_.elapsed_ns();
   SequentialHalving ranking(static_cast<int>(few.size()),
                             static_cast<int>(few.size()) * setup_.rank_rounds);
@@ -821,6 +852,7 @@ absl::Status Session::RankMore(const std::vector<int>& all,
   if (many.size() < 2 || readings < 2 * readings_so_far) {
     return absl::OkStatus();
   }
+  SortByPreference(&many);
   SequentialHalving wider(static_cast<int>(many.size()), readings);
   OPTRAIL_RETURN_IF_ERROR(ReadAll(many, ranking.rounds(), wider));
   std::vector<int> wider_order;
@@ -835,52 +867,65 @@ absl::Status Session::RankMore(const std::vector<int>& all,
   return absl::OkStatus();
 }
 
-absl::StatusOr<Session::Proven> Session::Prove(int candidate) {
-  constexpr int kDefault = 0;  // the first finalist
+PairedProof Session::NewProof(int base) const {
   ProofOptions options = setup_.proof;
   options.max_time = std::min(MostProofTime(progress_.elapsed),
                               std::max(absl::ZeroDuration(), TimeLeft()));
-  PairedProof paired(options, objectives_);
-  proto::Proof proof;
-  *proof.mutable_candidate() = session_.finalists(candidate).config();
+  if (base == incumbent_) options.margin = setup_.incumbent_margin;
+  return PairedProof(options, objectives_);
+}
+
+absl::StatusOr<Session::Proven> Session::Compare(int candidate, int base,
+                                                 PairedProof* paired,
+                                                 proto::Proof* proof) {
+  *proof->mutable_candidate() = session_.finalists(candidate).config();
   const int64_t began_ns = session_.elapsed_ns();
   int empty_rounds = 0;
-  while (paired.Open(absl::Nanoseconds(session_.elapsed_ns() - began_ns)) &&
-         empty_rounds <= paired.rounds() + kMaxEmptyRounds) {
-    Report(absl::StrCat("prove round ", paired.rounds() + 1));
+  while (paired->Open(absl::Nanoseconds(session_.elapsed_ns() - began_ns)) &&
+         empty_rounds <= paired->rounds() + kMaxEmptyRounds) {
+    Report(absl::StrCat("prove round ", paired->rounds() + 1));
     const int round = proof_round_++;
     // In turns, so that neither side always runs first.
-    const bool default_first = round % 2 == 0;
+    const bool base_first = round % 2 == 0;
     Reading first, second;
     ExpectReadings(/*of_proof=*/true, round,
-                   default_first ? std::vector<int>{kDefault, candidate}
-                                 : std::vector<int>{candidate, kDefault});
-    OPTRAIL_ASSIGN_OR_RETURN(first, Read(/*of_proof=*/true, round,
-                                         default_first ? kDefault : candidate));
+                   base_first ? std::vector<int>{base, candidate}
+                              : std::vector<int>{candidate, base});
     OPTRAIL_ASSIGN_OR_RETURN(
-        second,
-        Read(/*of_proof=*/true, round, default_first ? candidate : kDefault));
-    if (!default_first) std::swap(first, second);
-    const absl::optional<double> default_cost = CostOfReading(first);
+        first, Read(/*of_proof=*/true, round, base_first ? base : candidate));
+    OPTRAIL_ASSIGN_OR_RETURN(
+        second, Read(/*of_proof=*/true, round, base_first ? candidate : base));
+    if (!base_first) std::swap(first, second);
+    const absl::optional<double> base_cost = CostOfReading(first);
     const absl::optional<double> cost = CostOfReading(second);
     if (Disqualified(candidate)) return Proven::kCandidateFailed;
-    if (cost) *proof.add_candidate_measurements() = second.measurement();
-    if (Disqualified(kDefault)) {
+    if (cost) *proof->add_candidate_measurements() = second.measurement();
+    if (Disqualified(base)) {
       *session_.mutable_finalists(candidate)->add_measurements() =
           second.measurement();
-      return Proven::kDefaultFailed;
+      return Proven::kBaseFailed;
     }
-    if (!cost || !default_cost) {
-      if (cost) proof.mutable_candidate_measurements()->RemoveLast();
+    if (!cost || !base_cost) {
+      if (cost) proof->mutable_candidate_measurements()->RemoveLast();
       ++empty_rounds;
       continue;
     }
-    *proof.add_default_measurements() = first.measurement();
-    paired.Add(*cost, *default_cost);
+    *proof->add_default_measurements() = first.measurement();
+    paired->Add(*cost, *base_cost);
   }
-  paired.Fill(&proof);
+  paired->Fill(proof);
+  return Proven::kDecided;
+}
+
+absl::StatusOr<Session::Proven> Session::Prove(int candidate) {
+  constexpr int kDefault = 0;  // the first finalist
+  PairedProof paired = NewProof(kDefault);
+  proto::Proof proof;
+  OPTRAIL_ASSIGN_OR_RETURN(const Proven proven,
+                           Compare(candidate, kDefault, &paired, &proof));
+  if (proven != Proven::kDecided) return proven;
   *session_.mutable_proof() = proof;
-  if (paired.rounds() < options.min_rounds) {
+  if (paired.rounds() < setup_.proof.min_rounds) {
     session_.mutable_finalists(kDefault)->set_outcome(proto::CONTENDED);
     session_.mutable_finalists(candidate)->set_outcome(proto::CONTENDED);
     return Proven::kDecided;
@@ -892,9 +937,11 @@ absl::StatusOr<Session::Proven> Session::Prove(int candidate) {
   // Beyond a limit the default is no result, however the two compare.
   const bool default_counts =
       SetVerified(kDefault, proof.default_measurements());
+  const bool stays = candidate == incumbent_
+                         ? !paired.LostBy(setup_.incumbent_margin)
+                         : paired.Claimed();
   *session_.mutable_winner() =
-      session_
-          .finalists(paired.Claimed() || !default_counts ? candidate : kDefault)
+      session_.finalists(stays || !default_counts ? candidate : kDefault)
           .config();
   return Proven::kDecided;
 }
@@ -942,11 +989,38 @@ absl::StatusOr<proto::Session> Session::Finish() {
   return session_;
 }
 
+absl::Status Session::DefendIncumbent(std::vector<int>* order) {
+  const auto incumbent = [&] { return absl::c_find(*order, incumbent_); };
+  // The default defends itself in the proof of the first.
+  while (incumbent() != order->end() && incumbent() != order->begin()) {
+    PairedProof paired = NewProof(incumbent_);
+    proto::Proof proof;
+    OPTRAIL_ASSIGN_OR_RETURN(
+        const Proven proven,
+        Compare(order->front(), incumbent_, &paired, &proof));
+    if (proven == Proven::kCandidateFailed) {
+      order->erase(order->begin());
+      continue;
+    }
+    if (proven == Proven::kBaseFailed) {
+      order->erase(incumbent());
+      return absl::OkStatus();
+    }
+    *session_.mutable_incumbent_proof() = proof;
+    if (!paired.Claimed()) {
+      std::rotate(order->begin(), incumbent(), incumbent() + 1);
+    }
+    return absl::OkStatus();
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Session::DeclareWinner() {
-  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<int> order, Rank());
+  OPTRAIL_ASSIGN_OR_RETURN(std::vector<int> order, Rank());
+  OPTRAIL_RETURN_IF_ERROR(DefendIncumbent(&order));
   bool default_failed = false;
   for (const int candidate : order) {
-    Proven proven = Proven::kDefaultFailed;
+    Proven proven = Proven::kBaseFailed;
     if (!default_failed) {
       OPTRAIL_ASSIGN_OR_RETURN(proven, Prove(candidate));
     }

@@ -5,7 +5,9 @@
 // each trial is in a journal before it counts; the best few are ranked by
 // readings of their own, and the first of them becomes the winner only if it is
 // proven to be better than the default config in rounds that had no part in the
-// choice (proof.h). It knows nothing of kernels, commands or recordings.
+// choice (proof.h). Where the header has an incumbent, that stays unless
+// another is proven better than it by a margin. It knows nothing of kernels,
+// commands or recordings.
 //
 //   OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
 //                            Session::Open(setup, evaluator, clock));
@@ -78,7 +80,7 @@ inline constexpr int kMostFinalists = 4;
 
 struct SessionSetup {
   // Everything that is known before the first trial: the task, hardware, space,
-  // strategy, seed, budget, objectives (none: time).
+  // strategy, seed, budget, objectives (none: time), incumbent (may be absent).
   proto::Session header;
   proto::Config default_config;
   // Trials of this very task from earlier sessions, stored with the session as
@@ -96,6 +98,9 @@ struct SessionSetup {
   int finalists = 4;
   int rank_rounds = 8;
   ProofOptions proof;
+  // Part of the incumbent's cost by which another config has to be better, and
+  // by which the default has to be.
+  double incumbent_margin = .01;
   // A config this many times worse than the best is raced out; 0: none.
   double race_factor = 1.5;
   // The folder with the journals of unfinished sessions; created if missing.
@@ -185,7 +190,7 @@ class Session {
     int64_t started_unix_ns = 0;
     bool submitted = false;
   };
-  enum class Proven { kDecided, kCandidateFailed, kDefaultFailed };
+  enum class Proven { kDecided, kCandidateFailed, kBaseFailed };
 
   Session(SessionSetup setup, Evaluator& evaluator, Clock& clock);
 
@@ -211,6 +216,11 @@ class Session {
   void VerifyLimits();
   absl::Status DeclareWinner();
   absl::StatusOr<std::vector<int>> Rank();
+  // The order in which a ranking prefers equals: the incumbent, then what
+  // differs from the default in fewest knobs, then the first by text.
+  void SortByPreference(std::vector<int>* finalists) const;
+  // Puts the incumbent first unless the first of *order is proven better.
+  absl::Status DefendIncumbent(std::vector<int>* order);
   // Reads `candidates` until `ranking`, which is of these, is done.
   absl::Status ReadAll(const std::vector<int>& candidates, int first_round,
                        SequentialHalving& ranking);
@@ -228,7 +238,12 @@ class Session {
   std::vector<int> InDoubt(const std::vector<int>& candidates) const;
   // After a search of that length.
   absl::Duration MostProofTime(absl::Duration search) const;
+  // Reads both in paired rounds until `paired` knows enough.
+  absl::StatusOr<Proven> Compare(int candidate, int base, PairedProof* paired,
+                                 proto::Proof* proof);
+  // Against the default.
   absl::StatusOr<Proven> Prove(int candidate);
+  PairedProof NewProof(int base) const;
   // Enough readings of one that has nothing to be compared with.
   absl::StatusOr<bool> VerifyAlone(int finalist);
   // The rest of proof.session_max_time; infinite without one.
@@ -285,6 +300,7 @@ class Session {
   std::map<std::tuple<bool, int, int>, int64_t> expected_readings_;
   std::map<int64_t, Answer> answers_;
   std::vector<bool> disqualified_, read_;  // of the finalists
+  int incumbent_ = -1;                     // among the finalists
   int proof_round_ = 0;
   bool ranking_cut_ = false;
 };

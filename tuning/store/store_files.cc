@@ -637,6 +637,14 @@ std::string FormatDifference(const StoreDifference& difference) {
 absl::StatusOr<std::vector<std::string>> PromoteOverlay(
     const OperatorFolders& folders, absl::string_view overlay_directory,
     absl::FunctionRef<bool(absl::string_view)> wanted) {
+  return PromoteOverlay(folders, overlay_directory, wanted,
+                        [](const StoreDifference&) { return true; });
+}
+
+absl::StatusOr<std::vector<std::string>> PromoteOverlay(
+    const OperatorFolders& folders, absl::string_view overlay_directory,
+    absl::FunctionRef<bool(absl::string_view)> wanted,
+    absl::FunctionRef<bool(const StoreDifference&)> moves) {
   OPTRAIL_ASSIGN_OR_RETURN(const FileLock lock, LockOverlay(overlay_directory));
   OPTRAIL_ASSIGN_OR_RETURN(
       const std::vector<StoreDifference> pairs,
@@ -644,7 +652,7 @@ absl::StatusOr<std::vector<std::string>> PromoteOverlay(
   // By checked-in file. Equal entries move, too: they only leave the overlay.
   std::map<std::string, std::vector<const StoreDifference*>> by_file;
   for (const StoreDifference& pair : pairs) {
-    by_file[pair.path].push_back(&pair);
+    if (moves(pair)) by_file[pair.path].push_back(&pair);
   }
   std::vector<std::string> written;
   for (const auto& [path, moving] : by_file) {

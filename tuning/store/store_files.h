@@ -107,6 +107,11 @@ std::string FormatDifference(const StoreDifference& difference);
 absl::StatusOr<std::vector<std::string>> PromoteOverlay(
     const OperatorFolders& folders, absl::string_view overlay_directory,
     absl::FunctionRef<bool(absl::string_view)> wanted);
+// Of these, the entries alone for which `moves` holds.
+absl::StatusOr<std::vector<std::string>> PromoteOverlay(
+    const OperatorFolders& folders, absl::string_view overlay_directory,
+    absl::FunctionRef<bool(absl::string_view)> wanted,
+    absl::FunctionRef<bool(const StoreDifference&)> moves);
 
 }  // namespace optrail::tuning
 

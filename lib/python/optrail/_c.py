@@ -105,11 +105,7 @@ def text(value):
 
 
 def make(struct, **fields):
-    made = struct(**{name: ctypes.cast(value, dict(struct._fields_)[name])
-                     if isinstance(value, ctypes.Array) else value
-                     for name, value in fields.items()})
-    made.struct_size = ctypes.sizeof(struct)
-    return made
+    return struct(struct_size=ctypes.sizeof(struct), **fields)
 
 
 def check(status):

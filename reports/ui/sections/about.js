@@ -13,18 +13,8 @@ function hardwareFacts() {
 }
 
 function timeFact() {
-  let first = Infinity;
-  let last = -Infinity;
-  for (const series of report.series) {
-    let minute = 0;
-    for (const step of series.w) {
-      minute += step;
-      if (minute <= 0) continue;
-      first = Math.min(first, minute);
-      last = Math.max(last, minute);
-    }
-  }
-  if (!isFinite(first)) return fact('Recorded', 'nothing yet');
+  const [first, last] = report.recorded;
+  if (!first) return fact('Recorded', 'nothing yet');
   return fact('Last recorded', dateTime(last * 60),
               first === last ? '' : `first ${date(first * 60)}`);
 }

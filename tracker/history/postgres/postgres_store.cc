@@ -1,5 +1,6 @@
 #include "tracker/history/postgres/postgres_store.h"
 
+#include <algorithm>
 #include <mutex>
 #include <utility>
 
@@ -123,9 +124,13 @@ class PostgresStore : public RecordStore {
   absl::Status PutAll(
       const std::vector<PlacedRecord>& records,
       const std::function<absl::Status(Postgres&)>& also) const {
+    const bool writes_index = std::any_of(
+        records.begin(), records.end(),
+        [](const PlacedRecord& record) { return record.folder == "runs"; });
     return With<bool>([&](Session& session) -> absl::StatusOr<bool> {
              OPTRAIL_RETURN_IF_ERROR(InTransaction(
-                 session, [&] { return PutAllIn(session, records, also); }));
+                 session, writes_index ? session.db->begin_writing() : "BEGIN",
+                 [&] { return PutAllIn(session, records, also); }));
              return true;
            })
         .status();
@@ -252,8 +257,15 @@ class PostgresStore : public RecordStore {
   // may not be there.
   template <typename Act>
   static absl::Status InTransaction(Session& session, const Act& act) {
+    return InTransaction(session, session.db->begin_writing(), act);
+  }
+  // `begin` may let others write at the same time where the index stays as it
+  // is.
+  template <typename Act>
+  static absl::Status InTransaction(Session& session, const char* begin,
+                                    const Act& act) {
     Transaction transaction(*session.db);
-    absl::Status status = transaction.Begin(session.db->begin_writing());
+    absl::Status status = transaction.Begin(begin);
     if (status.ok()) status = act();
     if (status.ok()) status = transaction.Commit();
     if (!status.ok()) session.writer.reset();

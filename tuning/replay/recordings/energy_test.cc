@@ -28,7 +28,9 @@ TEST_P(EnergyTest, FewReadingsComeNearTheLeastJoules) {
       EXPECT_EQ(result->trials, 40);
       // With a limit the fastest config is read beside the finalists.
       EXPECT_LE(result->metered, limit > 0 ? 13 : 12);
-      if (limit > 0) EXPECT_LE(result->time_over_best, limit);
+      if (limit > 0) {
+        EXPECT_LE(result->time_over_best, limit);
+      }
       loss += result->loss / kSeeds;
     }
     EXPECT_LE(loss, .02) << limit;

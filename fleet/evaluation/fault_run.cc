@@ -1,0 +1,268 @@
+#include "fleet/evaluation/fault_run.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/file.h"
+#include "base/random.h"
+#include "base/status_macros.h"
+#include "base/subprocess.h"
+#include "fleet/pilot.h"
+#include "fleet/queue.h"
+#include "tracker/history/evaluation/generate_history.h"
+#include "tracker/history/history.h"
+#include "tracker/history/postgres/postgres.h"
+
+namespace optrail::fleet {
+namespace {
+
+using tracker::Postgres;
+
+constexpr int kTasksOfASubmitter = 3;
+// Until all tasks are done after the last fault.
+constexpr absl::Duration kPatience = absl::Minutes(3);
+
+class FaultRun {
+ public:
+  FaultRun(tracker::PostgresServer& server, const std::string& url,
+           const FaultOptions& options)
+      : server_(server), url_(url), options_(options), rng_(options.seed) {}
+  ~FaultRun() {
+    for (const PilotProcess& pilot : pilots_) {
+      kill(pilot.pid, SIGKILL);
+      waitpid(pilot.pid, nullptr, 0);
+    }
+  }
+
+  absl::StatusOr<FaultReport> Run() {
+    OPTRAIL_ASSIGN_OR_RETURN(
+        program_,
+        PrepareTasks(absl::StrCat(server_.folder(), "/prepared"),
+                     options_.tasks + options_.faults * kTasksOfASubmitter));
+    OPTRAIL_RETURN_IF_ERROR(Submit(0, options_.tasks));
+    next_task_ = options_.tasks;
+    for (int i = 0; i < options_.pilots; ++i) pilots_.push_back(StartPilot());
+    for (int i = 0; i < options_.faults; ++i) {
+      Watch(absl::Milliseconds(50 + rng_.UniformInt(400)));
+      OPTRAIL_RETURN_IF_ERROR(OneFault());
+    }
+    const absl::Time until = absl::Now() + kPatience;
+    while (absl::Now() < until && !AllAreDone()) {
+      Watch(absl::Milliseconds(100));
+    }
+    return Report();
+  }
+
+ private:
+  struct PilotProcess {
+    pid_t pid;
+    absl::Time thaws = absl::InfiniteFuture();  // where it is frozen
+  };
+
+  absl::Status Submit(int first, int count) {
+    OPTRAIL_ASSIGN_OR_RETURN(JobQueue queue,
+                             JobQueue::Open(url_, options_.lease));
+    JobRequest request;
+    request.name = "job";
+    request.commands = CommandsOf(first, count);
+    request.most_attempts = 1000;
+    return queue.Submit(request).status();
+  }
+
+  PilotProcess StartPilot() {
+    PilotOptions options;
+    options.url = url_;
+    options.info = {"", "host", "hw", ""};
+    options.run_as = "nobody";
+    options.folder = absl::StrCat(server_.folder(), "/pilot", ++started_);
+    options.program = program_;
+    options.poll = absl::Milliseconds(50);
+    options.lease = options_.lease;
+    const pid_t pid = fork();
+    if (pid != 0) return {pid};
+    std::ofstream log("/dev/null");
+    _exit(RunPilot(options, log).ok() ? 0 : 1);
+  }
+
+  // A child that may be killed while it submits.
+  void KillASubmitter() {
+    const int first = next_task_;
+    next_task_ += kTasksOfASubmitter;
+    const pid_t pid = fork();
+    if (pid == 0) _exit(Submit(first, kTasksOfASubmitter).ok() ? 0 : 1);
+    absl::SleepFor(absl::Microseconds(rng_.UniformInt(60000)));
+    kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+    ++report_.submitters_killed;
+  }
+
+  absl::Status OneFault() {
+    PilotProcess& victim = pilots_[rng_.UniformInt(pilots_.size())];
+    const uint64_t kind = rng_.UniformInt(10);
+    if (kind == 0) {
+      ++report_.servers_killed;
+      OPTRAIL_RETURN_IF_ERROR(server_.Kill());
+      return server_.Run();
+    }
+    if (kind == 1) {
+      KillASubmitter();
+    } else if (kind <= 3 && victim.thaws == absl::InfiniteFuture()) {
+      // It wakes up after another one got its task.
+      ++report_.pilots_frozen;
+      kill(victim.pid, SIGSTOP);
+      victim.thaws = absl::Now() + 2 * options_.lease;
+    } else {
+      ++report_.pilots_killed;
+      kill(victim.pid, SIGKILL);
+      waitpid(victim.pid, nullptr, 0);
+      victim = StartPilot();
+    }
+    return absl::OkStatus();
+  }
+
+  // Lets time pass; pilots thaw, and those that met a dead server are started
+  // again, as Slurm would.
+  void Watch(absl::Duration duration) {
+    const absl::Time until = absl::Now() + duration;
+    do {
+      for (PilotProcess& pilot : pilots_) {
+        if (absl::Now() > pilot.thaws) {
+          kill(pilot.pid, SIGCONT);
+          pilot.thaws = absl::InfiniteFuture();
+        }
+        if (waitpid(pilot.pid, nullptr, WNOHANG) == pilot.pid) {
+          pilot = StartPilot();
+        }
+      }
+      const absl::StatusOr<double> overdue = Number(
+          "SELECT coalesce(max(extract(epoch FROM now() - lease_until)), 0) "
+          "FROM optrail.tasks WHERE state = 'leased'");
+      if (overdue.ok()) {
+        report_.most_overdue =
+            std::max(report_.most_overdue,
+                     *overdue / absl::ToDoubleSeconds(options_.lease));
+      }
+      absl::SleepFor(absl::Milliseconds(20));
+    } while (absl::Now() < until);
+  }
+
+  absl::StatusOr<double> Number(const std::string& sql) {
+    if (db_ == nullptr) {
+      OPTRAIL_ASSIGN_OR_RETURN(db_, Postgres::Connect(url_));
+    }
+    const auto rows = db_->Query(sql, {});
+    if (!rows.ok()) {
+      db_.reset();  // the server was killed
+      return rows.status();
+    }
+    return std::stod((*rows)[0][0].value_or("0"));
+  }
+
+  absl::StatusOr<int64_t> Count(const std::string& what) {
+    OPTRAIL_ASSIGN_OR_RETURN(const double count,
+                             Number("SELECT count(*) FROM " + what));
+    return static_cast<int64_t>(count);
+  }
+
+  bool AllAreDone() {
+    const auto left = Count("optrail.tasks WHERE state <> 'done'");
+    return left.ok() && *left == 0;
+  }
+
+  absl::StatusOr<FaultReport> Report() {
+    const std::pair<int64_t*, std::string> counts[] = {
+        {&report_.tasks, "optrail.tasks"},
+        {&report_.done, "optrail.tasks WHERE state = 'done'"},
+        {&report_.runs, "optrail.runs"},
+        {&report_.torn_jobs,
+         absl::StrCat("(SELECT FROM optrail.jobs LEFT JOIN optrail.tasks t "
+                      "USING (job) GROUP BY job HAVING count(t.task) NOT IN (",
+                      options_.tasks, ", ", kTasksOfASubmitter, ")) x")},
+        {&report_.done_twice,
+         "(SELECT FROM optrail.attempts WHERE is_result GROUP BY task "
+         "HAVING count(*) > 1) x"},
+    };
+    for (const auto& [number, what] : counts) {
+      OPTRAIL_ASSIGN_OR_RETURN(*number, Count(what));
+    }
+    return report_;
+  }
+
+  tracker::PostgresServer& server_;
+  const std::string url_;
+  const FaultOptions options_;
+  Rng rng_;
+  std::vector<std::string> program_;
+  std::vector<PilotProcess> pilots_;
+  std::shared_ptr<Postgres> db_;
+  int started_ = 0;
+  int next_task_ = 0;
+  FaultReport report_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> PrepareTasks(const std::string& folder,
+                                                      int count) {
+  tracker::GenerateOptions options;
+  options.benchmarks = 2;
+  options.hardware = 1;
+  options.commits = count;
+  int next = 0;
+  OPTRAIL_RETURN_IF_ERROR(
+      tracker::GenerateRuns(options, [&](proto::Run run) -> absl::Status {
+        OPTRAIL_ASSIGN_OR_RETURN(
+            const tracker::History history,
+            tracker::History::Open(absl::StrCat(folder, "/", next++)));
+        return history.AppendRun(run);
+      }));
+  const std::string script = absl::StrCat(folder, "/copy.sh");
+  OPTRAIL_RETURN_IF_ERROR(WriteFileAtomically(
+      script, absl::StrCat("env; id -u; sleep 0.05\n"
+                           "from=${2#--suite=}\n"
+                           "for a in \"$@\"; do case $a in\n"
+                           "--history=*) to=${a#*=};; esac; done\n"
+                           "cp -r ",
+                           folder, "/$from \"$to\"\n")));
+  OPTRAIL_RETURN_IF_ERROR(RunCommand({"chmod", "-R", "a+rX", folder}).status());
+  return std::vector<std::string>{"sh", script};
+}
+
+std::vector<std::string> CommandsOf(int first, int count) {
+  std::vector<std::string> commands;
+  for (int i = first; i < first + count; ++i) {
+    commands.push_back(absl::StrCat("bench --suite=", i));
+  }
+  return commands;
+}
+
+std::string FaultReport::Problem() const {
+  std::string problem;
+  if (done != tasks) {
+    absl::StrAppend(&problem, tasks - done, " of ", tasks,
+                    " tasks were not done; ");
+  }
+  if (runs != done) {
+    absl::StrAppend(&problem, runs, " runs of ", done, " tasks; ");
+  }
+  if (done_twice > 0) absl::StrAppend(&problem, done_twice, " done twice; ");
+  if (torn_jobs > 0) {
+    absl::StrAppend(&problem, torn_jobs, " jobs have some of their tasks; ");
+  }
+  return problem;
+}
+
+absl::StatusOr<FaultReport> RunWithFaults(tracker::PostgresServer& server,
+                                          const std::string& url,
+                                          const FaultOptions& options) {
+  return FaultRun(server, url, options).Run();
+}
+
+}  // namespace optrail::fleet

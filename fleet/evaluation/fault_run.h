@@ -1,0 +1,63 @@
+#ifndef OPTRAIL_FLEET_EVALUATION_FAULT_RUN_H_
+#define OPTRAIL_FLEET_EVALUATION_FAULT_RUN_H_
+
+// Pilots work off a queue while they, the server and those who submit are
+// killed at random moments, and pilots freeze until their lease is gone:
+//
+//   OPTRAIL_ASSIGN_OR_RETURN(const FaultReport report,
+//                            RunWithFaults(*server, url, options));
+//   EXPECT_EQ(report.Problem(), "");
+//
+// Pilots are processes of this program. A task copies a record that was made
+// before, so that what must be in the history is known.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "tracker/history/postgres/postgres_server.h"
+
+namespace optrail::fleet {
+
+// Makes a history for each of `count` tasks below `folder`, which others may
+// read, and a program that copies the one which its first flag names to where
+// --history says.
+absl::StatusOr<std::vector<std::string>> PrepareTasks(const std::string& folder,
+                                                      int count);
+// Commands for the tasks from `first` on.
+std::vector<std::string> CommandsOf(int first, int count);
+
+struct FaultOptions {
+  int tasks = 30;
+  int pilots = 3;
+  int faults = 12;
+  uint64_t seed = 1;
+  absl::Duration lease = absl::Seconds(1);
+};
+
+struct FaultReport {
+  // What was done to the fleet.
+  int pilots_killed = 0, pilots_frozen = 0, servers_killed = 0;
+  int submitters_killed = 0;
+  // What became of the tasks.
+  int64_t tasks = 0, done = 0;
+  int64_t runs = 0;         // in the history; one a task
+  int64_t torn_jobs = 0;    // with some of their tasks only
+  int64_t done_twice = 0;   // tasks with two results
+  double most_overdue = 0;  // of a leased task beyond its lease, in leases
+
+  // What must not be, in words; "": nothing.
+  std::string Problem() const;
+};
+
+// `url` names a database of `server` after InitFleet().
+absl::StatusOr<FaultReport> RunWithFaults(tracker::PostgresServer& server,
+                                          const std::string& url,
+                                          const FaultOptions& options);
+
+}  // namespace optrail::fleet
+
+#endif  // OPTRAIL_FLEET_EVALUATION_FAULT_RUN_H_

@@ -1,0 +1,227 @@
+// Fresh tunings of tasks that are tuned already: what stays, and what does not.
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/random.h"
+#include "gtest/gtest.h"
+#include "tuning/proto/canonical.h"
+#include "tuning/session/proposer.h"
+#include "tuning/session/session.h"
+#include "tuning/space/space.h"
+
+namespace optrail::tuning {
+namespace {
+
+constexpr char kSpace[] = R"(
+knob { name: "tile"   pow2 { min: 1 max: 8 } }
+knob { name: "unroll" ints: [1, 2, 3, 4] }
+default {
+  set { knob: "tile" int: 1 }
+  set { knob: "unroll" int: 1 }
+}
+)";
+
+// Times by a table, with noise that each session draws anew.
+class Scripted : public OneAtATime {
+ public:
+  explicit Scripted(uint64_t seed) : rng_(seed) {}
+
+  Answer Evaluate(const Request& request) override {
+    const std::string text = CanonicalText(request.config);
+    Answer answer;
+    proto::Trial& trial = answer.trial;
+    trial.set_elapsed_ns(1'000'000);
+    if (broken.count(text) > 0 && request.purpose != Purpose::kSearch) {
+      trial.set_outcome(proto::CRASHED);
+      return answer;
+    }
+    const auto cost = costs.find(text);
+    const double ns = (cost == costs.end() ? 2e5 : cost->second) *
+                      (1 + noise * rng_.Gaussian());
+    trial.set_outcome(proto::OK);
+    trial.set_time_ns(ns);
+    proto::Measurement& measurement = *trial.add_measurements();
+    measurement.set_median_ns(ns);
+    measurement.set_clean_sample_count(1);
+    return answer;
+  }
+
+  std::map<std::string, double> costs;
+  std::set<std::string> broken;
+  double noise = .004;
+
+ private:
+  Rng rng_;
+};
+
+class IncumbentTest : public ::testing::Test {
+ protected:
+  IncumbentTest()
+      : space_(*Space::Parse(kSpace, "test.space.textproto")),
+        bound_(*space_.Bind(*ParseShape("n=8/f32"), proto::Hardware())) {
+    setup_.header.mutable_task()->set_operator_name("fake");
+    setup_.header.set_strategy("random");
+    setup_.header.mutable_budget()->set_trials(100);  // all 16 configs
+    setup_.default_config = bound_->default_config();
+    setup_.propose = [this](const proto::Session& begun, int batch) {
+      ProposerOptions options;
+      options.batch = batch;
+      return MakeProposer(*bound_, begun, options);
+    };
+  }
+
+  proto::Session Tune(Scripted& evaluator, uint64_t seed) {
+    setup_.header.set_seed(seed);
+    const auto session = RunSession(setup_, evaluator, clock_);
+    EXPECT_TRUE(session.ok()) << session.status();
+    return session.ok() ? *session : proto::Session();
+  }
+  void SetIncumbent(const std::string& text) {
+    *setup_.header.mutable_incumbent() = *ParseConfig(text);
+  }
+
+  Space space_;
+  std::unique_ptr<BoundSpace> bound_;
+  SessionSetup setup_;
+  FakeClock clock_;
+};
+
+// Eight tasks whose best configs are as fast as each other: in every second one
+// the default is among them.
+std::map<std::string, double> CostsOfTask(int task) {
+  std::map<std::string, double> costs;
+  if (task % 2 == 0) costs["tile=1,unroll=1"] = 1e5;
+  for (int unroll = 1; unroll <= 4; ++unroll) {
+    costs[absl::StrCat("tile=", 2 << task % 3, ",unroll=", unroll)] = 1e5;
+  }
+  return costs;
+}
+
+TEST_F(IncumbentTest, TwentyFreshTuningsOfEightTasksChangeNothing) {
+  int proven_against = 0;
+  for (int task = 0; task < 8; ++task) {
+    setup_.header.clear_incumbent();
+    std::string stored;
+    for (uint64_t tuning = 0; tuning < 21; ++tuning) {
+      Scripted evaluator(1000 * task + tuning);
+      evaluator.costs = CostsOfTask(task);
+      evaluator.noise = .01;
+      const proto::Session session = Tune(evaluator, tuning + 1);
+      const std::string winner = CanonicalText(session.winner());
+      if (tuning > 0) {
+        EXPECT_EQ(winner, stored) << task << " " << tuning;
+      }
+      proven_against += session.has_incumbent_proof();
+      stored = winner;
+      SetIncumbent(stored);
+    }
+  }
+  // Noise put another first now and then.
+  EXPECT_GT(proven_against, 0);
+}
+
+// Without a stored config, too, sessions that can tell agree.
+TEST_F(IncumbentTest, EqualsAreOrderedByARule) {
+  for (int task = 0; task < 8; ++task) {
+    std::set<std::string> winners;
+    for (uint64_t tuning = 0; tuning < 20; ++tuning) {
+      Scripted evaluator(1000 * task + tuning);
+      evaluator.costs = CostsOfTask(task);
+      evaluator.noise = .0002;
+      // All equals are finalists, whichever were lucky in the search.
+      setup_.finalists = 6;
+      winners.insert(CanonicalText(Tune(evaluator, tuning + 1).winner()));
+    }
+    EXPECT_EQ(winners.size(), 1) << task;
+    // It differs from the default in one knob, or not at all.
+    EXPECT_TRUE(absl::StrContains(*winners.begin(), "unroll=1")) << task;
+  }
+}
+
+TEST_F(IncumbentTest, AConfigThatIsProvenBetterReplacesIt) {
+  SetIncumbent("tile=2,unroll=1");
+  Scripted evaluator(1);
+  evaluator.costs = {{"tile=2,unroll=1", 1e5}, {"tile=4,unroll=1", .95e5}};
+  const proto::Session session = Tune(evaluator, 1);
+  EXPECT_EQ(CanonicalText(session.winner()), "tile=4,unroll=1");
+  EXPECT_TRUE(session.incumbent_proof().claimed());
+  EXPECT_NEAR(session.incumbent_proof().gain(), .05, .01);
+  EXPECT_TRUE(session.proof().claimed());
+  EXPECT_NEAR(session.proof().gain(), .525, .02);
+}
+
+TEST_F(IncumbentTest, ASmallerGainThanTheMarginDoesNot) {
+  SetIncumbent("tile=2,unroll=1");
+  Scripted evaluator(1);
+  evaluator.noise = .001;
+  evaluator.costs = {{"tile=2,unroll=1", 1e5}, {"tile=4,unroll=1", .992e5}};
+  const proto::Session session = Tune(evaluator, 1);
+  EXPECT_EQ(CanonicalText(session.winner()), "tile=2,unroll=1");
+  EXPECT_FALSE(session.incumbent_proof().claimed());
+  EXPECT_NEAR(session.incumbent_proof().gain(), .008, .003);
+}
+
+TEST_F(IncumbentTest, TheDefaultReplacesItOnlyIfThatIsProvenBetter) {
+  SetIncumbent("tile=2,unroll=1");
+  Scripted equal(1);
+  equal.costs = {{"tile=1,unroll=1", 1e5}, {"tile=2,unroll=1", 1.002e5}};
+  const proto::Session kept = Tune(equal, 1);
+  EXPECT_EQ(CanonicalText(kept.winner()), "tile=2,unroll=1");
+  EXPECT_FALSE(kept.proof().claimed());
+  Scripted worse(2);
+  worse.costs = {{"tile=1,unroll=1", 1e5}, {"tile=2,unroll=1", 1.05e5}};
+  EXPECT_EQ(CanonicalText(Tune(worse, 2).winner()), "tile=1,unroll=1");
+}
+
+TEST_F(IncumbentTest, ADefaultThatWonDefendsItselfByTheSameMargin) {
+  SetIncumbent("tile=1,unroll=1");
+  Scripted evaluator(1);
+  evaluator.noise = .0002;
+  evaluator.costs = {{"tile=1,unroll=1", 1e5}, {"tile=2,unroll=1", .992e5}};
+  EXPECT_EQ(CanonicalText(Tune(evaluator, 1).winner()), "tile=1,unroll=1");
+  setup_.header.clear_incumbent();
+  EXPECT_EQ(CanonicalText(Tune(evaluator, 1).winner()), "tile=2,unroll=1");
+}
+
+TEST_F(IncumbentTest, OneThatFailsDefendsNothing) {
+  SetIncumbent("tile=2,unroll=1");
+  Scripted evaluator(1);
+  evaluator.costs = {{"tile=2,unroll=1", 1e5}, {"tile=4,unroll=1", 1.5e5}};
+  evaluator.broken = {"tile=2,unroll=1"};
+  EXPECT_EQ(CanonicalText(Tune(evaluator, 1).winner()), "tile=4,unroll=1");
+}
+
+// A challenger that crashes beside it makes room for the next.
+TEST_F(IncumbentTest, AChallengerThatFailsDoesNotReplaceIt) {
+  SetIncumbent("tile=2,unroll=1");
+  Scripted evaluator(1);
+  evaluator.costs = {{"tile=2,unroll=1", 1e5}, {"tile=4,unroll=1", .5e5}};
+  evaluator.broken = {"tile=4,unroll=1"};
+  EXPECT_EQ(CanonicalText(Tune(evaluator, 1).winner()), "tile=2,unroll=1");
+}
+
+// An interrupted session defends the config that it began with.
+TEST_F(IncumbentTest, AResumedSessionKeepsItsIncumbent) {
+  setup_.journal_directory = ::testing::TempDir();
+  SetIncumbent("tile=2,unroll=1");
+  Scripted evaluator(1);
+  evaluator.costs = {{"tile=2,unroll=1", 1e5}, {"tile=4,unroll=1", .998e5}};
+  {
+    auto begun = Session::Open(setup_, evaluator, clock_);
+    ASSERT_TRUE(begun.ok()) << begun.status();
+    ASSERT_TRUE((*begun)->Advance().ok());
+  }
+  SetIncumbent("tile=8,unroll=4");
+  const proto::Session session = Tune(evaluator, setup_.header.seed());
+  EXPECT_EQ(session.sittings(), 2);
+  EXPECT_EQ(CanonicalText(session.winner()), "tile=2,unroll=1");
+}
+
+}  // namespace
+}  // namespace optrail::tuning
