@@ -57,7 +57,8 @@ int RunOptrail(int argc, char** argv) {
       {"Follow",
        {ChangesCommand(), AckCommand(), ExpectCommand(), MuteCommand(),
         NoteCommand(), TriageCommand(), DetectCommand(), ReportCommand(),
-        LogCommand(), ShowCommand(), HistoryCommand(), SchemaCommand()}},
+        LogCommand(), ShowCommand(), TraceCommand(), HistoryCommand(),
+        SchemaCommand()}},
       {"Many machines", {FleetCommand()}},
       {"Besides", {DemoCommand(), MemoryCommand(), CarbonCommand()}},
   };
