@@ -144,13 +144,13 @@ absl::StatusOr<GitFacts> FindGitFacts(const std::string& dir) {
 
 absl::StatusOr<std::string> ResolveCommit(const std::string& dir,
                                           const std::string& name) {
-  OPTRAIL_ASSIGN_OR_RETURN(const std::string top, TopLevel(dir));
   // A name that begins with "-" is no option.
   OPTRAIL_ASSIGN_OR_RETURN(
       GitResult git,
       RunGit(dir, {"rev-parse", "--verify", "--quiet", "--end-of-options",
                    absl::StrCat(name, "^{commit}")}));
   if (git.code == 0 && !name.empty()) return std::move(git.out);
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string top, TopLevel(dir));
   std::string message =
       absl::StrCat("git knows no commit \"", name, "\" in ", top);
   OPTRAIL_ASSIGN_OR_RETURN(const bool shallow, IsShallow(dir));
@@ -193,11 +193,12 @@ absl::StatusOr<int64_t> FirstParentPosition(const std::string& dir,
 absl::StatusOr<std::string> MergeBase(const std::string& dir,
                                       const std::string& a,
                                       const std::string& b) {
-  OPTRAIL_ASSIGN_OR_RETURN(const std::string a_id, ResolveCommit(dir, a));
-  OPTRAIL_ASSIGN_OR_RETURN(const std::string b_id, ResolveCommit(dir, b));
-  OPTRAIL_ASSIGN_OR_RETURN(GitResult git,
-                           RunGit(dir, {"merge-base", a_id, b_id}));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      GitResult git, RunGit(dir, {"merge-base", "--end-of-options", a, b}));
   if (git.code == 0) return std::move(git.out);
+  // One of the two may be no commit: that is the better message.
+  OPTRAIL_RETURN_IF_ERROR(ResolveCommit(dir, a).status());
+  OPTRAIL_RETURN_IF_ERROR(ResolveCommit(dir, b).status());
   OPTRAIL_ASSIGN_OR_RETURN(const bool shallow, IsShallow(dir));
   if (shallow) {
     return absl::FailedPreconditionError(absl::StrCat(

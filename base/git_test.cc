@@ -118,6 +118,11 @@ TEST_F(GitTest, FindsTheMergeBase) {
             ResolveCommit(dir_, "main~3").value());
   Shell("git checkout -q --orphan other; git commit -q --allow-empty -m O");
   EXPECT_TRUE(absl::IsNotFound(MergeBase(dir_, "main", "other").status()));
+  for (const std::string name : {"no-such-commit", "", "--all"}) {
+    const absl::Status status = MergeBase(dir_, "main", name).status();
+    EXPECT_TRUE(absl::IsNotFound(status)) << status;
+    EXPECT_THAT(status.message(), HasSubstr(absl::StrCat("\"", name, "\"")));
+  }
 }
 
 TEST_F(GitTest, UnknownCommitIsNotFoundAndNamed) {

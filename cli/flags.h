@@ -108,6 +108,7 @@ suites::Command GraphCommand();
 suites::Command MemoryCommand();
 suites::Command MuteCommand();
 suites::Command NoteCommand();
+suites::Command TraceCommand();
 suites::Command TriageCommand();
 suites::Command ChangesCommand();
 suites::Command HistoryCommand();

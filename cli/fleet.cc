@@ -1,5 +1,6 @@
 // `optrail fleet`: jobs for many machines, and the pilots that run them.
 
+#include <limits.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -16,6 +17,7 @@
 #include "base/file.h"
 #include "base/running_binary.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 #include "cli/ab.h"
 #include "cli/flags.h"
 #include "fleet/fleet_command.h"
@@ -60,6 +62,15 @@ absl::StatusOr<std::string> FleetUrl() {
 absl::StatusOr<fleet::JobQueue> OpenQueue() {
   OPTRAIL_ASSIGN_OR_RETURN(const std::string url, FleetUrl());
   return fleet::JobQueue::Open(url, absl::GetFlag(FLAGS_lease));
+}
+
+// For processes that another program starts: there /proc/self/exe is that one.
+// A bundle's launcher is no link.
+std::string PathOfThisProgram() {
+  const std::string binary = RunningBinary();
+  char path[PATH_MAX];
+  const ssize_t length = readlink(binary.c_str(), path, sizeof(path));
+  return length < 0 ? binary : std::string(path, static_cast<size_t>(length));
 }
 
 absl::StatusOr<int64_t> JobNumber(const std::string& text) {
@@ -132,7 +143,7 @@ absl::StatusOr<int> Logs(const std::vector<std::string>& arguments) {
   OPTRAIL_ASSIGN_OR_RETURN(const int64_t job, JobNumber(arguments[0]));
   OPTRAIL_ASSIGN_OR_RETURN(fleet::JobQueue queue, OpenQueue());
   OPTRAIL_ASSIGN_OR_RETURN(const std::string logs, queue.Logs(job));
-  std::cout << EscapeForTerminal(logs);
+  std::cout << SanitiseText(logs);
   return 0;
 }
 
@@ -160,7 +171,7 @@ absl::StatusOr<int> RunAsPilot(const std::vector<std::string>&) {
   options.lease = absl::GetFlag(FLAGS_lease);
   OPTRAIL_RETURN_IF_ERROR(
       CheckDuration("lease", options.lease, absl::Seconds(5)));
-  options.program = {RunningBinary()};
+  options.program = {PathOfThisProgram()};
   OPTRAIL_ASSIGN_OR_RETURN(const fleet::PilotReport report,
                            fleet::RunPilot(options, std::cerr));
   std::cout << report.done << " tasks done, " << report.failed
@@ -175,11 +186,7 @@ absl::StatusOr<int> Up(const std::vector<std::string>&) {
       tracker::Postgres::NameOf(url) == url, "history",
       tracker::Postgres::NameOf(url),
       "no password in it; next: put it into ~/.pgpass of the pilots' user"));
-  char binary[4096] = "";
-  if (readlink(RunningBinary().c_str(), binary, sizeof(binary) - 1) < 0) {
-    return absl::InternalError("this program's path is not known");
-  }
-  std::vector<std::string> pilot = {binary, "fleet", "pilot",
+  std::vector<std::string> pilot = {PathOfThisProgram(), "fleet", "pilot",
                                     absl::StrCat("--history=", url),
                                     "--until_idle"};
   const absl::Duration time = absl::GetFlag(FLAGS_pilot_time);

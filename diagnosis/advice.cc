@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "base/clock.h"
 #include "base/random.h"
+#include "base/statistics.h"
 #include "diagnosis/classes.h"
 #include "suites/workload/tasks.h"
 #include "tuning/proto/canonical.h"
@@ -100,17 +101,25 @@ class Alternatives {
     return GainOf((*both)[0], (*both)[1]);
   }
 
-  absl::StatusOr<Number> GainByThreads(int threads) {
-    proto::Task task = subject_.entry.task;
-    const Evaluation few =
-        tools_.evaluator_for(task).Evaluate(subject_.config, options_);
-    task.set_threads(threads);
-    const Evaluation many =
-        tools_.evaluator_for(task).Evaluate(subject_.config, options_);
-    if (!few.time_ns || !many.time_ns) {
-      return absl::UnavailableError(absl::StrCat(few.detail, many.detail));
+  // Threads cannot change within a process, so processes take turns.
+  absl::StatusOr<Number> GainByThreads(int threads, int rounds) {
+    const proto::Task& few_task = subject_.entry.task;
+    proto::Task many_task = few_task;
+    many_task.set_threads(threads);
+    std::vector<double> ratios;
+    for (int round = 0; round < rounds; ++round) {
+      const Evaluation few =
+          tools_.evaluator_for(few_task).Evaluate(subject_.config, options_);
+      const Evaluation many =
+          tools_.evaluator_for(many_task).Evaluate(subject_.config, options_);
+      if (!few.time_ns || !many.time_ns) {
+        return absl::UnavailableError(absl::StrCat(few.detail, many.detail));
+      }
+      ratios.push_back(*many.time_ns / *few.time_ns);
     }
-    return Number(1 - *many.time_ns / *few.time_ns);
+    // The range of five covers the median in 94%.
+    const auto [low, high] = std::minmax_element(ratios.begin(), ratios.end());
+    return Number(1 - Median(ratios), 1 - *high, 1 - *low);
   }
 
  private:
@@ -122,6 +131,7 @@ class Alternatives {
     if (!levels.ok()) return;
     Number best = 0;
     proto::Config best_config;
+    std::set<std::string> knobs;
     int tried = 0;
     auto neighbours =
         space->bound->Neighbours(*levels, tuning::Neighbourhood::kAdjacent);
@@ -136,26 +146,23 @@ class Alternatives {
       ++tried;
       const proto::Config config = space->bound->ToConfig(next);
       const auto gain = GainBy(subject_.entry.task.backend(), config, false);
-      if (gain.ok() && gain->value > best.value) {
+      if (!gain.ok() || gain->value < kWorthAdvising) continue;
+      for (size_t i = 0; i < next.size(); ++i) {
+        if (next[i] == (*levels)[i]) continue;
+        knobs.insert(space->bound->knobs()[i].name);
+      }
+      if (gain->value > best.value) {
         best = *gain;
         best_config = config;
       }
     }
-    if (best.value < kWorthAdvising) return;
+    if (knobs.empty()) return;
     proto::DiagnosisAdvice& advice = Add(proto::TUNE_KNOBS, best);
     *advice.mutable_config() = best_config;
-    for (int i = 0; i < best_config.set_size(); ++i) {
-      for (const proto::KnobValue& value : subject_.config.set()) {
-        if (value.knob() == best_config.set(i).knob() &&
-            value.SerializeAsString() !=
-                best_config.set(i).SerializeAsString()) {
-          advice.add_knobs(value.knob());
-        }
-      }
-    }
+    *advice.mutable_knobs() = {knobs.begin(), knobs.end()};
     advice.set_text(absl::StrCat(
-        "tune ", absl::StrJoin(advice.knobs(), ", "), ": of ", tried,
-        " neighbours, ", tuning::CanonicalText(best_config), " is ",
+        "tune ", absl::StrJoin(knobs, ", "), ": of ", tried, " neighbours, ",
+        tuning::CanonicalText(best_config), " is ",
         absl::StrFormat("%.0f%%", 100 * best.value), " faster"));
     advice.set_cost("a search of some seconds");
   }
@@ -194,7 +201,7 @@ class Alternatives {
 
   void AddThreads() {
     if (subject_.entry.task.threads() != 1 || tools_.cores <= 1) return;
-    const auto gain = GainByThreads(tools_.cores);
+    const auto gain = GainByThreads(tools_.cores, /*rounds=*/1);
     if (!gain.ok() || gain->value < kWorthAdvising) return;
     proto::DiagnosisAdvice& advice = Add(proto::USE_THREADS, *gain);
     advice.set_threads(tools_.cores);
@@ -215,6 +222,15 @@ class Alternatives {
   suites::EvaluationOptions options_;
   std::vector<proto::DiagnosisAdvice> found_;
 };
+
+absl::StatusOr<proto::Config> SearchKnobs(
+    const Subject& subject, const AdviceTools& tools,
+    const proto::DiagnosisAdvice& advice) {
+  if (!tools.search) return absl::UnimplementedError("nothing searches here");
+  return tools.search(
+      subject.entry,
+      {subject.config, {advice.knobs().begin(), advice.knobs().end()}});
+}
 
 }  // namespace
 
@@ -237,7 +253,9 @@ std::vector<proto::DiagnosisAdvice> AdviceFor(
 
 void TryAdvice(const Subject& subject, const AdviceTools& tools,
                proto::DiagnosisAdvice* advice) {
+  constexpr int kThreadRounds = 5;
   Alternatives alternatives(subject, tools);
+  const std::string& backend = subject.entry.task.backend();
   absl::StatusOr<Number> gain = absl::UnimplementedError(
       "not tried: it changes code or the machine, which is its owner's");
   switch (advice->kind()) {
@@ -246,26 +264,23 @@ void TryAdvice(const Subject& subject, const AdviceTools& tools,
       advice->set_outcome("measured beside it, in a fresh process");
       break;
     case proto::USE_CONFIG:
-      gain = alternatives.GainBy(subject.entry.task.backend(), advice->config(),
-                                 true);
+      gain = alternatives.GainBy(backend, advice->config(), true);
       advice->set_outcome("measured beside it, in a fresh process");
       break;
     case proto::TUNE_KNOBS: {
-      proto::Config config = advice->config();
-      advice->set_outcome("the best neighbour, in a fresh process");
-      if (tools.search) {
-        if (auto winner = tools.search(subject.entry); winner.ok()) {
-          config = *std::move(winner);
-          advice->set_outcome(
-              absl::StrCat("searched: ", tuning::CanonicalText(config)));
-        }
-      }
-      gain = alternatives.GainBy(subject.entry.task.backend(), config, true);
+      const auto winner = SearchKnobs(subject, tools, *advice);
+      if (winner.ok()) *advice->mutable_config() = *winner;
+      advice->set_outcome(
+          winner.ok()
+              ? absl::StrCat("searched: ", tuning::CanonicalText(*winner))
+              : absl::StrCat("the best neighbour alone, since ",
+                             winner.status().message()));
+      gain = alternatives.GainBy(backend, advice->config(), true);
       break;
     }
     case proto::USE_THREADS:
-      gain = alternatives.GainByThreads(advice->threads());
-      advice->set_outcome("measured again");
+      gain = alternatives.GainByThreads(advice->threads(), kThreadRounds);
+      advice->set_outcome("measured again, processes interleaved");
       break;
     default:
       break;

@@ -13,13 +13,15 @@
 // A predicted gain is the share of the time that would go. Advice that names
 // another config, backend or number of threads was measured beside the kernel;
 // advice to change the code is bounded by an experiment, or estimated, and says
-// which. Trying measures again, in a fresh process.
+// which. Trying measures again, interleaved with the kernel as it was, in a
+// fresh process.
 
 #include <functional>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "diagnosis/experiments.h"
+#include "suites/tune/search_within.h"
 #include "tracker/proto/diagnosis.pb.h"
 
 namespace optrail::diagnosis {
@@ -28,8 +30,11 @@ struct AdviceTools {
   EvaluatorFor evaluator_for;
   proto::Hardware hardware;
   int cores = 1;
-  // Searches the space and returns the winner; empty: nothing is searched.
-  std::function<absl::StatusOr<proto::Config>(const suites::TaskEntry&)> search;
+  // Searches a part of the space and returns the winner; empty: nothing is
+  // searched.
+  std::function<absl::StatusOr<proto::Config>(const suites::TaskEntry&,
+                                              const suites::SearchWithin&)>
+      search;
 };
 
 // The most to gain first. Measures the other configs, backends and numbers of

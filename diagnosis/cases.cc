@@ -6,9 +6,11 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/statistics.h"
 #include "diagnosis/numbers.h"
+#include "suites/workload/tasks.h"
 
 namespace optrail::diagnosis {
 namespace {
@@ -71,6 +73,24 @@ std::vector<Similar> SimilarCases(const proto::Diagnosis& diagnosis,
                    });
   if (similar.size() > kMostSimilar) similar.resize(kMostSimilar);
   return similar;
+}
+
+std::string CitationOf(const proto::Diagnosis& earlier) {
+  std::string text = absl::StrCat(earlier.diagnosis_id(), ": ",
+                                  suites::ShortTaskText(earlier.task()), ": ",
+                                  earlier.verdict());
+  const proto::DiagnosisAdvice* best = nullptr;
+  for (const proto::DiagnosisAdvice& advice : earlier.advice()) {
+    if (!advice.has_realised_gain()) continue;
+    if (best == nullptr || advice.realised_gain() > best->realised_gain()) {
+      best = &advice;
+    }
+  }
+  if (best == nullptr) return absl::StrCat(text, "; no advice was tried");
+  absl::StrAppendFormat(&text, "; %s: %.0f%% predicted, %.0f%% realised",
+                        best->text(), 100 * best->predicted_gain(),
+                        100 * best->realised_gain());
+  return text;
 }
 
 Table CalibrationTable(absl::Span<const proto::Diagnosis> diagnoses) {

@@ -28,6 +28,11 @@ struct Similar {
 std::vector<Similar> SimilarCases(const proto::Diagnosis& diagnosis,
                                   absl::Span<const proto::Diagnosis> earlier);
 
+// Which case, what it was, and the tried advice that brought most:
+// "ID: softmax rows=8,cols=8/f32: VERDICT; ADVICE: 40% predicted, 38%
+// realised".
+std::string CitationOf(const proto::Diagnosis& earlier);
+
 // Predicted against realised gains by kind of advice: how many were tried, the
 // medians, the median relative error of the prediction, and the share of advice
 // that brought half of what it promised.

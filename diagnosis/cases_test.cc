@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "absl/strings/str_format.h"
 #include "gtest/gtest.h"
 
 namespace optrail::diagnosis {
@@ -33,6 +34,27 @@ TEST(SimilarCasesTest, TheNearestComeFirstAndOthersAreLeftOut) {
   EXPECT_EQ(similar[0].diagnosis->diagnosis_id(), "same");
   EXPECT_NEAR(similar[0].distance, .05, 1e-9);
   EXPECT_EQ(similar[1].diagnosis->diagnosis_id(), "other_op");
+}
+
+TEST(CitationOfTest, NamesTheAdviceThatBroughtMost) {
+  proto::Diagnosis diagnosis = Make("20261120T103000Z-1", "add", "strided", .5);
+  diagnosis.set_verdict("walks down columns");
+  proto::Dim& dim = *diagnosis.mutable_task()->mutable_shape()->add_dims();
+  dim.set_name("n");
+  dim.set_value(8);
+  diagnosis.mutable_task()->mutable_shape()->add_data_types(proto::F32);
+  EXPECT_EQ(CitationOf(diagnosis),
+            "20261120T103000Z-1: add n=8/f32: walks down columns; no advice "
+            "was tried");
+  for (const double realised : {.05, .31, .2}) {
+    proto::DiagnosisAdvice& advice = *diagnosis.add_advice();
+    advice.set_text(absl::StrFormat("do %.2f", realised));
+    advice.set_predicted_gain(.4);
+    advice.set_realised_gain(realised);
+  }
+  EXPECT_EQ(CitationOf(diagnosis),
+            "20261120T103000Z-1: add n=8/f32: walks down columns; do 0.31: 40% "
+            "predicted, 31% realised");
 }
 
 TEST(CalibrationTableTest, ComparesWhatWasPredictedAndRealised) {

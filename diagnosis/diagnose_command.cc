@@ -52,7 +52,9 @@ class DiagnoseCall {
         std::cerr << "left out: " << diagnosis.status().message() << "\n";
         continue;
       }
-      Cite(earlier.diagnoses, &*diagnosis);
+      for (const Similar& one : SimilarCases(*diagnosis, earlier.diagnoses)) {
+        diagnosis->add_similar(CitationOf(*one.diagnosis));
+      }
       if (options_.record) {
         OPTRAIL_RETURN_IF_ERROR(history.AppendDiagnosis(*diagnosis));
       }
@@ -143,12 +145,15 @@ class DiagnoseCall {
       tools.cores = options_.context.hardware.cores();
     }
     if (!options_.try_advice) return tools;
-    tools.search =
-        [this](
-            const suites::TaskEntry& entry) -> absl::StatusOr<proto::Config> {
+    tools.search = [this](const suites::TaskEntry& entry,
+                          const suites::SearchWithin& within)
+        -> absl::StatusOr<proto::Config> {
+      suites::TuneDriverOptions tune = options_.tune;
+      tune.within = within;
+      evaluators_.Rest();
       OPTRAIL_ASSIGN_OR_RETURN(
           const std::vector<suites::TuneSummary> summaries,
-          suites::TuneTasks({entry}, options_.context, options_.tune));
+          suites::TuneTasks({entry}, options_.context, tune));
       const suites::TuneSummary& summary = summaries[0];
       if (!summary.session || !summary.session->has_winner()) {
         return absl::NotFoundError(
@@ -171,23 +176,6 @@ class DiagnoseCall {
       diagnosis.set_workload_share(candidate.total_ns / total_ns_);
     }
     return diagnosis;
-  }
-
-  static void Cite(const std::vector<proto::Diagnosis>& earlier,
-                   proto::Diagnosis* diagnosis) {
-    for (const Similar& similar : SimilarCases(*diagnosis, earlier)) {
-      const proto::Diagnosis& other = *similar.diagnosis;
-      std::string text = absl::StrCat(other.diagnosis_id(), ": ",
-                                      suites::ShortTaskText(other.task()), ": ",
-                                      other.verdict());
-      for (const proto::DiagnosisAdvice& advice : other.advice()) {
-        if (!advice.has_realised_gain()) continue;
-        absl::StrAppendFormat(&text, "; %s: %.0f%% realised", advice.text(),
-                              100 * advice.realised_gain());
-        break;
-      }
-      diagnosis->add_similar(std::move(text));
-    }
   }
 
   void Print(const proto::Diagnosis& diagnosis) {

@@ -31,9 +31,13 @@ suites::Evaluator& Evaluators::Of(const proto::Task& task) {
   if (evaluator == nullptr) {
     evaluator = std::make_unique<suites::WorkerEvaluator>(task, options_);
   }
-  if (last_ != nullptr && last_ != evaluator.get()) last_->Rest();
+  if (last_ != evaluator.get()) Rest();
   last_ = evaluator.get();
   return *evaluator;
+}
+
+void Evaluators::Rest() {
+  if (last_ != nullptr) last_->Rest();
 }
 
 }  // namespace optrail::diagnosis

@@ -22,6 +22,8 @@ class Evaluators {
   Evaluators(suites::WorkerOptions options, const suites::RunContext& context);
 
   suites::Evaluator& Of(const proto::Task& task);
+  // Ends the processes, so that somebody else can measure.
+  void Rest();
 
  private:
   suites::WorkerOptions options_;

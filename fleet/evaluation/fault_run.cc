@@ -97,7 +97,7 @@ class FaultRun {
     next_task_ += kTasksOfASubmitter;
     const pid_t pid = fork();
     if (pid == 0) _exit(Submit(first, kTasksOfASubmitter).ok() ? 0 : 1);
-    absl::SleepFor(absl::Microseconds(rng_.UniformInt(60000)));
+    absl::SleepFor(absl::Microseconds(rng_.UniformInt(200000)));
     kill(pid, SIGKILL);
     waitpid(pid, nullptr, 0);
     ++report_.submitters_killed;
@@ -142,7 +142,8 @@ class FaultRun {
         }
       }
       const absl::StatusOr<double> overdue = Number(
-          "SELECT coalesce(max(extract(epoch FROM now() - lease_until)), 0) "
+          "SELECT coalesce(max(extract(epoch FROM now() - "
+          "greatest(lease_until, pg_postmaster_start_time()))), 0) "
           "FROM optrail.tasks WHERE state = 'leased'");
       if (overdue.ok()) {
         report_.most_overdue =

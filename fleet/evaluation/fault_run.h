@@ -44,10 +44,11 @@ struct FaultReport {
   int submitters_killed = 0;
   // What became of the tasks.
   int64_t tasks = 0, done = 0;
-  int64_t runs = 0;         // in the history; one a task
-  int64_t torn_jobs = 0;    // with some of their tasks only
-  int64_t done_twice = 0;   // tasks with two results
-  double most_overdue = 0;  // of a leased task beyond its lease, in leases
+  int64_t runs = 0;        // in the history; one a task
+  int64_t torn_jobs = 0;   // with some of their tasks only
+  int64_t done_twice = 0;  // tasks with two results
+  // How long a task stood beyond its lease, in leases, while the server was up.
+  double most_overdue = 0;
 
   // What must not be, in words; "": nothing.
   std::string Problem() const;

@@ -364,7 +364,7 @@ std::shared_ptr<CompilePool> TuneCall::Compilers(
 std::map<std::string, proto::Session> TuneCall::FindRecorded(
     const std::vector<TaskEntry>& tasks) {
   std::map<std::string, proto::Session> sessions;
-  if (!options_.retune || together()) return sessions;
+  if (!options_.retune || together() || options_.within) return sessions;
   recorded_.emplace(JoinPath(context_.state, "tuning"), tasks, options_);
   for (const std::string& id : recorded_->ids()) {
     absl::StatusOr<proto::Session> session = history_.ReadSession(id);
@@ -401,6 +401,11 @@ absl::Status TuneCall::FindPending(const std::vector<TaskEntry>& tasks) {
       summary.error = std::string(space.status().message());
       summaries_.push_back(std::move(summary));
       continue;
+    }
+    std::string part;  // of the space, as text
+    if (options_.within) {
+      OPTRAIL_ASSIGN_OR_RETURN(
+          part, RestrictTo(*options_.within, task, context_.hardware, &*space));
     }
     if (options_.stored_only && space->configs != nullptr) {
       summary.error =
@@ -440,7 +445,9 @@ absl::Status TuneCall::FindPending(const std::vector<TaskEntry>& tasks) {
     }
     pending.setup.header =
         HeaderFor(task, *space, context_, options_, ceilings);
-    if (is_tuned && options_.defend_stored && !options_.stored_only) {
+    if (options_.within) {
+      pending.setup.header.set_space_textproto(part);
+    } else if (is_tuned && options_.defend_stored && !options_.stored_only) {
       *pending.setup.header.mutable_incumbent() = *stored.config;
     }
     pending.setup.space = space->bound.get();
@@ -514,6 +521,11 @@ absl::Status TuneCall::Record(Pending& pending,
   if (summary.skipped) return absl::OkStatus();
   if (!session.ok()) {
     summary.error = std::string(session.status().message());
+    return absl::OkStatus();
+  }
+  if (options_.within) {
+    pending.recorded = true;
+    summary.session = *std::move(session);
     return absl::OkStatus();
   }
   // Recorded first, then the journal goes: killed in between, the next start

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "suites/tune/search_within.h"
 #include "suites/tune/tune_session.h"
 #include "suites/tune/tune_summary.h"
 #include "suites/worker/run_context.h"
@@ -39,6 +41,9 @@ struct TuneDriverOptions {
   // nothing; the store changes only where the proof succeeds. Tasks of which it
   // has no valid config are skipped. Not with a total.
   bool stored_only = false;
+  // Searches some knobs around a config. The sessions are returned, and neither
+  // the history nor the store keeps them. Not with a total.
+  absl::optional<SearchWithin> within;
   // Start over without the trials of earlier sessions.
   bool forget_trials = false;
   bool quiet = false;

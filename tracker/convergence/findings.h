@@ -113,6 +113,9 @@ struct FindingOptions {
 
   // Most trials fail: the lower 95% bound (Clopper-Pearson) of their share.
   double max_useless_share = .5;
+  // Or: so many ran out of memory and so many worked, told apart exactly.
+  double min_memory_share = .25;
+  int min_separated_trials = 5;
   double max_contended_share = .5;
 
   // Time exploded: time per trial over that of earlier sessions of the task,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tracker/convergence/convergence.h"
@@ -56,6 +57,47 @@ INSTANTIATE_TEST_SUITE_P(, EveryFault, ::testing::ValuesIn(kAllFindingKinds),
                          [](const auto& info) {
                            return std::string(FindingKindName(info.param));
                          });
+
+// A session of `tune --command` for throughput, in which large batches run out
+// of memory; or configs that no rule tells from the others.
+proto::Session CommandWithoutMemory(int64_t least_failing, bool scattered) {
+  proto::Session session;
+  session.set_session_id("a");
+  session.mutable_command()->set_command("./train {batch}");
+  proto::Objective& objective = *session.add_objectives();
+  objective.set_metric("throughput");
+  objective.set_direction(proto::HIGHER_IS_BETTER);
+  for (int i = 0; i < 18; ++i) {
+    const int64_t batch = int64_t{1} << (i % 6);
+    proto::Trial& trial = *session.add_trials();
+    proto::KnobValue& value = *trial.mutable_config()->add_set();
+    value.set_knob("batch");
+    value.set_int_(batch);
+    const bool fails = scattered ? i % 4 < 2 : batch >= least_failing;
+    trial.set_outcome(fails ? proto::OUT_OF_MEMORY : proto::OK);
+    if (fails) continue;
+    proto::MetricSamples& metric = *trial.add_objectives();
+    metric.set_metric("throughput");
+    metric.add_values(100 + static_cast<double>(batch));
+  }
+  return session;
+}
+
+TEST(FindFaults, MemoryThatAKnobSeparatesIsFoundForCommandsToo) {
+  for (const int64_t least_failing : {4, 8}) {
+    const auto findings = FindIn({CommandWithoutMemory(least_failing, false)});
+    ASSERT_TRUE(Has(findings, FindingKind::kMostTrialsFail)) << least_failing;
+    std::string text;
+    for (const Remedy& remedy : findings[0].remedies) {
+      text += remedy.text + "\n";
+    }
+    EXPECT_THAT(text, HasSubstr(absl::StrCat("batch < ", least_failing)));
+    EXPECT_THAT(text, HasSubstr("--command_memory_mib"));
+    EXPECT_THAT(text, Not(HasSubstr("--max_config_mib")));
+  }
+  EXPECT_FALSE(Has(FindIn({CommandWithoutMemory(0, /*scattered=*/true)}),
+                   FindingKind::kMostTrialsFail));
+}
 
 TEST(FindFaults, StaysQuietOverHealthySessions) {
   for (const uint64_t seed : {1, 2, 3}) {

@@ -68,8 +68,9 @@ Remedy TimeRemedy(const SessionAnalysis& before, const SessionAnalysis& now) {
     return {Lever::kConstraint,
             absl::StrCat("failing trials take ", FormatDurationNs(b.failing),
                          " a trial, it was ", FormatDurationNs(a.failing),
-                         ": constrain the configs that hang, and lower "
-                         "--config_deadline")};
+                         ": constrain the configs that hang, and lower --",
+                         now.header.has_command() ? "command_timeout"
+                                                  : "config_deadline")};
   }
   return {Lever::kBudget,
           absl::StrCat("measuring takes ", FormatDurationNs(b.measuring),

@@ -42,13 +42,22 @@ bool MeasuredAlike(const Policy& policy, const proto::Run& a,
          tuning::DescribeSettingsChange(a.settings(), b.settings()).empty();
 }
 
+bool Past::GitKnowsTheCandidate() const {
+  if (!git_knows_the_candidate_.has_value()) {
+    const std::string& head = candidate_.commit().id();
+    git_knows_the_candidate_ =
+        git_.merge_base && !head.empty() && git_.merge_base(head, head).ok();
+  }
+  return *git_knows_the_candidate_;
+}
+
 bool Past::Has(const proto::Run& run) const {
   const proto::Commit& commit = run.commit();
   const proto::Commit& head = candidate_.commit();
   if (!commit.id().empty() && commit.id() == head.id()) {
     return run.started_unix_ns() < candidate_.started_unix_ns();
   }
-  if (git_.merge_base && !commit.id().empty() && !head.id().empty()) {
+  if (!commit.id().empty() && GitKnowsTheCandidate()) {
     auto [known, is_new] =
         ancestors_.insert({commit.id(), absl::optional<bool>()});
     if (is_new) {

@@ -38,8 +38,12 @@ class Past {
   bool Has(const proto::Run& run) const;
 
  private:
+  // Without it no commit is known to be an ancestor, and none is looked up.
+  bool GitKnowsTheCandidate() const;
+
   const GitLookup& git_;
   const proto::Run& candidate_;
+  mutable absl::optional<bool> git_knows_the_candidate_;
   // By commit; absent where git does not know.
   mutable std::map<std::string, absl::optional<bool>> ancestors_;
 };

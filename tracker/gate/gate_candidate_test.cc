@@ -53,6 +53,20 @@ TEST_F(GateTest, CommitsThatAreNoAncestorsAreNoBaseline) {
   EXPECT_EQ(report.baselines[0].runs.back().header.commit().id(), CommitId(5));
 }
 
+// A history from elsewhere: each look-up would start git in vain.
+TEST_F(GateTest, GitIsNotAskedAboutCommitsWhereItDoesNotKnowTheCandidate) {
+  RecordMain(8);
+  int asked = 0;
+  GateOptions options;
+  options.git.merge_base =
+      [&](absl::string_view, absl::string_view) -> absl::StatusOr<std::string> {
+    ++asked;
+    return absl::NotFoundError("git knows no such commit");
+  };
+  EXPECT_EQ(Judged("", options).baselines[0].runs.size(), 7);
+  EXPECT_EQ(asked, 1);
+}
+
 // A regression is red until somebody answers for it, and the norm from then on.
 TEST_F(GateTest, AnAcknowledgedRegressionIsTheNorm) {
   RecordMain(12);

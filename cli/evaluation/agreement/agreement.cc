@@ -24,8 +24,10 @@
 #include "absl/strings/str_format.h"
 #include "base/file.h"
 #include "cli/evaluation/agreement/invariants.h"
+#include "cli/optrail.h"
 
-ABSL_FLAG(std::string, optrail, "", "The command line to ask.");
+ABSL_FLAG(std::string, optrail, "",
+          "The program to ask; by default the command line of this build.");
 ABSL_FLAG(uint64_t, first, 1, "Seed of the first history.");
 ABSL_FLAG(int32_t, histories, 100, "How many.");
 ABSL_FLAG(int32_t, printed, 3, "Contradictions printed of each invariant.");
@@ -86,12 +88,9 @@ Shard ThisShard() {
 
 int Run() {
   std::string optrail = absl::GetFlag(FLAGS_optrail);
-  if (optrail.empty()) {
-    std::cerr << "--optrail is missing: expected the binary to ask\n";
-    return 2;
-  }
   char here[4096];
-  if (optrail[0] != '/' && getcwd(here, sizeof here) != nullptr) {
+  if (!optrail.empty() && optrail[0] != '/' &&
+      getcwd(here, sizeof here) != nullptr) {
     optrail = JoinPath(here, optrail);
   }
   const std::string keep = absl::GetFlag(FLAGS_keep);
@@ -102,7 +101,8 @@ int Run() {
   for (int i = shard.index; i < absl::GetFlag(FLAGS_histories);
        i += shard.count) {
     const MadeHistory history = MakeHistory(absl::GetFlag(FLAGS_first) + i);
-    const Workbench bench(optrail, keep.empty() ? ScratchFolder() : keep);
+    const Workbench bench(optrail, keep.empty() ? ScratchFolder() : keep,
+                          optrail.empty() ? cli::RunOptrail : nullptr);
     RecordHistory(history, bench);
     Examination examination(history, bench);
     for (const Invariant& invariant : Invariants()) {

@@ -17,8 +17,8 @@ constexpr char kMachine[] = "amd-epyc-zen4-2c";
 // The gate of a commit on the first machine. Asking with --hardware is what a
 // history of two machines needs.
 Answer AskGate(Examination& of, const std::string& commit) {
-  return of.bench().AskJson({"gate", absl::StrCat("--candidate=", commit),
-                             absl::StrCat("--hardware=", kMachine)});
+  return of.AskJson({"gate", absl::StrCat("--candidate=", commit),
+                     absl::StrCat("--hardware=", kMachine)});
 }
 
 void TheGateJudgesWhatWasAsked(Examination& of, Findings& found) {
@@ -144,8 +144,8 @@ void TheGatesExitCodeIsThatOfItsRows(Examination& of, Findings& found) {
                  absl::StrCat("said twice: ", note.get<std::string>()));
   }
   const Answer text =
-      of.bench().Ask({"gate", absl::StrCat("--candidate=", of.NewestCommit()),
-                      absl::StrCat("--hardware=", kMachine)});
+      of.Ask({"gate", absl::StrCat("--candidate=", of.NewestCommit()),
+              absl::StrCat("--hardware=", kMachine)});
   found.Expect(text.exit_code == answer.exit_code,
                "text and JSON exit with other codes");
 }
@@ -199,12 +199,12 @@ void OnePairHasOneVerdict(Examination& of, Findings& found) {
   const auto pair = DrawPair(of);
   if (pair.empty()) return;
   const std::string a = pair[0]->run_id(), b = pair[1]->run_id();
-  const Answer answer = of.bench().AskJson({"compare", a, b});
+  const Answer answer = of.AskJson({"compare", a, b});
   const Json compare = answer.Parsed();
-  const Json back = of.bench().AskJson({"compare", b, a}).Parsed();
+  const Json back = of.AskJson({"compare", b, a}).Parsed();
   const Answer gate_answer =
-      of.bench().AskJson({"gate", absl::StrCat("--candidate=", b),
-                          absl::StrCat("--baseline=run:", a)});
+      of.AskJson({"gate", absl::StrCat("--candidate=", b),
+                  absl::StrCat("--baseline=run:", a)});
   const Json gate = gate_answer.Parsed();
   if (!compare.is_array()) {
     return found.Expect(answer.exit_code == 2 || answer.exit_code == 3,
@@ -244,12 +244,9 @@ void CompareAndShowHaveOneValue(Examination& of, Findings& found) {
   const auto pair = DrawPair(of);
   if (pair.empty()) return;
   const Json compare =
-      of.bench()
-          .AskJson({"compare", pair[0]->run_id(), pair[1]->run_id()})
-          .Parsed();
+      of.AskJson({"compare", pair[0]->run_id(), pair[1]->run_id()}).Parsed();
   std::map<std::string, double> shown;  // by benchmark
-  for (const Json& row :
-       of.bench().AskJson({"show", pair[1]->run_id()}).Parsed()) {
+  for (const Json& row : of.AskJson({"show", pair[1]->run_id()}).Parsed()) {
     if (TextOf(row, "metric") == "time") {
       shown[TextOf(row, "benchmark")] = NumberOf(row, "value");
     }

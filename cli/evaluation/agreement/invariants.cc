@@ -31,18 +31,27 @@ Examination::Examination(const MadeHistory& history, const Workbench& bench)
   for (const proto::Run& run : history_.runs) runs_[run.run_id()] = &run;
 }
 
+const Answer& Examination::Ask(const std::vector<std::string>& arguments) {
+  const auto [answer, is_new] = answers_.try_emplace(arguments);
+  if (is_new) answer->second = bench_.Ask(arguments);
+  return answer->second;
+}
+
+const Answer& Examination::AskJson(std::vector<std::string> arguments) {
+  arguments.push_back("--format=json");
+  return Ask(arguments);
+}
+
 const Json& Examination::Report() {
   if (!report_) {
-    report_ =
-        bench_.Ask({"report", "--report_format=json", "--out=-"}).Parsed();
+    report_ = Ask({"report", "--report_format=json", "--out=-"}).Parsed();
   }
   return *report_;
 }
 
 const Json& Examination::Changes() {
   if (!changes_) {
-    changes_ =
-        bench_.AskJson({"changes", "--min_effect=0", "--metric=.*"}).Parsed();
+    changes_ = AskJson({"changes", "--min_effect=0", "--metric=.*"}).Parsed();
   }
   return *changes_;
 }
@@ -51,8 +60,7 @@ const std::map<std::string, std::vector<Examination::CsvRow>>&
 Examination::Export() {
   if (export_) return *export_;
   export_.emplace();
-  const Answer answer = bench_.Ask({"history", "export", "--out=-"});
-  for (CsvRow& row : ReadCsv(answer.out)) {
+  for (CsvRow& row : ReadCsv(Ask({"history", "export", "--out=-"}).out)) {
     std::vector<CsvRow>& rows = (*export_)[row["id"]];
     rows.push_back(std::move(row));
   }

@@ -39,6 +39,9 @@ class Examination {
   const Workbench& bench() const { return bench_; }
   Rng& rng() { return rng_; }
 
+  // What the command line answers to a command that records nothing.
+  const Answer& Ask(const std::vector<std::string>& arguments);
+  const Answer& AskJson(std::vector<std::string> arguments);
   const Json& Report();
   // Holds every size and metric.
   const Json& Changes();
@@ -62,6 +65,7 @@ class Examination {
   const Workbench& bench_;
   Rng rng_;
   std::map<std::string, const proto::Run*> runs_;
+  std::map<std::vector<std::string>, Answer> answers_;
   absl::optional<Json> report_, changes_;
   absl::optional<std::map<std::string, std::vector<CsvRow>>> export_;
 };

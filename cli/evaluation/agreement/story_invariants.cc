@@ -41,9 +41,8 @@ Story StoryOf(const Json& rows, double least) {
 // A threshold hides rows and changes none.
 void AThresholdOnlyHides(Examination& of, Findings& found) {
   for (const double least : {.01, kLeastChange, .1}) {
-    const Json rows = of.bench()
-                          .AskJson({"changes", "--metric=.*",
-                                    absl::StrCat("--min_effect=", least)})
+    const Json rows = of.AskJson({"changes", "--metric=.*",
+                                  absl::StrCat("--min_effect=", least)})
                           .Parsed();
     found.Expect(StoryOf(rows, 0) == StoryOf(of.Changes(), least),
                  absl::StrCat("changes --min_effect=", least,
@@ -124,7 +123,7 @@ void SlowerOnThePageIsAnAlertOfChanges(Examination& of, Findings& found) {
 }
 
 void TheExitCodeOfChangesIsThatOfItsRows(Examination& of, Findings& found) {
-  const Answer answer = of.bench().AskJson({"changes"});
+  const Answer answer = of.AskJson({"changes"});
   const Json rows = answer.Parsed();
   const bool alert =
       rows.is_array() && std::any_of(rows.begin(), rows.end(), IsAlert);
@@ -149,9 +148,8 @@ bool IsOfTheDetector(const Json& row) {
 }
 
 void DetectOnTheExportSaysWhatChangesSays(Examination& of, Findings& found) {
-  const Answer exported =
-      of.bench().Ask({"history", "export", "--out=export.csv"});
-  const Answer answer = of.bench().Ask({"detect", "--csv=export.csv"});
+  const Answer exported = of.Ask({"history", "export", "--out=export.csv"});
+  const Answer answer = of.Ask({"detect", "--csv=export.csv"});
   const Json detected = answer.Parsed();
   if (!detected.is_array()) {
     // An export without a row has no series.

@@ -24,7 +24,7 @@ void ShowPrintsWhatIsRecorded(Examination& of, Findings& found) {
     const auto& runs = of.history().runs;
     const proto::Run& run =
         runs[of.rng().UniformInt(static_cast<int64_t>(runs.size()))];
-    const Answer answer = of.bench().AskJson({"show", run.run_id()});
+    const Answer answer = of.AskJson({"show", run.run_id()});
     const Json rows = answer.Parsed();
     found.ExpectExit(answer, 0);
     int shown = 0;
@@ -49,7 +49,7 @@ void ShowPrintsWhatIsRecorded(Examination& of, Findings& found) {
 }
 
 void LogListsEveryRunOnce(Examination& of, Findings& found) {
-  const Json rows = of.bench().AskJson({"log", "runs", "--limit=0"}).Parsed();
+  const Json rows = of.AskJson({"log", "runs", "--limit=0"}).Parsed();
   std::set<std::string> listed;
   for (const Json& row : rows) {
     std::string id = TextOf(row, "run_id");
@@ -77,7 +77,7 @@ void LogListsEveryRunOnce(Examination& of, Findings& found) {
 void ShowExportAndReportHaveTheSamePoints(Examination& of, Findings& found) {
   for (const std::string& text : of.SomeSeries(3)) {
     const auto& exported = of.Export().at(text);
-    const Json shown = of.bench().AskJson({"show", text}).Parsed();
+    const Json shown = of.AskJson({"show", text}).Parsed();
     const Json page = ReportSeries(of, text);
     found.Expect(!page.is_null(), absl::StrCat("the report lacks ", text));
     std::vector<Json> points[2];
@@ -117,7 +117,7 @@ void ShowExportAndReportHaveTheSamePoints(Examination& of, Findings& found) {
 }
 
 void LatestIsOneRunForAll(Examination& of, Findings& found) {
-  const Answer shown = of.bench().Ask({"show", "latest"});
+  const Answer shown = of.Ask({"show", "latest"});
   std::set<std::string> named;
   for (const proto::Run& run : of.history().runs) {
     if (absl::StrContains(shown.out, run.run_id())) named.insert(run.run_id());
@@ -135,14 +135,14 @@ void LatestIsOneRunForAll(Examination& of, Findings& found) {
       });
   found.Expect(!has_order || commits.count(of.NewestCommit()) == 1,
                "show latest is not the newest commit by position");
-  const Answer gate = of.bench().AskJson({"gate", "--candidate=latest"});
+  const Answer gate = of.AskJson({"gate", "--candidate=latest"});
   for (const Json& run : At(gate.Parsed(), "candidate_runs")) {
     judged.insert(TextOf(run, "commit"));
   }
   found.Expect(judged.empty() || judged == commits,
                absl::StrCat("show latest is of commit ", *commits.begin(),
                             ", gate latest of ", *judged.begin()));
-  const Answer compare = of.bench().Ask({"compare", *named.begin(), "latest"});
+  const Answer compare = of.Ask({"compare", *named.begin(), "latest"});
   found.Expect(compare.exit_code == 2 || compare.Says(*named.rbegin()),
                "compare takes another run for the latest");
 }
@@ -151,11 +151,11 @@ void SessionsHaveOneAccount(Examination& of, Findings& found) {
   if (of.history().sessions.empty()) return;
   const proto::Session& session = of.history().sessions.front();
   const int measured = session.trials_size() - session.warm_start_trial_count();
-  const Answer show = of.bench().Ask({"show", kMadeSessionId});
+  const Answer show = of.Ask({"show", kMadeSessionId});
   found.Expect(show.Says(absl::StrCat(measured, " trials")),
                "show counts other trials");
   const Answer markdown =
-      of.bench().Ask({"report", "--report_format=markdown", "--out=-"});
+      of.Ask({"report", "--report_format=markdown", "--out=-"});
   found.Expect(
       absl::StrContains(markdown.out, absl::StrCat(" ", measured, " ")),
       "the report counts other trials");

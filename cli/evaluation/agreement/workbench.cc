@@ -1,11 +1,16 @@
 #include "cli/evaluation/agreement/workbench.h"
 
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <iostream>
 #include <limits>
 #include <sstream>
 
@@ -19,6 +24,18 @@
 #include "base/subprocess.h"
 
 namespace optrail::agreement {
+namespace {
+
+// All that was written to a file, which is closed.
+std::string TakeText(int file) {
+  std::string text(lseek(file, 0, SEEK_END), '\0');
+  OPTRAIL_CHECK(pread(file, text.data(), text.size(), 0) ==
+                static_cast<ssize_t>(text.size()));
+  close(file);
+  return text;
+}
+
+}  // namespace
 
 Json Answer::Parsed() const {
   const Json whole = Json::parse(out, nullptr, /*allow_exceptions=*/false);
@@ -44,8 +61,8 @@ bool Answer::Says(absl::string_view text) const {
          absl::StrContains(absl::AsciiStrToLower(err), lower);
 }
 
-Workbench::Workbench(std::string optrail, std::string folder)
-    : optrail_(std::move(optrail)), folder_(std::move(folder)) {
+Workbench::Workbench(std::string optrail, std::string folder, Main main)
+    : optrail_(std::move(optrail)), folder_(std::move(folder)), main_(main) {
   // `bazel run` and CI services set these; the commands would look elsewhere.
   unsetenv("BUILD_WORKSPACE_DIRECTORY");
   unsetenv("OPTRAIL_BRANCH");
@@ -87,7 +104,7 @@ tracker::History Workbench::OpenHistory() const {
 Answer Workbench::Ask(const std::vector<std::string>& arguments) const {
   std::vector<std::string> command = {optrail_};
   command.insert(command.end(), arguments.begin(), arguments.end());
-  Answer answer = Run(command);
+  Answer answer = main_ == nullptr ? Run(command) : RunMain(command);
   answer.question = absl::StrCat("optrail ", absl::StrJoin(arguments, " "));
   return answer;
 }
@@ -106,6 +123,39 @@ Answer Workbench::Run(const std::vector<std::string>& command) const {
   answer.exit_code = exit.kind == ExitInfo::Kind::kExited ? exit.code : -1;
   answer.out = result->stdout_text;
   answer.err = result->stderr_text;
+  return answer;
+}
+
+Answer Workbench::RunMain(std::vector<std::string> command) const {
+  std::vector<char*> argv;
+  for (std::string& argument : command) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  const int streams[] = {memfd_create("out", 0), memfd_create("err", 0)};
+  OPTRAIL_CHECK(streams[0] >= 0 && streams[1] >= 0);
+  // What waits in the buffers would be written by both.
+  std::fflush(nullptr);
+  std::cout.flush();
+  const pid_t child = fork();
+  OPTRAIL_CHECK(child >= 0);
+  if (child == 0) {
+    alarm(300);
+    OPTRAIL_CHECK(dup2(streams[0], STDOUT_FILENO) >= 0 &&
+                  dup2(streams[1], STDERR_FILENO) >= 0 &&
+                  chdir(folder_.c_str()) == 0);
+    for (const auto& [name, value] : environment_) {
+      setenv(name.c_str(), value.c_str(), /*overwrite=*/1);
+    }
+    const int code = main_(static_cast<int>(command.size()), argv.data());
+    std::cout.flush();
+    std::fflush(nullptr);
+    _exit(code);  // tearing down what this process has loaded takes long
+  }
+  int status = 0;
+  OPTRAIL_CHECK(waitpid(child, &status, 0) == child);
+  Answer answer;
+  answer.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  answer.out = TakeText(streams[0]);
+  answer.err = TakeText(streams[1]);
   return answer;
 }
 

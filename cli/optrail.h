@@ -1,0 +1,19 @@
+#ifndef OPTRAIL_CLI_OPTRAIL_H_
+#define OPTRAIL_CLI_OPTRAIL_H_
+
+// The command line: one function for everything that Optrail does.
+//
+//   int main(int argc, char** argv) {
+//     return optrail::cli::RunOptrail(argc, argv);
+//   }
+//
+// It returns the exit code of the command. It is called once in a process:
+// commands set flags.
+
+namespace optrail::cli {
+
+int RunOptrail(int argc, char** argv);
+
+}  // namespace optrail::cli
+
+#endif  // OPTRAIL_CLI_OPTRAIL_H_
