@@ -39,10 +39,10 @@ struct FaultOptions {
 };
 
 struct FaultReport {
-  // What was done to the fleet.
+  // The faults that were injected into the fleet.
   int pilots_killed = 0, pilots_frozen = 0, servers_killed = 0;
   int submitters_killed = 0;
-  // What became of the tasks.
+  // The results of the tasks.
   int64_t tasks = 0, done = 0;
   int64_t runs = 0;        // in the history; one a task
   int64_t torn_jobs = 0;   // with some of their tasks only

@@ -4,8 +4,9 @@
 // Promotion by an end-to-end proof. A config that wins alone may lose where it
 // is used: it fills a cache, or takes memory bandwidth from the next call. So a
 // whole workload is run with the checked-in configs and with those of the
-// overlay, in turns, call by call in the workload's order; what makes it slower
-// is not promoted. `optrail store promote --workload=W` is RunPromotion().
+// overlay, interleaved call by call in the workload's order; what makes it
+// slower is not promoted. `optrail store promote --workload=W` is
+// RunPromotion().
 //
 // All calls of a layer work on the same operands, which a model's do not.
 
@@ -52,7 +53,7 @@ struct PromotionVerdict {
 
 // Judges `count` candidates: first all together; if that does not win, each
 // alone, then together those that do. `measure` runs the workload with the old
-// configs and with the new ones of the candidates that are marked, in turns,
+// configs and with the new ones of the candidates that are marked, interleaved,
 // for so long at most.
 using MeasurePromotion = std::function<absl::StatusOr<PairedTimes>(
     const std::vector<bool>& is_new, absl::Duration most)>;

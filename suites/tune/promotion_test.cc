@@ -90,7 +90,7 @@ struct Layers {
   }
 };
 
-// What the layer takes alone, its operands in the cache.
+// The time of the layer alone, its operands in the cache.
 double AloneNs(const Kernel& kernel) {
   Machine machine({kernel});
   EXPECT_TRUE(machine.Prepare(1).ok());
