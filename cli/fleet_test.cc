@@ -18,7 +18,7 @@ using ::testing::Not;
 
 std::string history;
 
-// The output of `optrail fleet WORDS...`, on both streams.
+// Returns what `optrail fleet WORDS...` prints on both streams.
 std::string Fleet(std::vector<std::string> words, int code = 0) {
   words.insert(words.begin(), {"cli/optrail", "fleet"});
   words.push_back("--history=" + history);

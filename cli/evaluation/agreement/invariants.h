@@ -39,7 +39,7 @@ class Examination {
   const Workbench& bench() const { return bench_; }
   Rng& rng() { return rng_; }
 
-  // The answer of the command line to a command that records nothing.
+  // Runs a command that records nothing, or returns its answer of before.
   const Answer& Ask(const std::vector<std::string>& arguments);
   const Answer& AskJson(std::vector<std::string> arguments);
   const Json& Report();
