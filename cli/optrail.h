@@ -1,14 +1,11 @@
 #ifndef OPTRAIL_CLI_OPTRAIL_H_
 #define OPTRAIL_CLI_OPTRAIL_H_
 
-// The command line: one function for everything that Optrail does.
+// The command line: one function for everything that Optrail does, which main()
+// returns, and which tests fork to ask many questions of one process.
 //
-//   int main(int argc, char** argv) {
-//     return optrail::cli::RunOptrail(argc, argv);
-//   }
-//
-// It returns the exit code of the command. It is called once in a process:
-// commands set flags.
+// It returns the exit code of the command (base/exit_code.h). It is called once
+// in a process: commands set flags.
 
 namespace optrail::cli {
 
