@@ -64,7 +64,8 @@ TEST_F(GateTest, GitIsNotAskedAboutCommitsWhereItDoesNotKnowTheCandidate) {
     return absl::NotFoundError("git knows no such commit");
   };
   EXPECT_EQ(Judged("", options).baselines[0].runs.size(), 7);
-  EXPECT_EQ(asked, 1);
+  // Once to find the suites and once to find the runs, not for each commit.
+  EXPECT_LE(asked, 2);
 }
 
 // A regression is red until somebody answers for it, and the norm from then on.
