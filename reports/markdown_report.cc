@@ -195,9 +195,8 @@ void AppendSessions(const ReportData& data, int max_rows, std::string* out) {
         " | ",
         of.trials_to_95_percent ? absl::StrCat(*of.trials_to_95_percent) : "",
         " | ", SpeedupText(of), " | ",
-        of.header.has_proof()
-            ? EscapeForMarkdown(tuning::ProofText(of.header))
-            : "",
+        of.header.has_proof() ? EscapeForMarkdown(tuning::ProofText(of.header))
+                              : "",
         " | ", of.winners_curse ? FormatChange(*of.winners_curse) : "", " |\n");
   }
   const int rest = static_cast<int>(data.sessions.size()) - max_rows;

@@ -43,8 +43,7 @@ void SequentialHalving::Sort() {
   for (const auto& [member, score] : scores) best = std::min(best, score);
   const auto key = [&](int member) {
     const double score = scores.at(member);
-    return std::make_pair(score <= best + kEqualWithin ? best : score,
-                          member);
+    return std::make_pair(score <= best + kEqualWithin ? best : score, member);
   };
   std::sort(alive_.begin(), alive_.end(),
             [&](int a, int b) { return key(a) < key(b); });
