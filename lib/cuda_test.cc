@@ -214,7 +214,9 @@ TEST_F(CudaPlan, BadCallsAreRefused) {
   call.flags = 8;
   refused(call, "call->flags is 8");
   call = Call();
-  call.workspace = reinterpret_cast<char*>(x_) + 64;
+  // The driver that the test has aligns less than others.
+  call.workspace =
+      reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(x_) | 255) + 1 + 64);
   refused(call, "multiple of 256");
 
   optrail_plan* made = nullptr;
