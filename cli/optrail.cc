@@ -17,7 +17,7 @@
 namespace optrail::cli {
 namespace {
 
-// What is said of a flag that stands before any command.
+// Refuses a flag that stands before any command.
 int RefuseFlag(absl::string_view flag) {
   std::cerr << "optrail: unknown flag " << flag.substr(0, flag.find('='));
   if (absl::StartsWith(flag, "--v")) {

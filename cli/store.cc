@@ -200,7 +200,7 @@ absl::StatusOr<absl::Duration> TimeOr(absl::Duration usual) {
   return given > absl::ZeroDuration() ? given : usual;
 }
 
-// What does not make the workload slower.
+// Promotes the entries that do not make the workload slower.
 absl::StatusOr<int> PromoteMeasured(const std::string& workload) {
   if (!absl::GetFlag(FLAGS_op).empty()) {
     return absl::InvalidArgumentError(

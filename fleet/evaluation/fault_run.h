@@ -50,7 +50,7 @@ struct FaultReport {
   // How long a task stood beyond its lease, in leases, while the server was up.
   double most_overdue = 0;
 
-  // What must not be, in words; "": nothing.
+  // Says in words what went wrong; "" where nothing did.
   std::string Problem() const;
 };
 

@@ -274,7 +274,7 @@ absl::StatusOr<int> Report(const PromotionCommand& command,
                                           op;
                                  });
             },
-            // What was tuned again meanwhile was not measured.
+            // An entry that was tuned again meanwhile was not measured.
             [&](const tuning::StoreDifference& difference) {
               return std::any_of(
                   candidates.begin(), candidates.end(),

@@ -72,7 +72,7 @@ class Lanes {
   std::vector<int64_t> ends_;
 };
 
-// Of one member of a measurement, which several configs may share.
+// One member of a measurement, which several configs may share.
 struct Member {
   std::string name;
   const proto::Measurement* measurement = nullptr;

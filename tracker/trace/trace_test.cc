@@ -42,7 +42,7 @@ std::map<std::string, int> CountByName(const std::vector<json>& spans) {
   return counts;
 }
 
-// As viewers want it: two spans of a track are apart, or one holds the other.
+// Viewers expect that two spans of a track are apart, or one holds the other.
 void ExpectNested(const std::vector<json>& spans) {
   for (size_t i = 0; i < spans.size(); ++i) {
     for (size_t k = i + 1; k < spans.size(); ++k) {

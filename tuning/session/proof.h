@@ -63,7 +63,7 @@ class PairedProof {
   // Why not, when Open() has said so; else that rounds gave nothing.
   proto::ProofEnd end() const { return end_; }
   bool Claimed() const;
-  // Whether the candidate is worse, by more than `margin` of its cost.
+  // True if the candidate is worse, by more than `margin` of its cost.
   bool LostBy(double margin) const;
 
   int rounds() const { return static_cast<int>(log_ratios_.size()); }

@@ -107,7 +107,7 @@ std::string FormatDifference(const StoreDifference& difference);
 absl::StatusOr<std::vector<std::string>> PromoteOverlay(
     const OperatorFolders& folders, absl::string_view overlay_directory,
     absl::FunctionRef<bool(absl::string_view)> wanted);
-// Of these, the entries alone for which `moves` holds.
+// Moves only those entries for which `moves` holds.
 absl::StatusOr<std::vector<std::string>> PromoteOverlay(
     const OperatorFolders& folders, absl::string_view overlay_directory,
     absl::FunctionRef<bool(absl::string_view)> wanted,

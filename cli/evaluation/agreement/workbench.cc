@@ -132,7 +132,7 @@ Answer Workbench::RunMain(std::vector<std::string> command) const {
   argv.push_back(nullptr);
   const int streams[] = {memfd_create("out", 0), memfd_create("err", 0)};
   OPTRAIL_CHECK(streams[0] >= 0 && streams[1] >= 0);
-  // What waits in the buffers would be written by both.
+  // Both processes would write what still waits in the buffers.
   std::fflush(nullptr);
   std::cout.flush();
   const pid_t child = fork();
