@@ -9,8 +9,7 @@
 Each operator of the library whose operands are inputs and outputs is registered
 as torch.ops.optrail.NAME(Tensor[] inputs, str attributes="") -> Tensor[]. The
 inputs tell the shape: 3x5 and 5x4 make "m=3,n=4,k=5" of matmul. Attributes are
-those of a shape's text: "padding=1,stride=2". optrail.torch.NAME goes past
-PyTorch's dispatcher where nobody compiles, traces or asks for gradients.
+those of a shape's text: "padding=1,stride=2".
 
 A plan is made at the first call with a shape, which loads code and so must not
 happen while a CUDA graph is captured: call once before. Work goes to PyTorch's
@@ -121,14 +120,6 @@ def _launch(key, device, inputs, outputs, stream):
     plan.run_at([addresses[i] for i in order], stream=stream, workspace=workspace)
 
 
-def _needs_no_dispatch(inputs):
-    """Whether a call may go past PyTorch's dispatcher, which takes longer than all
-    else: nobody compiles, traces or asks for gradients."""
-    return not torch.compiler.is_compiling() and all(
-        type(tensor) in (torch.Tensor, torch.nn.Parameter) and
-        not (tensor.requires_grad and torch.is_grad_enabled()) for tensor in inputs)
-
-
 def _register(op):
     def real(inputs, attributes=""):
         return _run(op, inputs, attributes)
@@ -141,9 +132,7 @@ def _register(op):
     registered.register_fake(fake)
 
     def call(*inputs, attributes=""):
-        tensors = list(inputs)
-        outputs = (_run(op, tensors, attributes) if _needs_no_dispatch(inputs)
-                   else registered(tensors, attributes))
+        outputs = registered(list(inputs), attributes)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     call.__name__ = op
