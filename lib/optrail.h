@@ -157,8 +157,9 @@ typedef enum optrail_source {
   OPTRAIL_TUNED_EXACTLY = 0,         /* for this shape on this hardware */
   OPTRAIL_TUNED_FOR_OTHER_SHAPE = 1, /* nearby, on this hardware */
   OPTRAIL_TUNED_ON_OTHER_HARDWARE = 2,
-  OPTRAIL_DEFAULT_CONFIG = 3, /* nothing fits */
-  OPTRAIL_CALLERS_CONFIG = 4  /* optrail_plan_options.config */
+  OPTRAIL_DEFAULT_CONFIG = 3,  /* nothing fits */
+  OPTRAIL_CALLERS_CONFIG = 4,  /* optrail_plan_options.config */
+  OPTRAIL_TUNED_FOR_BUCKET = 5 /* verified for a range with this shape */
 } optrail_source;
 
 typedef struct optrail_choice {

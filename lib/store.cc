@@ -93,7 +93,8 @@ Choice ChoiceOf(const std::string& config, const tuning::LookupResult& found,
   choice.warning = found.warning;
   if (found.config == nullptr) return choice;
   choice.source =
-      found.source == tuning::LookupSource::kExact ? OPTRAIL_TUNED_EXACTLY
+      found.source == tuning::LookupSource::kExact    ? OPTRAIL_TUNED_EXACTLY
+      : found.source == tuning::LookupSource::kBucket ? OPTRAIL_TUNED_FOR_BUCKET
       : found.hardware_id == hardware.id() ? OPTRAIL_TUNED_FOR_OTHER_SHAPE
                                            : OPTRAIL_TUNED_ON_OTHER_HARDWARE;
   choice.unverified = found.unverified;
@@ -155,6 +156,8 @@ tuning::ObservedSource SourceOf(optrail_source source) {
       return tuning::ObservedSource::kOtherHardware;
     case OPTRAIL_CALLERS_CONFIG:
       return tuning::ObservedSource::kCallersConfig;
+    case OPTRAIL_TUNED_FOR_BUCKET:
+      return tuning::ObservedSource::kBucket;
     case OPTRAIL_DEFAULT_CONFIG:
       break;
   }

@@ -28,14 +28,15 @@ namespace {
 enum Answer {
   kExact,
   kUnverified,  // exact, but the kernel has changed since
+  kBucket,
   kOtherShape,
   kOtherHardware,
   kDefault,
   kUnknown,  // an operator or shape that is not built in here
 };
-constexpr int kAnswers = 6;
+constexpr int kAnswers = 7;
 constexpr const char* kAnswerNames[kAnswers] = {
-    "exact",          "exact, unverified", "other shape",
+    "exact",          "exact, unverified", "bucket",           "other shape",
     "other hardware", "default",           "not built in here"};
 
 absl::StatusOr<ops::KernelQuestion> QuestionOf(const tuning::ObservedKey& key) {
@@ -62,6 +63,7 @@ Answer AnswerOf(const tuning::ObservedKey& key, const proto::Hardware& hardware,
   if (found.source == tuning::LookupSource::kExact) {
     return found.unverified ? kUnverified : kExact;
   }
+  if (found.source == tuning::LookupSource::kBucket) return kBucket;
   return found.hardware_id == hardware.id() ? kOtherShape : kOtherHardware;
 }
 

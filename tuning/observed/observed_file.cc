@@ -32,7 +32,8 @@ constexpr size_t kHeaderBytes = 4096;
 constexpr int kRecordsReserved = 256;  // at a time
 constexpr int kFields = 8;             // of a key's text, with tabs between
 constexpr const char* kSourceNames[kObservedSources] = {
-    "exact", "other shape", "other hardware", "default", "caller's", "refused"};
+    "exact",    "other shape", "other hardware", "default",
+    "caller's", "refused",     "bucket"};
 
 std::string TextOf(const ObservedKey& key) {
   return absl::StrJoin(

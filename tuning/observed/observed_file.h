@@ -39,8 +39,9 @@ enum class ObservedSource {
   kDefault,
   kCallersConfig,
   kRefused,  // the caller wanted an exact config, and there is none
+  kBucket,   // verified for a range of shapes with this one
 };
-inline constexpr int kObservedSources = 6;
+inline constexpr int kObservedSources = 7;
 absl::string_view ObservedSourceName(ObservedSource source);  // "exact"
 
 struct ObservedKey {

@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/store/bucket.h"
 #include "tuning/store/store_files.h"
 
 namespace optrail::tuning {
@@ -31,6 +32,7 @@ struct Entry {
   proto::TunedConfig tuned;
   proto::Shape shape;
   proto::Config config;
+  absl::optional<Bucket> bucket;
   mutable std::atomic<uint8_t> validity{kUnknown};
 };
 
@@ -256,9 +258,12 @@ struct TunedConfigStore::Impl {
         entry.hardware_id = std::get<2>(key);
         entry.tuned = value.first;
         entry.from_overlay = value.second;
-        // Both were parsed when their file was read.
+        // All were parsed when their file was read.
         entry.shape = *ParseShape(entry.tuned.shape());
         entry.config = *ParseConfig(entry.tuned.config());
+        if (!entry.tuned.bucket().empty()) {
+          entry.bucket = *Bucket::Parse(entry.tuned.bucket());
+        }
         by_operator[entry.operator_name].push_back(&entry);
       }
     }
@@ -286,9 +291,42 @@ struct TunedConfigStore::Impl {
     return nullptr;
   }
 
+  absl::optional<LookupResult> FindBucket(const LookupRequest& request) const;
   LookupResult FindNearest(const LookupRequest& request,
                            const Entry* refused) const;
 };
+
+// Of buckets that overlap, the one whose own shape is nearest answers.
+absl::optional<LookupResult> TunedConfigStore::Impl::FindBucket(
+    const LookupRequest& request) const {
+  const auto found = by_operator.find(request.operator_name);
+  if (found == by_operator.end()) return absl::nullopt;
+  const Key wanted = KeyOf(request);
+  const Entry* nearest = nullptr;
+  double distance = 0;
+  for (const Entry* entry : found->second) {
+    if (!entry->bucket.has_value() || !(KeyOf(*entry) == wanted) ||
+        !entry->bucket->Contains(*request.shape) ||
+        (!entry->tuned.ties() && !Accepts(request, entry->config))) {
+      continue;
+    }
+    const double to = *ShapeDistance(entry->shape, *request.shape);
+    if (nearest != nullptr && to >= distance) continue;
+    nearest = entry;
+    distance = to;
+  }
+  if (nearest == nullptr) return absl::nullopt;
+  LookupResult result;
+  // What ties is the default, and each shape has its own.
+  if (!nearest->tuned.ties()) {
+    result = Found(LookupSource::kBucket, *nearest, request);
+  }
+  result.shape_distance = distance;
+  result.warning =
+      absl::StrCat("using the ", nearest->tuned.ties() ? "default" : "config",
+                   " that was verified for ", nearest->bucket->Text());
+  return result;
+}
 
 LookupResult TunedConfigStore::Impl::FindNearest(const LookupRequest& request,
                                                  const Entry* refused) const {
@@ -315,7 +353,8 @@ LookupResult TunedConfigStore::Impl::FindNearest(const LookupRequest& request,
       // A config means something to its own backend alone, and what saves
       // energy need not save time.
       const Key key = KeyOf(*entry);
-      if (entry == refused || key.device_kind != wanted.device_kind ||
+      if (entry == refused || entry->bucket.has_value() ||
+          key.device_kind != wanted.device_kind ||
           key.backend != wanted.backend || key.objective != wanted.objective ||
           key.devices != wanted.devices || !shape_distance.has_value()) {
         continue;
@@ -437,6 +476,9 @@ LookupResult TunedConfigStore::Lookup(const LookupRequest& request) const {
   const Entry* exact = impl_->FindExact(request);
   if (exact != nullptr && AcceptsExact(request, *exact)) {
     return Found(LookupSource::kExact, *exact, request);
+  }
+  if (absl::optional<LookupResult> found = impl_->FindBucket(request)) {
+    return *std::move(found);
   }
   return impl_->FindNearest(request, exact);
 }

@@ -53,6 +53,7 @@ struct StoreOptions {
 
 enum class LookupSource {
   kExact,    // tuned for this shape on this hardware
+  kBucket,   // verified for a range of shapes with this one, on this hardware
   kNearest,  // tuned for another shape or on another hardware
   kDefault,  // nothing fits
 };
@@ -146,7 +147,8 @@ class TunedConfigStore {
   TunedConfigStore(TunedConfigStore&&) noexcept;
   TunedConfigStore& operator=(TunedConfigStore&&) noexcept;
 
-  // Exact; else the nearest shape (same operator, device kind, backend,
+  // Exact; else the bucket with this shape; else, among entries without a
+  // bucket, the nearest shape (same operator, device kind, backend,
   // objective, devices, attributes, data types and hardware), not farther away
   // than kFarthest, whose config is a proven winner there, valid here and
   // expected to beat the default here; then the same on the nearest other

@@ -17,6 +17,7 @@
 #include "base/status_macros.h"
 #include "base/textproto.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/store/bucket.h"
 
 namespace optrail::tuning {
 namespace {
@@ -108,6 +109,18 @@ absl::Status Normalise(const TextProtoPlace& place, proto::DeviceKind device,
                            CanonicalConfig(place, tuned->config()));
   ShortenEntry(tuned);
   OPTRAIL_RETURN_IF_ERROR(NormaliseKey(place, tuned));
+  if (!tuned->bucket().empty()) {
+    const absl::StatusOr<Bucket> bucket = Bucket::Parse(tuned->bucket());
+    if (!bucket.ok()) {
+      return place.Child("bucket").Error(bucket.status().message());
+    }
+    if (!bucket->Contains(*ParseShape(tuned->shape()))) {
+      return place.Child("bucket").Error(
+          absl::StrCat("bucket is \"", tuned->bucket(),
+                       "\", expected one with the shape ", tuned->shape()));
+    }
+    tuned->set_bucket(bucket->Text());
+  }
   return NormaliseBackend(place, device, tuned->mutable_backend());
 }
 

@@ -86,6 +86,67 @@ std::string ConfigOf(const LookupResult& result) {
   return result.config == nullptr ? "none" : CanonicalText(*result.config);
 }
 
+proto::TunedConfig WithBucket(proto::TunedConfig tuned,
+                              const std::string& bucket) {
+  tuned.set_bucket(bucket);
+  return tuned;
+}
+
+TEST(StoreTest, AConfigIsUsedInItsBucketAndNowhereElse) {
+  StoreOptions options;
+  proto::TunedConfig ties =
+      WithBucket(Tuned("n=640/f32", "u=9"), "n=257..999/f32");
+  ties.set_ties(true);
+  options.checked_in = {
+      File("hw-a", {WithBucket(Tuned("n=64/f32", "u=1"), "n=32..256/f32"),
+                    WithBucket(Tuned("n=100/f32", "u=2"), "n=90..120/f32"),
+                    Tuned("n=200/f32", "u=3"), ties})};
+  const TunedConfigStore store = LoadOrDie(options);
+  const auto find = [&](const std::string& shape) {
+    Query query(shape);
+    return store.Lookup(query.request);
+  };
+  for (const char* shape : {"n=32/f32", "n=89/f32", "n=256/f32"}) {
+    const LookupResult found = find(shape);
+    EXPECT_EQ(found.source, LookupSource::kBucket) << shape;
+    EXPECT_EQ(ConfigOf(found), "u=1") << shape;
+    EXPECT_EQ(found.warning,
+              "using the config that was verified for n=32..256/f32");
+  }
+  // The nearer one of two, and what was tuned for the shape itself.
+  EXPECT_EQ(ConfigOf(find("n=110/f32")), "u=2");
+  EXPECT_EQ(ConfigOf(find("n=200/f32")), "u=3");
+  EXPECT_EQ(find("n=200/f32").source, LookupSource::kExact);
+  // Next to a bucket, and where the default was verified.
+  EXPECT_EQ(find("n=31/f32").source, LookupSource::kDefault);
+  const LookupResult by_default = find("n=300/f32");
+  EXPECT_EQ(by_default.source, LookupSource::kDefault);
+  EXPECT_EQ(by_default.warning,
+            "using the default that was verified for n=257..999/f32");
+
+  Query other_hardware("n=89/f32", "hw-b"), threads("n=89/f32");
+  threads.request.threads = 2;
+  EXPECT_NE(store.Lookup(other_hardware.request).source, LookupSource::kBucket);
+  EXPECT_NE(store.Lookup(threads.request).source, LookupSource::kBucket);
+  Query invalid("n=89/f32");
+  const auto refuses_one = [](const proto::Config& config) {
+    return CanonicalText(config) != "u=1";
+  };
+  const ConfigPredicate is_valid(refuses_one);
+  invalid.request.is_valid = &is_valid;
+  EXPECT_NE(store.Lookup(invalid.request).source, LookupSource::kBucket);
+}
+
+TEST(StoreTest, ABucketWithoutItsShapeIsRefused) {
+  for (const char* bucket : {"n=65..256/f32", "n=9..4/f32", "n=32..256/f16"}) {
+    const TunedFile file =
+        File("hw-a", {WithBucket(Tuned("n=64/f32", "u=1"), bucket)});
+    const auto configs = ParseTunedConfigs(file.text, file.path);
+    ASSERT_FALSE(configs.ok()) << bucket;
+    EXPECT_THAT(std::string(configs.status().message()), HasSubstr(bucket));
+  }
+}
+
 TEST(StoreTest, FindsTheExactConfig) {
   StoreOptions options;
   options.checked_in = {

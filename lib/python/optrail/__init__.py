@@ -35,7 +35,7 @@ Choice = collections.namedtuple(
 Operand = collections.namedtuple("Operand", "name type role dims bytes")
 
 _SOURCES = ("tuned exactly", "tuned for another shape", "tuned on other hardware",
-            "default config", "the caller's config")
+            "default config", "the caller's config", "tuned for a bucket")
 _ROLES = ("input", "output", "in-out")
 
 
