@@ -36,6 +36,73 @@ struct Part {
   int sessions = 0;
 };
 
+// A session of the task, which defends `incumbent` where there is one.
+absl::StatusOr<TuneSummary> Tune(
+    const TuneBucketsCommand& command, const TaskEntry& task,
+    const absl::optional<proto::Config>& incumbent) {
+  TuneSummary summary;
+  const absl::Status computes =
+      ops::Computes(*task.entry->op, *task.backend, task.task.shape());
+  if (!computes.ok()) {
+    summary.error = std::string(computes.message());
+    return summary;
+  }
+  TuneDriverOptions options = command.tune;
+  options.total_time_ns = 0;
+  options.retune = true;
+  options.of_range = true;
+  options.incumbent = incumbent;
+  options.tune.incumbent_margin = command.most_loss;
+  OPTRAIL_ASSIGN_OR_RETURN(std::vector<TuneSummary> summaries,
+                           TuneTasks({task}, command.context, options));
+  return std::move(summaries[0]);
+}
+
+}  // namespace
+
+absl::StatusOr<CheckedConfig> CheckConfig(
+    const TuneBucketsCommand& command, const TaskEntry& task,
+    const absl::optional<proto::Config>& config) {
+  const std::string at =
+      absl::StrCat("at ", CanonicalText(task.task.shape()), ": ");
+  CheckedConfig checked;
+  if (config.has_value()) {
+    const absl::StatusOr<TaskSpace> space =
+        BindTask(task, command.context.hardware);
+    if (!space.ok() || !space->Validate(*config).ok()) {
+      checked.why = at + "the config is not valid";
+      return checked;
+    }
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(const TuneSummary summary,
+                           Tune(command, task, config));
+  if (!summary.session.has_value() || !summary.session->has_winner()) {
+    checked.why =
+        at + (summary.error.empty() ? "no config works" : summary.error);
+    return checked;
+  }
+  const proto::Session& session = *summary.session;
+  const proto::Proof& proof = session.proof();
+  bool stays = true;
+  if (!config.has_value()) {
+    checked.loss = std::max(0.0, proof.gain());
+  } else {
+    // Against the best of the search, if another one, and against the default.
+    checked.loss = std::max(0.0, session.incumbent_proof().gain());
+    if (CanonicalText(proof.candidate()) == CanonicalText(*config)) {
+      checked.loss = std::max(checked.loss, -proof.gain());
+    }
+    stays = CanonicalText(session.winner()) == CanonicalText(*config);
+  }
+  checked.holds = stays && checked.loss <= command.most_loss;
+  checked.why = absl::StrCat(
+      at, config.has_value() ? "the default or another config" : "a config",
+      " gains ", FormatPercent(checked.loss));
+  return checked;
+}
+
+namespace {
+
 // Covers the range of one task.
 class BucketTuner {
  public:
@@ -52,29 +119,15 @@ class BucketTuner {
                      const absl::optional<proto::Config>& inherited);
 
  private:
-  struct Checked {
-    bool holds = false;
-    double loss = 0;
-    std::string why;  // it does not hold
-  };
-
   TaskEntry At(const proto::Shape& shape) const {
     TaskEntry task = task_;
     *task.task.mutable_shape() = shape;
     return task;
   }
-  // A session at the shape, which defends `incumbent` where there is one.
-  absl::StatusOr<TuneSummary> Tune(
-      const proto::Shape& shape,
-      const absl::optional<proto::Config>& incumbent) const;
-  // Whether the config loses little at the shape; nullopt is the default.
-  absl::StatusOr<Checked> Check(
-      const proto::Shape& shape,
-      const absl::optional<proto::Config>& config) const;
   // Checks all shapes until one fails.
-  absl::StatusOr<Checked> CheckAll(const Bucket& range,
-                                   const absl::optional<proto::Config>& config,
-                                   int* sessions);
+  absl::StatusOr<CheckedConfig> CheckAll(
+      const Bucket& range, const absl::optional<proto::Config>& config,
+      int* sessions);
   // Whether an earlier call has stored a bucket with all of the range.
   absl::StatusOr<bool> IsStored(const Bucket& range) const;
   Part& AddPart(const Bucket& range, const char* state, const std::string& why);
@@ -126,70 +179,7 @@ absl::StatusOr<bool> BucketTuner::IsStored(const Bucket& range) const {
   return false;
 }
 
-absl::StatusOr<TuneSummary> BucketTuner::Tune(
-    const proto::Shape& shape,
-    const absl::optional<proto::Config>& incumbent) const {
-  const TaskEntry task = At(shape);
-  TuneSummary summary;
-  const absl::Status computes =
-      ops::Computes(*task.entry->op, *task.backend, shape);
-  if (!computes.ok()) {
-    summary.error = std::string(computes.message());
-    return summary;
-  }
-  TuneDriverOptions options = command_.tune;
-  options.total_time_ns = 0;
-  options.retune = true;
-  options.of_range = true;
-  options.incumbent = incumbent;
-  options.tune.incumbent_margin = command_.most_loss;
-  OPTRAIL_ASSIGN_OR_RETURN(std::vector<TuneSummary> summaries,
-                           TuneTasks({task}, command_.context, options));
-  return std::move(summaries[0]);
-}
-
-absl::StatusOr<BucketTuner::Checked> BucketTuner::Check(
-    const proto::Shape& shape,
-    const absl::optional<proto::Config>& config) const {
-  const std::string at = absl::StrCat("at ", CanonicalText(shape), ": ");
-  Checked checked;
-  if (config.has_value()) {
-    const absl::StatusOr<TaskSpace> space =
-        BindTask(At(shape), command_.context.hardware);
-    if (!space.ok() || !space->Validate(*config).ok()) {
-      checked.why = at + "the config is not valid";
-      return checked;
-    }
-  }
-  OPTRAIL_ASSIGN_OR_RETURN(const TuneSummary summary, Tune(shape, config));
-  if (!summary.session.has_value() || !summary.session->has_winner()) {
-    checked.why =
-        at + (summary.error.empty() ? "no config works" : summary.error);
-    return checked;
-  }
-  const proto::Session& session = *summary.session;
-  const proto::Proof& proof = session.proof();
-  if (!config.has_value()) {
-    if (proof.claimed()) checked.loss = proof.gain();
-    checked.holds = checked.loss <= command_.most_loss;
-    checked.why =
-        absl::StrCat(at, "another config gains ", FormatPercent(checked.loss));
-    return checked;
-  }
-  // Against the best of the search, if another one, and against the default.
-  checked.loss =
-      std::max({0.0, session.incumbent_proof().gain(),
-                CanonicalText(proof.candidate()) == CanonicalText(*config)
-                    ? -proof.gain()
-                    : 0});
-  checked.holds = CanonicalText(session.winner()) == CanonicalText(*config) &&
-                  checked.loss <= command_.most_loss;
-  checked.why = absl::StrCat(at, "the default or another config gains ",
-                             FormatPercent(checked.loss));
-  return checked;
-}
-
-absl::StatusOr<BucketTuner::Checked> BucketTuner::CheckAll(
+absl::StatusOr<CheckedConfig> BucketTuner::CheckAll(
     const Bucket& range, const absl::optional<proto::Config>& config,
     int* sessions) {
   std::vector<proto::Shape> shapes = range.Corners();
@@ -197,11 +187,12 @@ absl::StatusOr<BucketTuner::Checked> BucketTuner::CheckAll(
     shapes.push_back(range.RandomShape(rng_));
   }
   std::set<std::string> seen = {CanonicalText(range.Centre())};
-  Checked all;
+  CheckedConfig all;
   all.holds = true;
   for (const proto::Shape& shape : shapes) {
     if (!seen.insert(CanonicalText(shape)).second) continue;
-    OPTRAIL_ASSIGN_OR_RETURN(const Checked checked, Check(shape, config));
+    OPTRAIL_ASSIGN_OR_RETURN(const CheckedConfig checked,
+                             CheckConfig(command_, At(shape), config));
     ++*sessions;
     if (!checked.holds) return checked;
     all.loss = std::max(all.loss, checked.loss);
@@ -228,7 +219,8 @@ absl::Status BucketTuner::Cover(
     const auto space = BindTask(At(centre), command_.context.hardware);
     if (space.ok() && space->Validate(*inherited).ok()) incumbent = inherited;
   }
-  OPTRAIL_ASSIGN_OR_RETURN(const TuneSummary summary, Tune(centre, incumbent));
+  OPTRAIL_ASSIGN_OR_RETURN(const TuneSummary summary,
+                           Tune(command_, At(centre), incumbent));
   if (!summary.session.has_value() || !summary.session->has_winner()) {
     AddPart(range, "not verified",
             summary.error.empty() ? "no config works" : summary.error);
@@ -239,7 +231,7 @@ absl::Status BucketTuner::Cover(
   absl::optional<proto::Config> config;
   if (!tuned.ties()) config = summary.session->winner();
   int sessions = 1;
-  OPTRAIL_ASSIGN_OR_RETURN(const Checked checked,
+  OPTRAIL_ASSIGN_OR_RETURN(const CheckedConfig checked,
                            CheckAll(range, config, &sessions));
   if (checked.holds) {
     tuned.set_bucket(range.Text());

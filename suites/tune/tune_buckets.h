@@ -12,12 +12,15 @@
 // docs/reference/tuned_configs.md.
 
 #include <ostream>
+#include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "base/table.h"
 #include "suites/tune/tune_driver.h"
 #include "suites/worker/run_context.h"
 #include "suites/workload/tasks.h"
+#include "tuning/proto/config.pb.h"
 #include "tuning/store/bucket.h"
 
 namespace optrail::suites {
@@ -34,6 +37,19 @@ struct TuneBucketsCommand {
   int random_shapes = 2;   // in each bucket
   OutputFormat format = OutputFormat::kTable;
 };
+
+struct CheckedConfig {
+  bool holds = false;
+  // Of time, against the best that a session found; 0 where that is this one.
+  double loss = 0;
+  std::string why;  // it does not hold
+};
+
+// Tunes the task with the command's options, and says what `config` (nullopt:
+// the default) loses.
+absl::StatusOr<CheckedConfig> CheckConfig(
+    const TuneBucketsCommand& command, const TaskEntry& task,
+    const absl::optional<proto::Config>& config);
 
 // Exit code 1: a part of the range could not be verified. What is verified is
 // stored at once; the same command goes on with the rest.
