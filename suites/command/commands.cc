@@ -24,11 +24,13 @@
 #include "suites/bench/best_backend.h"
 #include "suites/bench/google_benchmark_face.h"
 #include "suites/command/command_flags.h"
+#include "suites/tune/tune_buckets.h"
 #include "suites/tune/tune_driver.h"
 #include "suites/workload/tasks.h"
 #include "suites/workload/workload.h"
 #include "tracker/history/history.h"
 #include "tracker/workload/workload_time.h"
+#include "tuning/store/bucket.h"
 
 namespace optrail::suites {
 namespace {
@@ -215,6 +217,13 @@ absl::StatusOr<int> Tune(const std::string& op) {
   OPTRAIL_ASSIGN_OR_RETURN(TuneDriverOptions options, TuneFromFlags(workload));
   OPTRAIL_ASSIGN_OR_RETURN(const RunContext context, RunContextFromFlags());
   options.worker.shared_folder = context.state;
+  if (tuning::Bucket::IsRange(selection.shape_regex)) {
+    OPTRAIL_ASSIGN_OR_RETURN(const tuning::Bucket range,
+                             tuning::Bucket::Parse(selection.shape_regex));
+    return RunTuneBuckets({context, selection, range, options, .03, 2,
+                           absl::GetFlag(FLAGS_format)},
+                          std::cout, std::cerr);
+  }
   OPTRAIL_ASSIGN_OR_RETURN(std::vector<TaskEntry> tasks,
                            SelectTasks(selection, context.hardware));
   const size_t selected = tasks.size();
@@ -333,7 +342,12 @@ Command TuneCommand(const std::string& op) {
       "With a total, trials go where a run of the workload gains most:\n"
       "\n",
       op.empty() ? "  tune --workload=smoke --total_time=5m\n"
-                 : absl::StrCat("  ", op, "_tune --total_time=5m\n"));
+                 : absl::StrCat("  ", op, "_tune --total_time=5m\n"),
+      "\n"
+      "A range of shapes gets a few configs and the boundaries between them:\n"
+      "\n  ",
+      op.empty() ? "tune --op=softmax" : absl::StrCat(op, "_tune"),
+      " --shape=rows=1..512,cols=384/f32 --trials=20\n");
   command.flags = Concat(
       {SelectionFlags(), TuneFlags(), PlaceFlags(), {"format", "quiet"}});
   if (!op.empty()) {

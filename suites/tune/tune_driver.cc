@@ -56,45 +56,6 @@ constexpr double kTrustInRoofline = 0.9;
 constexpr double kShareOfMemory = 0.25;
 constexpr int64_t kUnknownMemoryBytes = int64_t{4} << 30;
 
-proto::TunedConfig TunedConfigOf(const proto::Session& session) {
-  proto::TunedConfig tuned;
-  const proto::Finalist* winner = WinningFinalist(session);
-  const proto::Finalist* fallback = DefaultFinalist(session);
-  tuned.set_shape(CanonicalText(session.task().shape()));
-  tuned.set_config(CanonicalText(session.winner()));
-  tuned.set_threads(session.task().threads());
-  tuned.set_cache_mode(session.task().cache_mode());
-  tuned.set_kernel_id(session.task().kernel_id());
-  tuned.set_backend(session.task().backend());
-  tuned.set_launch_mode(session.task().launch_mode());
-  tuned.set_devices(session.task().devices());
-  tuned.set_objective(ObjectiveKey(tuning::ObjectivesOf(session)));
-  tuned.set_time_ns(winner->time_ns());
-  if (fallback != nullptr && fallback->outcome() == proto::OK) {
-    tuned.set_default_time_ns(fallback->time_ns());
-  }
-  // Behind the time: the rounds of the proof, where there was one.
-  const auto& readings = !session.has_proof() ? winner->measurements()
-                         : winner->is_default()
-                             ? session.proof().default_measurements()
-                             : session.proof().candidate_measurements();
-  tuned.set_processes(readings.size());
-  int samples = 0;
-  for (const proto::Measurement& measurement : readings) {
-    samples += measurement.clean_sample_count();
-  }
-  if (session.has_proof()) {
-    *tuned.mutable_proof() = session.proof();
-  }
-  tuned.set_samples(samples);
-  tuned.set_commit(session.commit().id());
-  tuned.set_date(absl::FormatTime(
-      "%Y-%m-%d", absl::FromUnixNanos(session.started_unix_ns()),
-      absl::UTCTimeZone()));
-  tuned.set_session_id(session.session_id());
-  return tuned;
-}
-
 double RooflineTimeNs(const TaskEntry& task, const RunContext& context,
                       const proto::Ceilings& ceilings) {
   const ops::Operator& op = *task.entry->op;
@@ -180,6 +141,45 @@ std::string ProgressDetail(const tuning::TuneProgress& progress) {
 
 }  // namespace
 
+proto::TunedConfig TunedConfigOf(const proto::Session& session) {
+  proto::TunedConfig tuned;
+  const proto::Finalist* winner = WinningFinalist(session);
+  const proto::Finalist* fallback = DefaultFinalist(session);
+  tuned.set_shape(CanonicalText(session.task().shape()));
+  tuned.set_config(CanonicalText(session.winner()));
+  tuned.set_threads(session.task().threads());
+  tuned.set_cache_mode(session.task().cache_mode());
+  tuned.set_kernel_id(session.task().kernel_id());
+  tuned.set_backend(session.task().backend());
+  tuned.set_launch_mode(session.task().launch_mode());
+  tuned.set_devices(session.task().devices());
+  tuned.set_objective(ObjectiveKey(tuning::ObjectivesOf(session)));
+  tuned.set_time_ns(winner->time_ns());
+  if (fallback != nullptr && fallback->outcome() == proto::OK) {
+    tuned.set_default_time_ns(fallback->time_ns());
+  }
+  // Behind the time: the rounds of the proof, where there was one.
+  const auto& readings = !session.has_proof() ? winner->measurements()
+                         : winner->is_default()
+                             ? session.proof().default_measurements()
+                             : session.proof().candidate_measurements();
+  tuned.set_processes(readings.size());
+  int samples = 0;
+  for (const proto::Measurement& measurement : readings) {
+    samples += measurement.clean_sample_count();
+  }
+  if (session.has_proof()) {
+    *tuned.mutable_proof() = session.proof();
+  }
+  tuned.set_samples(samples);
+  tuned.set_commit(session.commit().id());
+  tuned.set_date(absl::FormatTime(
+      "%Y-%m-%d", absl::FromUnixNanos(session.started_unix_ns()),
+      absl::UTCTimeZone()));
+  tuned.set_session_id(session.session_id());
+  return tuned;
+}
+
 absl::StatusOr<tuning::TunedConfigStore> LoadStore(
     const RunContext& context, const std::vector<TaskEntry>& tasks) {
   tuning::StoreOptions options;
@@ -244,6 +244,9 @@ class RecordedByCall {
         tune.strategy, " ", tune.seed, " ", tune.finalists, " ",
         tune.rank_rounds, " ", tune.race_factor, " ", options.forget_trials,
         " ", options.elsewhere, " ", tune.budget.ShortDebugString());
+    if (options.incumbent) {
+      absl::StrAppend(&asked, " ", CanonicalText(*options.incumbent));
+    }
     for (const proto::Objective& objective : tune.objectives) {
       absl::StrAppend(&asked, "\n", objective.ShortDebugString());
     }
@@ -447,6 +450,8 @@ absl::Status TuneCall::FindPending(const std::vector<TaskEntry>& tasks) {
         HeaderFor(task, *space, context_, options_, ceilings);
     if (options_.within) {
       pending.setup.header.set_space_textproto(part);
+    } else if (options_.incumbent) {
+      *pending.setup.header.mutable_incumbent() = *options_.incumbent;
     } else if (is_tuned && options_.defend_stored && !options_.stored_only) {
       *pending.setup.header.mutable_incumbent() = *stored.config;
     }
@@ -540,9 +545,11 @@ absl::Status TuneCall::Record(Pending& pending,
   // A stored config that stays keeps its entry, to the letter.
   if (session->has_winner() && !tuning::IncumbentStays(*session) &&
       (!options_.stored_only || session->proof().claimed())) {
-    OPTRAIL_RETURN_IF_ERROR(tuning::WriteOverlay(
-        context_.store, task.operator_name(), task.hardware_id(),
-        task.device_kind(), TunedConfigOf(*session)));
+    proto::TunedConfig tuned = TunedConfigOf(*session);
+    if (options_.of_range) tuned.set_bucket(tuned.shape());
+    OPTRAIL_RETURN_IF_ERROR(
+        tuning::WriteOverlay(context_.store, task.operator_name(),
+                             task.hardware_id(), task.device_kind(), tuned));
   }
   const int64_t tried =
       session->trials_size() - session->warm_start_trial_count();
@@ -553,7 +560,8 @@ absl::Status TuneCall::Record(Pending& pending,
               << "--retune, which goes on to " << pending.tune.budget.trials()
               << "\n";
   }
-  if (const std::string kept = tuning::IncumbentText(*session); !kept.empty()) {
+  if (const std::string kept = tuning::IncumbentText(*session);
+      !kept.empty() && !options_.incumbent) {
     std::cerr << "note: " << ShortTaskText(task) << ": " << kept << "\n";
   }
   if (pending.session != nullptr && pending.session->ranking_cut()) {

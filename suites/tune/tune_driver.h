@@ -41,6 +41,11 @@ struct TuneDriverOptions {
   // nothing; the store changes only where the proof succeeds. Tasks of which it
   // has no valid config are skipped. Not with a total.
   bool stored_only = false;
+  // The sessions tune shapes of a range (tune_buckets.h): winners go to the
+  // store for their own shape alone, and are no neighbours of others.
+  bool of_range = false;
+  // A valid config that is defended in place of the store's; absent: that.
+  absl::optional<proto::Config> incumbent;
   // Searches some knobs around a config. The sessions are returned, and neither
   // the history nor the store keeps them. Not with a total.
   absl::optional<SearchWithin> within;
@@ -64,6 +69,9 @@ const proto::TunedConfig* FindTuned(const tuning::TunedConfigStore& store,
                                     const TaskEntry& task,
                                     const std::string& objective,
                                     const TaskSpace& space);
+
+// What the store keeps of a session that has a winner.
+proto::TunedConfig TunedConfigOf(const proto::Session& session);
 
 }  // namespace optrail::suites
 

@@ -26,6 +26,7 @@ tuning::SessionSetup SetupOf(const TuneSetup& setup,
   session.finalists = options.finalists;
   session.rank_rounds = options.rank_rounds;
   session.proof = options.proof;
+  session.incumbent_margin = options.incumbent_margin;
   session.race_factor = options.race_factor;
   session.journal_directory = options.journal_directory;
   session.on_progress = options.on_progress;

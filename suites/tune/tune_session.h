@@ -61,6 +61,8 @@ struct TuneOptions {
   // Readings of each of them, on average.
   int rank_rounds = 5;
   tuning::ProofOptions proof;
+  // SessionSetup::incumbent_margin.
+  double incumbent_margin = .01;
   // A config this many times slower than the best is raced out.
   double race_factor = 1.5;
   proto::SamplingOptions sampling;

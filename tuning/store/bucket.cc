@@ -12,11 +12,15 @@
 namespace optrail::tuning {
 namespace {
 
+const RE2& RangePattern() {
+  static const RE2& pattern = *new RE2("([0-9]+)\\.\\.([0-9]+)");
+  return pattern;
+}
+
 // The text with one end of each range in its place.
 std::string WithEnds(absl::string_view text, const char* end) {
-  static const RE2& range = *new RE2("([0-9]+)\\.\\.([0-9]+)");
   std::string shape(text);
-  RE2::GlobalReplace(&shape, range, end);
+  RE2::GlobalReplace(&shape, RangePattern(), end);
   return shape;
 }
 
@@ -37,6 +41,10 @@ bool SameButSizes(const proto::Shape& a, const proto::Shape& b) {
 }
 
 }  // namespace
+
+bool Bucket::IsRange(absl::string_view text) {
+  return RE2::PartialMatch(std::string(text), RangePattern());
+}
 
 absl::StatusOr<Bucket> Bucket::Parse(absl::string_view text) {
   OPTRAIL_ASSIGN_OR_RETURN(const proto::Shape low,

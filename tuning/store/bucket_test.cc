@@ -43,6 +43,14 @@ TEST(Bucket, BadTextsAreRefused) {
               HasSubstr("is 4..2, expected SMALLEST..LARGEST"));
 }
 
+TEST(Bucket, RangesAreNoPatterns) {
+  EXPECT_TRUE(Bucket::IsRange("m=1..64,n=4096/f32"));
+  EXPECT_TRUE(Bucket::IsRange("m=4..2"));
+  for (const char* pattern : {"m=1,n=4096/f32", "m=5..", "m=..,n=6", "m=5.*"}) {
+    EXPECT_FALSE(Bucket::IsRange(pattern)) << pattern;
+  }
+}
+
 TEST(Bucket, ContainsItsEnds) {
   const Bucket bucket = BucketOf("m=2..8,n=5/stride=2/f32");
   EXPECT_TRUE(bucket.Contains(ShapeOf("m=2,n=5/stride=2/f32")));

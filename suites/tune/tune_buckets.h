@@ -1,0 +1,61 @@
+#ifndef OPTRAIL_SUITES_TUNE_TUNE_BUCKETS_H_
+#define OPTRAIL_SUITES_TUNE_TUNE_BUCKETS_H_
+
+// Tunes a range of shapes: a few configs and the boundaries between them.
+// `optrail tune --shape=m=1..4096,n=4096,k=4096/f32` is RunTuneBuckets().
+//
+// The shape in the middle of the range is tuned. At the corners and at random
+// shapes inside a session searches as well and defends this config: it stays
+// unless another one is proven better by more than `most_loss`. Where it stays
+// everywhere, the range is its bucket (tuning/store/bucket.h). Else the range
+// is cut in two, and each half is tuned so.
+// docs/reference/tuned_configs.md.
+
+#include <ostream>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "base/table.h"
+#include "suites/tune/tune_driver.h"
+#include "suites/worker/run_context.h"
+#include "suites/workload/tasks.h"
+#include "tuning/proto/config.pb.h"
+#include "tuning/store/bucket.h"
+
+namespace optrail::suites {
+
+struct TuneBucketsCommand {
+  RunContext context;
+  // Its shape is not looked at.
+  TaskSelection selection;
+  tuning::Bucket range;
+  // Budgets are those of each session, but the total time, which ends it all.
+  // The seed draws the shapes inside, too.
+  TuneDriverOptions tune;
+  double most_loss = .03;  // of time
+  int random_shapes = 2;   // in each bucket
+  OutputFormat format = OutputFormat::kTable;
+};
+
+struct CheckedConfig {
+  bool holds = false;
+  // Of time, against the best that a session found; 0 where that is this one.
+  double loss = 0;
+  std::string why;  // it does not hold
+};
+
+// Tunes the task with the command's options, and says what `config` (nullopt:
+// the default) loses.
+absl::StatusOr<CheckedConfig> CheckConfig(
+    const TuneBucketsCommand& command, const TaskEntry& task,
+    const absl::optional<proto::Config>& config);
+
+// Exit code 1: a part of the range could not be verified. What is verified is
+// stored at once; the same command goes on with the rest.
+absl::StatusOr<int> RunTuneBuckets(const TuneBucketsCommand& command,
+                                   std::ostream& out, std::ostream& notes);
+
+}  // namespace optrail::suites
+
+#endif  // OPTRAIL_SUITES_TUNE_TUNE_BUCKETS_H_
