@@ -217,7 +217,7 @@ absl::StatusOr<ExitCode> RunCarbonPlan(const CarbonPlanCommand& command,
     PrintPlanSummary(plan, problem, jobs, out);
   }
   if (!command.out.empty()) {
-    OPTRAIL_RETURN_IF_ERROR(WriteFileAtomically(
+    OPTRAIL_RETURN_IF_ERROR(WriteOutput(
         command.out,
         PlanPage(problem, plan, jobs.start_unix_s, command.grid.zone)));
   }
@@ -323,13 +323,13 @@ absl::StatusOr<ExitCode> RunCarbonCertify(const CarbonCertifyCommand& command,
     OPTRAIL_RETURN_IF_ERROR(CreateDirectories(folder));
     path = JoinPath(folder, absl::StrCat(inputs.candidate, ".json"));
   }
-  OPTRAIL_RETURN_IF_ERROR(WriteFileAtomically(path, json));
+  OPTRAIL_RETURN_IF_ERROR(WriteOutput(path, json));
   const std::string page_path =
       (path.size() > 5 && path.substr(path.size() - 5) == ".json"
            ? path.substr(0, path.size() - 5)
            : path) +
       ".html";
-  OPTRAIL_RETURN_IF_ERROR(WriteFileAtomically(page_path, page));
+  OPTRAIL_RETURN_IF_ERROR(WriteOutput(page_path, page));
   out << path << "\n" << page_path << "\n";
   return ExitCode::kOk;
 }

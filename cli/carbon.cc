@@ -190,7 +190,7 @@ absl::StatusOr<int> Example(const std::vector<std::string>&) {
     std::cout << csv;
     return 0;
   }
-  OPTRAIL_RETURN_IF_ERROR(WriteFileAtomically(UserPath(out), csv));
+  OPTRAIL_RETURN_IF_ERROR(WriteOutput(UserPath(out), csv));
   return 0;
 }
 

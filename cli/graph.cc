@@ -132,7 +132,7 @@ absl::StatusOr<int> RunWorkload(const std::vector<std::string>& paths) {
                          std::filesystem::path(path).stem().string(),
                          fuse == suites::FuseMode::kRules));
   OPTRAIL_RETURN_IF_ERROR(
-      WriteFileAtomically(out, suites::WorkloadText(workload)));
+      WriteOutput(out, suites::WorkloadText(workload)));
   std::cout << "wrote " << out << ", " << workload.layer_size()
             << " layers; next: optrail tune --workload=" << out
             << " --total_trials=200\n";

@@ -55,10 +55,10 @@ class DiagnoseCall {
       for (const Similar& one : SimilarCases(*diagnosis, earlier.diagnoses)) {
         diagnosis->add_similar(CitationOf(*one.diagnosis));
       }
+      Print(*diagnosis);
       if (options_.record) {
         OPTRAIL_RETURN_IF_ERROR(history.AppendDiagnosis(*diagnosis));
       }
-      Print(*diagnosis);
       diagnoses.push_back(*std::move(diagnosis));
     }
     if (diagnoses.empty()) return refused;
@@ -201,6 +201,10 @@ absl::StatusOr<int> RunDiagnose(const DiagnoseCommand& options,
     return absl::InvalidArgumentError(
         "flag --format=csv: a diagnosis is no table; expected table, json or "
         "markdown");
+  }
+  if (options.record) {
+    OPTRAIL_RETURN_IF_ERROR(
+        tracker::CheckHistoryIsWritable(options.common.history));
   }
   OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(options.slowest >= 1, "slowest",
                                              options.slowest, "at least 1"));

@@ -17,6 +17,7 @@
 #include "tracker/command/command_support.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/search/strategies.h"
+#include "tuning/store/store_files.h"
 #include "tuning/store/tuned_entry.h"
 
 namespace optrail::suites {
@@ -240,6 +241,8 @@ const char* NameOf(State state) {
 absl::StatusOr<int> RunStoreCheck(const StoreCheckCommand& command,
                                   std::ostream& out, std::ostream& notes) {
   const absl::Time deadline = absl::Now() + command.time;
+  // A file that cannot be read is no proof of what it holds.
+  OPTRAIL_RETURN_IF_ERROR(tuning::ReadOverlay(command.context.store).status());
   OPTRAIL_ASSIGN_OR_RETURN(std::vector<Entry> entries, FindEntries(command));
   if (!command.dry_run) {
     // A trial, opening processes and the proof take about twice the proof.

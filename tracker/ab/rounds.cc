@@ -163,13 +163,17 @@ class Rounds {
       result.worse += InfoOf(row.verdict).worse;
       if (!IsCompared(row)) continue;
       ++compared;
-      if (row.verdict != Verdict::kCannotTell) continue;
+      // A renamed one is judged as any other once there is enough of it.
+      const bool waits = row.verdict == Verdict::kRenamed &&
+                         result.rounds < options_.compare.min_processes;
+      if (row.verdict != Verdict::kCannotTell && !waits) continue;
       // What one side lacks in some rounds keeps nothing waiting.
       if (result.rounds >= options_.compare.min_processes &&
           row.rounds < result.rounds) {
         continue;
       }
       open.insert(row.name);
+      if (!row.renamed_from.empty()) open.insert(row.renamed_from);
       ++open_rows;
       forecast = std::max(forecast,
                           row.processes_needed.value_or(options_.max_rounds));
@@ -188,7 +192,6 @@ class Rounds {
     return row.baseline.value && row.candidate.value &&
            row.baseline.outcome == proto::OK &&
            row.candidate.outcome == proto::OK &&
-           row.verdict != Verdict::kRenamed &&
            row.verdict != Verdict::kNewVersion;
   }
 

@@ -90,12 +90,12 @@ absl::Status WriteMarkdown(const AbCommand& options, const Table& table) {
   const std::string& path = options.outputs.markdown_out;
   if (path.empty()) return absl::OkStatus();
   OPTRAIL_RETURN_IF_ERROR(CreateDirectories(DirectoryOf(path)));
-  return WriteFileAtomically(path, table.Format(OutputFormat::kMarkdown));
+  return WriteOutput(path, table.Format(OutputFormat::kMarkdown));
 }
 
 // Rows were judged before Describe() had named the run of their side.
 void Name(const proto::Run& run, Side* side) {
-  *side->commit.mutable_id() = run.commit().id();
+  side->commit = run.commit();
   for (std::string& id : side->run_ids) id = run.run_id();
 }
 

@@ -492,6 +492,31 @@ TEST(Compare, ARenamedBenchmarkThatBecameSlowerIsSlower) {
 }
 
 // Sides measured in turn drift together: pairs tell what runs apart cannot.
+TEST(Compare, ARenamedBenchmarkIsJudgedInPairsToo) {
+  const auto verdict = [](double factor, int rounds) {
+    proto::Run sides[2];
+    for (const bool is_candidate : {false, true}) {
+      proto::Run& run = sides[is_candidate];
+      run.set_run_id(is_candidate ? "b" : "a");
+      run.set_pairing_id("p");
+      run.set_started_unix_ns(is_candidate);
+      proto::BenchmarkResult* result = AddResult(
+          run, is_candidate ? "BM_SortIntegers/64" : "BM_SortInts/64");
+      for (int round = 1; round <= rounds; ++round) {
+        proto::Measurement* m = result->add_measurements();
+        m->set_round(round);
+        m->set_median_ns((is_candidate ? factor : 1) * (100 + .1 * round));
+      }
+    }
+    const Comparison comparison = CompareRuns(sides[0], sides[1]);
+    EXPECT_EQ(comparison.rows.size(), 1);
+    EXPECT_EQ(comparison.rows[0].renamed_from, "BM_SortInts/64");
+    return comparison.rows[0].verdict;
+  };
+  EXPECT_EQ(verdict(1.2, 12), Verdict::kSlower);
+  EXPECT_EQ(verdict(1, 12), Verdict::kRenamed);
+}
+
 TEST(Compare, RunsMeasuredInTurnAreJudgedAsPairs) {
   Rng rng(45);
   std::vector<proto::Run> runs(40);

@@ -416,9 +416,10 @@ void DecideRows(const RunPointers& baseline, const RunPointers& candidate,
     by_metric[row.metric].push_back(&row);
     all.push_back(&row);
   }
-  const absl::optional<PairedRounds> pairs = PairsOf(baseline, candidate);
+  const absl::optional<PairedRounds> pairs =
+      PairsOf(baseline, candidate, compared);
   if (pairs.has_value()) {
-    DecidePairs(*pairs, options, compared, all);
+    DecidePairs(*pairs, options, all);
     for (Row* row : all) NoteMedians(row);
     return;
   }

@@ -305,20 +305,22 @@ std::string KeepPairs(RunPointers* baseline, RunPointers* candidate) {
 }
 
 absl::optional<PairedRounds> PairsOf(const RunPointers& baseline,
-                                     const RunPointers& candidate) {
+                                     const RunPointers& candidate,
+                                     const ComparedRows& compared) {
   const std::set<std::string> ids = PairingIds(baseline);
   if (ids != PairingIds(candidate) || ids.count("") > 0) return absl::nullopt;
   const Processes before = ProcessesOf(baseline);
   PairedRounds pairs;
   for (const auto& [key, rounds] : ProcessesOf(candidate)) {
-    const auto found = before.find(key);
+    const auto name = compared.find(key);
+    const auto found = before.find(name == compared.end() ? key : name->second);
     if (found != before.end()) pairs[key] = PairUp(found->second, rounds);
   }
   return pairs;
 }
 
 void DecidePairs(const PairedRounds& pairs, const CompareOptions& options,
-                 const ComparedRows& compared, const std::vector<Row*>& rows) {
+                 const std::vector<Row*>& rows) {
   const int tests = std::max<int>(1, static_cast<int>(rows.size()));
   for (Row* row : rows) {
     PairedTestOptions test;
@@ -330,11 +332,17 @@ void DecidePairs(const PairedRounds& pairs, const CompareOptions& options,
     test.min_effect = row->threshold.min_effect;
     test.detect_effect = row->threshold.detect_effect;
     const std::string key = PriorKey(row->key, row->metric);
-    // Under another name the rounds have no pairs.
-    if (row->verdict == Verdict::kRenamed && compared.at(key) != key) continue;
+    const std::string renamed =
+        row->verdict == Verdict::kRenamed ? row->reason + "; " : "";
     const auto found = pairs.find(key);
     DecideRow(found == pairs.end() ? PairedBenchmark() : found->second, test,
               tests, options.power, row);
+    if (renamed.empty()) continue;
+    row->reason = renamed + row->reason;
+    if (row->verdict == Verdict::kUnchanged ||
+        row->verdict == Verdict::kFaster) {
+      row->verdict = Verdict::kRenamed;
+    }
   }
 }
 

@@ -4,8 +4,9 @@
 // Judges rows by rounds in which both sides were measured in turn: what the
 // machine does to both cancels in their ratio.
 //
-//   const absl::optional<PairedRounds> pairs = PairsOf(baseline, candidate);
-//   if (pairs.has_value()) DecidePairs(*pairs, options, compared, rows);
+//   const absl::optional<PairedRounds> pairs =
+//       PairsOf(baseline, candidate, compared);
+//   if (pairs.has_value()) DecidePairs(*pairs, options, rows);
 //
 // The test is base/paired_test.h's and may be looked at after every round, so
 // whoever schedules rounds asks Compare() after each of them.
@@ -39,7 +40,8 @@ using PairedRounds = std::map<std::string, PairedBenchmark>;
 // has none or was not measured in turn with one of the other side.
 absl::optional<PairedRounds> PairsOf(
     const std::vector<const proto::Run*>& baseline,
-    const std::vector<const proto::Run*>& candidate);
+    const std::vector<const proto::Run*>& candidate,
+    const ComparedRows& compared);
 
 // Where both sides are of one commit each and hold runs that were measured in
 // pairs with each other, and these have all benchmarks of their side, takes the
@@ -50,7 +52,7 @@ std::string KeepPairs(std::vector<const proto::Run*>* baseline,
 
 // Sets verdict, reason, ratio and what follows of each row.
 void DecidePairs(const PairedRounds& pairs, const CompareOptions& options,
-                 const ComparedRows& compared, const std::vector<Row*>& rows);
+                 const std::vector<Row*>& rows);
 
 }  // namespace optrail::tracker
 

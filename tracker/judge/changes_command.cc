@@ -89,7 +89,7 @@ Table ChangesTable(const std::vector<Change>& changes, OutputFormat format) {
       {"worse", Align::kRight, "worse_by"},
       {"good", Align::kLeft, "last_commit_before", Clip::kNever},
       {"first", Align::kLeft, "first_commit_after", Clip::kNever},
-      {"points", Align::kRight, "points_since"},
+      {"points since", Align::kRight, "points_since"},
       {"confidence", Align::kRight},
       {"why"},
       {"series", Align::kLeft, "", Clip::kNever}};

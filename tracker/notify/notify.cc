@@ -7,6 +7,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/substitute.h"
 #include "base/file.h"
+#include "base/file_system.h"
 #include "base/status_macros.h"
 #include "base/subprocess.h"
 #include "base/table.h"
@@ -107,7 +108,7 @@ std::string Badge(const std::string& label, const GateReport& report) {
 absl::Status WriteOut(const std::string& path, const std::string& text) {
   if (path.empty()) return absl::OkStatus();
   OPTRAIL_RETURN_IF_ERROR(CreateDirectories(DirectoryOf(path)));
-  return WriteFileAtomically(path, text);
+  return WriteOutput(path, text);
 }
 
 }  // namespace
@@ -155,6 +156,17 @@ std::string BadgeSvg(absl::string_view label, absl::string_view message,
 }
 
 absl::Status CheckOutputs(const GateOutputs& outputs) {
+  for (const auto& [flag, path] :
+       {std::pair("verdict_out", &outputs.verdict_out),
+        {"markdown_out", &outputs.markdown_out},
+        {"junit_out", &outputs.junit_out},
+        {"badge_out", &outputs.badge_out}}) {
+    FileInfo info;
+    if (FileSystem::Real()->Stat(*path, &info) == 0 && info.is_directory) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--", flag, "=", *path, ": expected a file, and that is a folder"));
+    }
+  }
   if (outputs.annotations.empty()) return absl::OkStatus();
   return ParseAnnotationStyle(outputs.annotations).status();
 }

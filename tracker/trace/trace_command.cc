@@ -44,7 +44,7 @@ absl::StatusOr<int> RunTrace(const TraceCommand& options, std::ostream& out) {
   if (options.out.empty() || options.out == "-") {
     out << trace.json;
   } else {
-    OPTRAIL_RETURN_IF_ERROR(WriteFileAtomically(options.out, trace.json));
+    OPTRAIL_RETURN_IF_ERROR(WriteOutput(options.out, trace.json));
     std::cerr << options.out << ": " << trace.events << " events on "
               << trace.tracks
               << " tracks; ui.perfetto.dev and speedscope.app open it\n";

@@ -46,8 +46,8 @@ std::string ProofText(const proto::Session& session) {
                                 : "no gain is proven, the default stays";
   return absl::StrCat(proof.claimed() ? "proven" : stays, ", in ",
                       proof.rounds(), " rounds of both: ", IntervalText(proof),
-                      note.empty() ? "" : absl::StrCat("; ", note), ") ",
-                      proof.metric(), " over the default");
+                      note.empty() ? "" : absl::StrCat("; ", note),
+                      ") better than the default in ", proof.metric());
 }
 
 bool IncumbentStays(const proto::Session& session) {

@@ -52,12 +52,12 @@ TEST(StopReasonTest, AProofIsASentence) {
   proof.set_end(proto::PROOF_TIME_SPENT);
   EXPECT_EQ(ProofText(session),
             "proven, in 44 rounds of both: +22.4% (+20.8% to +24.0%; time "
-            "spent) time over the default");
+            "spent) better than the default in time");
   proof.set_claimed(false);
   proof.clear_end();
   EXPECT_EQ(ProofText(session),
             "no gain is proven, the default stays, in 44 rounds of both: "
-            "+22.4% (+20.8% to +24.0%) time over the default");
+            "+22.4% (+20.8% to +24.0%) better than the default in time");
 }
 
 TEST(StopReasonTest, AStoredConfigThatStaysIsNamed) {
