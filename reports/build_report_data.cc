@@ -289,6 +289,25 @@ class SuiteCommits {
   absl::flat_hash_map<std::string, int> suite_of_run_;
 };
 
+// Of the worst alerts: each reads two runs.
+void ExplainAlerts(
+    const std::function<std::vector<std::string>(const tracker::Change&)>&
+        explain,
+    std::vector<SeriesView>& series) {
+  constexpr size_t kMostExplained = 50;
+  std::vector<SeriesView*> alerts;
+  for (SeriesView& each : series) {
+    if (each.decided_by && each.decided_by->IsAlert()) alerts.push_back(&each);
+  }
+  absl::c_stable_sort(alerts, [](const SeriesView* a, const SeriesView* b) {
+    return a->decided_by->worse_by > b->decided_by->worse_by;
+  });
+  if (alerts.size() > kMostExplained) alerts.resize(kMostExplained);
+  for (SeriesView* const each : alerts) {
+    each->changed = explain(*each->decided_by);
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> NewestOfWorkloads(
@@ -366,6 +385,8 @@ ReportData BuildReportData(const std::vector<proto::Run>& runs,
     converted.main = main[i];
     data.series.push_back(std::move(converted));
   }
+
+  if (options.explain != nullptr) ExplainAlerts(options.explain, data.series);
 
   for (const proto::Run& run : options.workload_runs) {
     for (tracker::WorkloadTime& time : tracker::WorkloadTimes(run)) {

@@ -15,6 +15,7 @@
 // It is for readers; what stops a pull request is tracker/gate/gate.h.
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,8 @@ struct BuildOptions {
   // Whole runs of workloads, those of NewestOfWorkloads.
   std::vector<proto::Run> workload_runs;
   std::vector<proto::Diagnosis> diagnoses;
+  // Asked of alerts, the worst first; empty: nothing is explained.
+  std::function<std::vector<std::string>(const tracker::Change&)> explain;
 };
 
 // Ids of the newest run of each workload on each hardware; of runs only what is

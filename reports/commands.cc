@@ -16,8 +16,10 @@
 #include "reports/json_report.h"
 #include "reports/markdown_report.h"
 #include "reports/pdf.h"
+#include "tracker/explain/explain.h"
 #include "tracker/history/history.h"
 #include "tracker/history/index/history_index.h"
+#include "tracker/judge/evidence.h"
 
 namespace optrail::reports {
 namespace {
@@ -92,6 +94,10 @@ absl::StatusOr<ReportData> Load(const ReportCommand& options) {
       bad.push_back({id, std::string(run.status().message())});
     }
   }
+  tracker::Explainer explainer(history);
+  build.explain = [&](const tracker::Change& change) {
+    return tracker::ChangedWith(tracker::EvidenceOf(change), change, explainer);
+  };
   ReportData data =
       BuildReportData(loaded.runs, std::move(loaded.series), sessions, build);
   for (const tracker::BadFile& file : bad) {

@@ -53,7 +53,8 @@ Json EvidenceJson(const SeriesView& series) {
         {"run_ids", evidence.after.run_ids}}},
       {"suspects", tracker::SuspectsText(evidence)},
       {"narrow_with", tracker::NarrowingCommand(change, evidence)},
-      {"text", tracker::EvidenceText(change, evidence)}};
+      {"text", tracker::EvidenceText(change, evidence)},
+      {"changed", series.changed}};
 }
 
 Json SeriesJson(const ReportData& data, const SeriesView& series) {

@@ -88,12 +88,14 @@ std::vector<int> PointsToKeep(const SeriesView& series) {
   return keep;
 }
 
-// The sentence and the command; null where no change decided the verdict.
+// The sentence, the command and what changed with it; null where no change
+// decided the verdict.
 Json EvidenceJson(const SeriesView& series) {
   if (!series.decided_by) return nullptr;
   const tracker::Evidence evidence = tracker::EvidenceOf(*series.decided_by);
   return {tracker::EvidenceText(*series.decided_by, evidence),
-          tracker::NarrowingCommand(*series.decided_by, evidence)};
+          tracker::NarrowingCommand(*series.decided_by, evidence),
+          series.changed};
 }
 
 // Levels as the judge has them: [first point drawn, last, value].

@@ -58,6 +58,10 @@ int main(int argc, char** argv) {
   options.title = "Operator performance";
   options.source = "a synthetic history";
   options.triage = history.triage;
+  options.explain = [](const optrail::tracker::Change&) {
+    return std::vector<std::string>{"config: tile 64 -> 32",
+                                    "share of the roofline: 83% -> 76%"};
+  };
   if (kind != "imported") options.diagnoses = history.diagnoses;
   options.now_unix_ns = sample.end_unix_ns;
   const std::string page =

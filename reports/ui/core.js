@@ -304,6 +304,15 @@ function plural(n, word) {
   return `${count(n)} ${word}${n === 1 ? '' : 's'}`;
 }
 
+// What changed with a regression, the likeliest cause first; null where nothing
+// is known.
+function changedWith(series) {
+  if (!series.ev || series.ev[2].length === 0) return null;
+  return [el('h3', {}, 'Changed with it'),
+          el('ul', {class: 'small changed'},
+             series.ev[2].map(line => el('li', {}, data(line))))];
+}
+
 // Sections: a file in sections/ and one call of this -------------------------
 
 const kSections = [];

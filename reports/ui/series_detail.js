@@ -312,6 +312,7 @@ function drawSeries(pane, series) {
       series.ev ? el('p', {class: 'small'}, data(series.ev[0]),
                      series.ev[1] ? [el('br'), el('code', {},
                          el('bdi', {}, series.ev[1]))] : null) : null,
+      changedWith(series),
       el('dl', {class: 'figures'},
          figure('Newest', amount(lastValue(series), series.u)),
          change === null ? null :

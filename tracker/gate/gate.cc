@@ -10,6 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "tracker/compare/learning_runs.h"
+#include "tracker/compare/row_table.h"
+#include "tracker/explain/explain.h"
 #include "tracker/gate/baseline.h"
 #include "tracker/gate/candidate.h"
 #include "tracker/history/selectors.h"
@@ -250,6 +252,24 @@ void NoteOtherHardware(const GateOptions& options, const RunList& all,
   }
 }
 
+// Of the worst rows: the same change of the code explains the others.
+constexpr int kMostExplained = 20;
+
+void ExplainRedRows(const History& history, GateReport* report) {
+  Explainer explainer(history);
+  int explained = 0;
+  for (GateRow& row : report->rows) {
+    const Side& before = row.row.baseline;
+    const Side& after = row.row.candidate;
+    if (!IsRed(row) || before.run_ids.empty() || after.run_ids.empty() ||
+        ++explained > kMostExplained) {
+      continue;
+    }
+    row.changed = explainer.Lines({row.row.key, before.run_ids.back(),
+                                   after.run_ids.back(), 1 + row.row.worse_by});
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<GateReport> Gate(const History& history, const Policy& policy,
@@ -291,6 +311,7 @@ absl::StatusOr<GateReport> Gate(const History& history, const Policy& policy,
             &report);
   }
   Conclude(&report);
+  ExplainRedRows(history, &report);
   return report;
 }
 

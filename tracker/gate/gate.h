@@ -73,6 +73,8 @@ std::string GateReasonName(GateReason reason);
 
 struct GateRow : JudgedRow {
   RuleView rule;
+  // What changed with it (explain/explain.h), of rows that are red.
+  std::vector<std::string> changed;
 };
 
 struct GateReport {

@@ -1,6 +1,5 @@
 #include "tracker/gate/gate_report.h"
 
-#include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
@@ -39,56 +38,6 @@ Rows NotableRows(const GateReport& report) {
     if (IsNotable(row)) rows.push_back(&row);
   }
   return rows;
-}
-
-// Configs longer than this are shown by their differences.
-constexpr size_t kLongConfig = 60;
-
-std::string ConfigOrNone(const Side& side) {
-  return side.config.empty() ? "-" : side.config;
-}
-
-std::vector<std::string> Knobs(const std::string& config) {
-  return absl::StrSplit(config, ',', absl::SkipEmpty());
-}
-
-// The knobs of `a` that `b` does not have with the same value.
-std::vector<std::string> KnobsOnlyIn(const std::string& a,
-                                     const std::string& b) {
-  const std::vector<std::string> others = Knobs(b);
-  std::vector<std::string> only;
-  for (std::string& knob : Knobs(a)) {
-    if (std::find(others.begin(), others.end(), knob) == others.end()) {
-      only.push_back(std::move(knob));
-    }
-  }
-  return only;
-}
-
-// "config of both: ...", or one line per side; of long ones what differs.
-std::vector<std::string> ConfigLines(const Side& baseline,
-                                     const Side& candidate) {
-  if (baseline.config.empty() && candidate.config.empty()) return {};
-  if (baseline.config == candidate.config) {
-    return {absl::StrCat("config of both: ", ConfigOrNone(candidate))};
-  }
-  if (std::max(baseline.config.size(), candidate.config.size()) <=
-          kLongConfig ||
-      baseline.config.empty() || candidate.config.empty()) {
-    return {absl::StrCat("baseline config:  ", ConfigOrNone(baseline)),
-            absl::StrCat("candidate config: ", ConfigOrNone(candidate))};
-  }
-  const auto before = KnobsOnlyIn(baseline.config, candidate.config);
-  const auto after = KnobsOnlyIn(candidate.config, baseline.config);
-  const size_t knobs =
-      std::max(Knobs(baseline.config).size(), Knobs(candidate.config).size());
-  return {
-      absl::StrCat("configs differ in ", std::max(before.size(), after.size()),
-                   " of ", knobs, " knobs (--format=json shows all):"),
-      absl::StrCat("  baseline config:  ",
-                   before.empty() ? "-" : absl::StrJoin(before, ",")),
-      absl::StrCat("  candidate config: ",
-                   after.empty() ? "-" : absl::StrJoin(after, ","))};
 }
 
 // "2.1 ms, run ID at commit X" or "2.1 ms, median of 10 runs up to commit X":
@@ -157,8 +106,16 @@ std::vector<std::string> EvidenceLines(const GateReport& report,
           BisectCommand(good, bad, row.name, row.metric, report.measured_by)));
     }
   }
-  for (std::string& line : ConfigLines(row.baseline, row.candidate)) {
-    lines.push_back(std::move(line));
+  // Foreign benchmarks have no config.
+  if (!row.candidate.config.empty() &&
+      row.baseline.config == row.candidate.config) {
+    lines.push_back(absl::StrCat("config of both: ", row.candidate.config));
+  }
+  if (!gate_row.changed.empty()) {
+    lines.push_back("changed with it, the likeliest cause first:");
+  }
+  for (const std::string& line : gate_row.changed) {
+    lines.push_back(absl::StrCat("  ", line));
   }
   return lines;
 }

@@ -79,6 +79,7 @@ Json RowJson(const GateRow& gate_row) {
           {"against", gate_row.baseline},
           {"rule", gate_row.rule.matched},
           {"exempted", gate_row.exempted},
+          {"changed", gate_row.changed},
           {"renamed_from", row.renamed_from},
           {"measured_differently", row.measured_differently},
           {"min_effect", row.threshold.min_effect},

@@ -19,6 +19,7 @@
 #include "base/units.h"
 #include "tracker/command/filter_values.h"
 #include "tracker/compare/verdict.h"
+#include "tracker/explain/explain.h"
 #include "tracker/history/history.h"
 #include "tracker/history/index/history_index.h"
 #include "tracker/judge/evidence.h"
@@ -79,7 +80,8 @@ void SortByUrgency(std::vector<Change>& changes) {
 
 // Programs get every piece of the evidence; people get what they need to choose
 // a row, and a sentence for each that wants an answer.
-Table ChangesTable(const std::vector<Change>& changes, OutputFormat format) {
+Table ChangesTable(const std::vector<Change>& changes, OutputFormat format,
+                   Explainer& explainer) {
   std::vector<Column> columns = {
       {"state"},
       {"benchmark", Align::kLeft, "", Clip::kNever},
@@ -100,7 +102,8 @@ Table ChangesTable(const std::vector<Change>& changes, OutputFormat format) {
           "level_after", "runs_before", "runs_after"}) {
       columns.push_back({name, Align::kRight});
     }
-    for (const char* name : {"unit", "suspects", "narrow_with", "evidence"}) {
+    for (const char* name :
+         {"unit", "suspects", "narrow_with", "evidence", "changed"}) {
       columns.push_back({name});
     }
   }
@@ -138,6 +141,10 @@ Table ChangesTable(const std::vector<Change>& changes, OutputFormat format) {
       row.push_back(SuspectsText(evidence));
       row.push_back(NarrowingCommand(change, evidence));
       row.push_back(EvidenceText(change, evidence));
+      row.push_back(
+          change.IsAlert()
+              ? absl::StrJoin(ChangedWith(evidence, change, explainer), "; ")
+              : "");
     }
     table.AddRow(std::move(row));
   }
@@ -145,7 +152,8 @@ Table ChangesTable(const std::vector<Change>& changes, OutputFormat format) {
 }
 
 // A sentence and a command for each change that wants an answer.
-void PrintEvidence(const std::vector<Change>& changes, std::ostream& out) {
+void PrintEvidence(const std::vector<Change>& changes, Explainer& explainer,
+                   std::ostream& out) {
   constexpr int kMostShown = 10;
   int alerts = 0;
   for (const Change& change : changes) {
@@ -154,6 +162,9 @@ void PrintEvidence(const std::vector<Change>& changes, std::ostream& out) {
     out << "\n" << EscapeForTerminal(EvidenceText(change, evidence)) << "\n";
     const std::string command = NarrowingCommand(change, evidence);
     if (!command.empty()) out << "  " << EscapeForTerminal(command) << "\n";
+    for (const std::string& line : ChangedWith(evidence, change, explainer)) {
+      out << "    " << EscapeForTerminal(line) << "\n";
+    }
   }
   if (alerts > kMostShown) {
     out << "\n" << alerts - kMostShown << " more are in the table\n";
@@ -279,9 +290,11 @@ absl::StatusOr<int> RunChanges(const ChangesCommand& options,
       std::count_if(changes.begin(), changes.end(),
                     [](const Change& change) { return change.IsAlert(); });
   const OutputFormat format = options.common.format;
-  out << ChangesTable(changes, format).Format(format, TerminalWidth());
+  Explainer explainer(history);
+  out << ChangesTable(changes, format, explainer)
+             .Format(format, TerminalWidth());
   if (IsForPeople(format)) {
-    PrintEvidence(changes, out);
+    PrintEvidence(changes, explainer, out);
     out << "\n"
         << alerts << " new for the worse, " << changes.size()
         << " changes of at least " << FormatShortPercent(options.min_effect)
@@ -293,9 +306,10 @@ absl::StatusOr<int> RunChanges(const ChangesCommand& options,
         std::remove_if(changes.begin(), changes.end(),
                        [](const Change& change) { return !change.IsAlert(); }),
         changes.end());
-    const absl::Status told = RunAlert(
-        options.alert_command,
-        ChangesTable(changes, OutputFormat::kJson).Format(OutputFormat::kJson));
+    const absl::Status told =
+        RunAlert(options.alert_command,
+                 ChangesTable(changes, OutputFormat::kJson, explainer)
+                     .Format(OutputFormat::kJson));
     if (!told.ok()) std::cerr << "note: " << told.message() << "\n";
   }
   if (series.empty()) {

@@ -170,6 +170,17 @@ std::string EvidenceText(const Change& change, const Evidence& evidence) {
   return text;
 }
 
+std::vector<std::string> ChangedWith(const Evidence& evidence,
+                                     const Change& change,
+                                     Explainer& explainer) {
+  if (evidence.before.run_ids.empty() || evidence.after.run_ids.empty()) {
+    return {};
+  }
+  return explainer.Lines({change.series->key.benchmark,
+                          evidence.before.run_ids.back(),
+                          evidence.after.run_ids.front(), 1 + change.worse_by});
+}
+
 absl::optional<ChangePoint> ChangeAsMeasured(const Judgement& judgement,
                                              const Series& series, int place) {
   int begin = 0, end = static_cast<int>(series.points.size());

@@ -20,6 +20,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
+#include "tracker/explain/explain.h"
 #include "tracker/judge/judge.h"
 #include "tracker/series/series.h"
 
@@ -63,6 +64,12 @@ std::string BisectCommand(absl::string_view good_id, absl::string_view bad_id,
 std::string NarrowingCommand(const Change& change, const Evidence& evidence);
 // A sentence without the command.
 std::string EvidenceText(const Change& change, const Evidence& evidence);
+
+// What changed with it (explain/explain.h), between the last run before it and
+// the first one after it; empty where there is no run before.
+std::vector<std::string> ChangedWith(const Evidence& evidence,
+                                     const Change& change,
+                                     Explainer& explainer);
 
 // The difference that the points of `series` show at `place`, where the judge
 // has found no change; nullopt where they are too few to tell the noise.

@@ -80,6 +80,7 @@ function attentionBody(row) {
       'div', {class: 'attention-body'},
       el('p', {class: 'small'}, row.series.length > 1 && isNumber(row.low) ?
              'The clearest: ' : '', data(row.text)),
+      changedWith(report.series[row.series[0]]),
       el('div', {class: 'scroll-x'},
          el('table', {class: 'plain small'},
             el('thead', {}, el('tr', {},

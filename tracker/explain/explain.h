@@ -1,0 +1,83 @@
+#ifndef OPTRAIL_TRACKER_EXPLAIN_EXPLAIN_H_
+#define OPTRAIL_TRACKER_EXPLAIN_EXPLAIN_H_
+
+// What changed with a regression, from what the records of both sides hold:
+// a short diff for `gate`, `changes` and the report.
+//
+//   Explainer explainer(history);
+//   for (const std::string& line : explainer.Lines(
+//            {key, "20261120T090807Z-1a2b3c4d5e6f",
+//             "20261121T090807Z-5e6f7a8b9c0d", /*ratio=*/1.31})) {
+//     out << "  " << line << "\n";
+//   }
+//
+// prints, the likeliest cause first,
+//
+//   config: tile 64 -> 32
+//   kernel: its code changed (id 1a2b3c4d -> 5e6f7a8b)
+//   share of the roofline: 62% -> 47%
+//
+// It is evidence, no proof: what changed at the same time need not be the
+// cause. Causes whose effect can be computed (clocks, waiting for a core) come
+// first where they account for half of the change, and last or not at all where
+// they don't. Records hold no compiled code; of configs that a tuning session
+// compiled they hold what compiling told (registers, spills, sizes).
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tracker/history/history.h"
+#include "tracker/proto/run.pb.h"
+#include "tuning/proto/session.pb.h"
+
+namespace optrail::tracker {
+
+// One side: a result, its run, and what compiling its config told, if known.
+struct Recorded {
+  const proto::Run* run = nullptr;
+  const proto::BenchmarkResult* result = nullptr;
+  std::vector<proto::Fact> facts;
+};
+
+// `time_ratio` is how much longer it takes: 1.3 for 30%. Never empty: where
+// nothing on record differs, the one line says so and names the commits.
+std::vector<std::string> WhatChanged(const Recorded& before,
+                                     const Recorded& after, double time_ratio);
+
+// "tile 64 -> 32, unroll 1 -> 2": the knobs of two canonical texts of configs
+// that differ, at most twelve; "" for none, and both whole if one is empty.
+std::string ConfigDifference(const std::string& before,
+                             const std::string& after);
+
+// The two runs whose results of a benchmark are compared.
+struct Regression {
+  proto::BenchmarkKey key;
+  std::string run_before;
+  std::string run_after;
+  double time_ratio = 1;
+};
+
+// Reads the runs and their sessions. Not thread-safe.
+class Explainer {
+ public:
+  // `history` must outlive it.
+  explicit Explainer(const History& history) : history_(history) {}
+
+  // Says in one line why, if a record can't be read.
+  std::vector<std::string> Lines(const Regression& regression);
+
+ private:
+  // Null if there is none that can be read.
+  const proto::Run* Run(const std::string& id);
+  const proto::Session* Session(const std::string& id);
+
+  const History& history_;
+  std::map<std::string, absl::StatusOr<proto::Run>> runs_;
+  std::map<std::string, absl::StatusOr<proto::Session>> sessions_;
+};
+
+}  // namespace optrail::tracker
+
+#endif  // OPTRAIL_TRACKER_EXPLAIN_EXPLAIN_H_
