@@ -14,8 +14,8 @@
 #include "ops/core/device_type.h"
 #include "ops/core/jit_backend.h"
 #include "ops/core/smaller_shape.h"
-#include "ops/device/roofline.h"
 #include "suites/stopwatch/stopwatch.h"
+#include "tuning/proto/roofline.h"
 
 namespace optrail::diagnosis {
 namespace {
@@ -128,11 +128,11 @@ class Experimenter {
       return;
     }
     const auto roofline_of = [&](double flop_or_none) {
-      return ops::RooflineOf(flop_or_none, bytes, hot ? bytes : 0,
-                             machine_.hardware, ceilings, task().threads(),
-                             machine_.hardware.cores());
+      return tuning::RooflineOf(flop_or_none, bytes, hot ? bytes : 0,
+                                machine_.hardware, ceilings, task().threads(),
+                                machine_.hardware.cores());
     };
-    const ops::Roofline roofline = roofline_of(flop);
+    const tuning::Roofline roofline = roofline_of(flop);
     if (roofline.time_ns <= 0) {
       numbers_.SetUnsupported("roofline_share",
                               "a ceiling of this device is not known");

@@ -177,7 +177,7 @@ expect_rows overview 10 40
 
 # What wants attention comes first, then commits and hardware, then series.
 expect_sections overview \
-  'overview attention heat series tuned tuning workloads about '
+  'overview attention heat series tuned roofline tuning diagnoses workloads about '
 
 # The sample has a model: its times, its layers and the gain of fusion.
 expect overview 'sample_model'
@@ -286,6 +286,54 @@ with_script heat "$work/plain.html" \
    press("Enter");'
 titled heat '1 1 true'
 expect heat 'of 84 series'
+
+# The roofline: drawn, with each ceiling's value and what has no place in it.
+expect overview '<dt>Arithmetic</dt><dd>410'
+expect overview '<dt>L2</dt>'
+expect overview '<dt>memory</dt>'
+expect overview 'the records hold no FLOP or no bytes'
+expect imported 'results of other tools hold neither FLOP nor bytes'
+refuse imported 'aria-label="Roofline of'
+# By the keyboard: arrows move, Enter opens the diagnosis or else the series.
+roofline_keys='const slider = document.querySelector("#roofline .chart");
+   slider.focus();
+   const press = key => slider.dispatchEvent(
+       new KeyboardEvent("keydown", {key, bubbles: true, cancelable: true}));
+   press("Home");
+   const first = slider.ariaValueText;
+   press("ArrowRight");
+   while (slider.ariaValueText.includes("No diagnosis") !== wanted &&
+          slider.ariaValueNow !== slider.ariaValueMax) press("ArrowRight");
+   const moved = slider.ariaValueText !== first &&
+       /FLOP per byte, bound by .* of the roofline/.test(slider.ariaValueText);
+   press("Enter");'
+with_script roofline_diagnosis "$work/plain.html" "const wanted = false;
+   $roofline_keys
+   document.title = moved + ' ' + document.activeElement.tagName + ' ' +
+       document.activeElement.parentNode.open;" 1400,1000
+titled roofline_diagnosis 'true SUMMARY true'
+expect roofline_diagnosis 'of the time would go'
+expect roofline_diagnosis '0.410 (0.380 to 0.440)'
+expect roofline_diagnosis ' predicted (<bdi'
+expect roofline_diagnosis 'counters are not permitted'
+with_script roofline_series "$work/plain.html" "const wanted = true;
+   $roofline_keys
+   document.title = moved + ' ' + (seriesList.open >= 0);" 1400,1000
+titled roofline_series 'true true'
+# A click on a point does what Enter does; all is drawn within the axes.
+with_script roofline_click "$work/plain.html" 'const opened = [];
+   roofline.open = () => opened.push(roofline.at);
+   document.querySelector("#roofline").scrollIntoView();
+   charts.createAll();
+   charts.live.get(roofline.canvas).chart.trigger("click", {data: {place: 2}});
+   const {xAxis, yAxis, series} = roofline.options();
+   const inside = series.every(({data}) => data.every(point => {
+     const [x, y] = point.value || point;
+     return x >= xAxis.min && x <= xAxis.max && y >= yAxis.min * .999 &&
+         y <= yAxis.max;
+   }));
+   document.title = opened.join() + " " + inside + " " + series.length;' 1400,1000
+titled roofline_click '2 true 6'
 
 # The keyboard alone: "/" goes to the filter, Enter from there to the list,
 # arrows move, Enter opens, Escape closes.

@@ -49,14 +49,8 @@ class HardwareTable {
     result.compiler_flags = toolchain.flags();
     result.os = toolchain.os();
     result.driver = toolchain.driver();
-    if (ceilings == nullptr) return;
-    if (ceilings->has_flop_per_s_all_threads()) {
-      result.flop_per_s = ceilings->flop_per_s_all_threads();
-    }
-    if (ceilings->has_memory_read_bytes_per_s_all_threads()) {
-      result.memory_bytes_per_s =
-          ceilings->memory_read_bytes_per_s_all_threads();
-    }
+    result.record = hardware;
+    if (ceilings != nullptr) result.ceilings = *ceilings;
   }
 
   // Call once, after the last Add.
@@ -380,6 +374,11 @@ ReportData BuildReportData(const std::vector<proto::Run>& runs,
                                 run.started_unix_ns(), std::move(time)});
     }
   }
+
+  data.diagnoses = options.diagnoses;
+  absl::c_stable_sort(data.diagnoses, [](const auto& a, const auto& b) {
+    return a.created_unix_ns() > b.created_unix_ns();
+  });
 
   data.sessions = ConvertSessions(sessions);
   for (TuningSession& session : data.sessions) {

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "reports/report_data.h"
+#include "tracker/proto/diagnosis.pb.h"
 #include "tracker/proto/run.pb.h"
 #include "tracker/proto/triage.pb.h"
 #include "tracker/series/series.h"
@@ -36,6 +37,7 @@ struct BuildOptions {
   int64_t now_unix_ns = 0;
   // Whole runs of workloads, those of NewestOfWorkloads.
   std::vector<proto::Run> workload_runs;
+  std::vector<proto::Diagnosis> diagnoses;
 };
 
 // Ids of the newest run of each workload on each hardware; of runs only what is

@@ -60,6 +60,9 @@ absl::StatusOr<ReportData> Load(const ReportCommand& options) {
   }
   OPTRAIL_ASSIGN_OR_RETURN(tracker::LoadedTriage triage, history.LoadTriage());
   std::vector<tracker::BadFile> bad = loaded.bad_files;
+  OPTRAIL_ASSIGN_OR_RETURN(tracker::LoadedDiagnoses diagnoses,
+                           history.LoadDiagnoses());
+  bad.insert(bad.end(), diagnoses.bad_files.begin(), diagnoses.bad_files.end());
   bad.insert(bad.end(), triage.bad_files.begin(), triage.bad_files.end());
   bad.insert(bad.end(), listed.bad_files.begin(), listed.bad_files.end());
   std::vector<proto::Session> sessions;
@@ -79,6 +82,7 @@ absl::StatusOr<ReportData> Load(const ReportCommand& options) {
         absl::StrCat("--history=", QuoteForShell(options.history));
   }
   build.triage = std::move(triage.records);
+  build.diagnoses = std::move(diagnoses.diagnoses);
   build.now_unix_ns = absl::GetCurrentTimeNanos();
   for (const std::string& id : NewestOfWorkloads(loaded.runs)) {
     absl::StatusOr<proto::Run> run = history.ReadRun(id);

@@ -11,6 +11,7 @@
 
 #include "reports/inert_json.h"
 #include "reports/overview.h"
+#include "reports/page_roofline.h"
 #include "reports/page_sessions.h"
 #include "reports/pick_points.h"
 #include "reports/report_json.h"
@@ -396,6 +397,8 @@ std::string Write(const ReportData& data, const Overview& overview,
                            [&](const WorkloadView& each) {
                              return PageWorkloadJson(data, each);
                            })},
+      {"roofline", PageRooflineJson(ViewRoofline(data, overview))},
+      {"diagnoses", ListOf(data.diagnoses, PageDiagnosisJson)},
       {"warnings", data.warnings},
   });
 }

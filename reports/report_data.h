@@ -28,8 +28,10 @@
 #include "tracker/compare/verdict.h"
 #include "tracker/convergence/convergence.h"
 #include "tracker/judge/judge.h"
+#include "tracker/proto/diagnosis.pb.h"
 #include "tracker/series/series.h"
 #include "tracker/workload/workload_time.h"
+#include "tuning/proto/context.pb.h"
 
 namespace optrail::reports {
 
@@ -60,8 +62,8 @@ struct Hardware {
   std::string compiler_flags;
   std::string os;
   std::string driver;
-  absl::optional<double> flop_per_s;          // measured ceiling, all threads
-  absl::optional<double> memory_bytes_per_s;  // measured ceiling, reads
+  proto::Hardware record;
+  proto::Ceilings ceilings;  // of the newest run that holds any
 };
 
 // A change of a series' level, in words.
@@ -197,7 +199,8 @@ struct ReportData {
   std::vector<SeriesView> series;
   std::shared_ptr<const std::vector<tracker::Series>> tracked;
   std::vector<TuningSession> sessions;
-  std::vector<WorkloadView> workloads;  // by name, hardware, threads
+  std::vector<WorkloadView> workloads;      // by name, hardware, threads
+  std::vector<proto::Diagnosis> diagnoses;  // the newest first
   // What was skipped or could not be read, for the reader to know.
   std::vector<std::string> warnings;
 };

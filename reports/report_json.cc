@@ -105,6 +105,7 @@ Json CommitJson(const Commit& commit) {
 }
 
 Json HardwareJson(const Hardware& hardware) {
+  const proto::Ceilings& ceilings = hardware.ceilings;
   return {{"id", hardware.id},
           {"device", hardware.device},
           {"model", hardware.model},
@@ -115,8 +116,13 @@ Json HardwareJson(const Hardware& hardware) {
           {"compiler_flags", hardware.compiler_flags},
           {"os", hardware.os},
           {"driver", hardware.driver},
-          {"flop_per_s", Optional(hardware.flop_per_s)},
-          {"memory_bytes_per_s", Optional(hardware.memory_bytes_per_s)}};
+          {"flop_per_s", ceilings.has_flop_per_s_all_threads()
+                             ? Json(ceilings.flop_per_s_all_threads())
+                             : Json(nullptr)},
+          {"memory_bytes_per_s",
+           ceilings.has_memory_read_bytes_per_s_all_threads()
+               ? Json(ceilings.memory_read_bytes_per_s_all_threads())
+               : Json(nullptr)}};
 }
 
 Json ScheduleJson(const absl::optional<ScheduleView>& view) {

@@ -69,9 +69,9 @@ absl::StatusOr<std::string> FindCompiler(absl::string_view runfile) {
   }
   return absl::UnavailableError(
       "unsupported here: compilers of generated kernels are not among this "
-      "program's runfiles; build //:optrail and run it where it lies, or take "
-      "a "
-      "bundle");
+      "program's runfiles; build //:optrail of the source tree and run it "
+      "where "
+      "it lies; packages do not hold them");
 }
 
 absl::StatusOr<std::string> AskCompiler(absl::string_view runfile,

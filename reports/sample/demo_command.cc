@@ -41,6 +41,9 @@ absl::StatusOr<int> RunDemo(const DemoCommand& options, std::ostream& out,
   for (const proto::TriageRecord& record : sample.triage) {
     OPTRAIL_RETURN_IF_ERROR(history.AppendTriage(record));
   }
+  for (const proto::Diagnosis& diagnosis : sample.diagnoses) {
+    OPTRAIL_RETURN_IF_ERROR(history.AppendDiagnosis(diagnosis));
+  }
 
   ReportCommand report;
   report.history = folder;

@@ -1,5 +1,6 @@
 #include "reports/sample/sample_history.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -69,14 +70,38 @@ void AddWorkload(const SampleOptions& options, proto::Run& run) {
   }
 }
 
+void SetCeilings(const SampleHardware& sample, proto::Run& run) {
+  const bool cpu = sample.device == proto::CPU;
+  const double parts = cpu ? sample.cores : 1;
+  const double peak = kSamplePeak * sample.speed;
+  const double bandwidth = kSampleBandwidth * sample.speed;
+  proto::Ceilings& ceilings = *run.mutable_ceilings();
+  ceilings.set_flop_per_s_all_threads(peak);
+  ceilings.set_flop_per_s_one_thread(peak / parts);
+  ceilings.set_memory_read_bytes_per_s_all_threads(bandwidth);
+  ceilings.set_memory_read_bytes_per_s_one_thread(bandwidth / parts);
+  if (!cpu) return;
+  ceilings.set_l1_read_bytes_per_s(8 * bandwidth / parts);
+  ceilings.set_l2_read_bytes_per_s(3 * bandwidth / parts);
+}
+
+// Counts that the tuned config of the first hardware reaches its share with.
+void SetWork(const SampleOperator& op, int shape,
+             proto::BenchmarkResult* result) {
+  if (op.flop_per_byte == 0) return;
+  const double seconds = op.time_ns * (shape + 1) / op.tuned_speedup / 1e9;
+  const double flop_per_s =
+      std::min(kSamplePeak, op.flop_per_byte * kSampleBandwidth);
+  result->set_flop(std::round(op.roofline * flop_per_s * seconds));
+  result->set_moved_bytes(std::round(result->flop() / op.flop_per_byte));
+}
+
 proto::Run MakeRun(const SampleOptions& options, int position, int hardware) {
   const SampleHardware& sample = kSampleHardware[hardware];
   proto::Run run = MakeRunHeader(options, position, hardware);
   const int64_t unix_ns = run.started_unix_ns();
   const double at = static_cast<double>(position) / options.commits;
-  run.mutable_ceilings()->set_flop_per_s_all_threads(4.1e11 * sample.speed);
-  run.mutable_ceilings()->set_memory_read_bytes_per_s_all_threads(1.9e11 *
-                                                                  sample.speed);
+  SetCeilings(sample, run);
   const std::vector<SampleOperator> operators = SampleOperators();
   for (int op = 0; op < operators.size(); ++op) {
     for (int shape = 0; shape < options.shapes_per_operator; ++shape) {
@@ -116,6 +141,7 @@ proto::Run MakeRun(const SampleOptions& options, int position, int hardware) {
           continue;
         }
         result->set_outcome(proto::OK);
+        SetWork(operators[op], shape, result);
         result->set_roofline_fraction(
             operators[op].roofline * (tuned ? 1 : 1 / speedup) /
             PlantedLevel(op, shape, hardware, tuned, at) *
@@ -138,6 +164,53 @@ proto::Run MakeRun(const SampleOptions& options, int position, int hardware) {
   return run;
 }
 
+proto::Diagnosis MakeDiagnosis(const SampleOptions& options) {
+  const SampleOperator op = SampleOperators()[1];
+  const SampleHardware& hardware = kSampleHardware[0];
+  proto::Diagnosis diagnosis;
+  const int64_t unix_ns = options.end_unix_ns + kHourNs;
+  diagnosis.set_diagnosis_id(SampleRecordId(unix_ns, 77));
+  diagnosis.set_created_unix_ns(unix_ns);
+  proto::Task& task = *diagnosis.mutable_task();
+  task.set_operator_name(op.name);
+  task.set_device_kind(hardware.device);
+  *task.mutable_shape() = MakeShape(op, 0);
+  task.set_hardware_id(hardware.id);
+  task.set_threads(hardware.cores);
+  task.set_cache_mode(proto::HOT);
+  diagnosis.set_time_ns(op.time_ns);
+  diagnosis.set_roofline_share(op.roofline / op.tuned_speedup);
+  const std::string name = options.hostile_names ? HostileNames()[1] : "passes";
+  diagnosis.set_verdict(
+      absl::StrFormat("%s: 38%% of the time is recoverable", name));
+  proto::DiagnosisNumber& number = *diagnosis.add_numbers();
+  number.set_name("memory_gain");
+  number.set_value(0.41);
+  number.set_low(0.38);
+  number.set_high(0.44);
+  number.set_how("operands and workspace in one small block");
+  diagnosis.add_numbers()->set_name("instructions");
+  diagnosis.mutable_numbers(1)->set_unsupported("counters are not permitted");
+  proto::DiagnosisCause& cause = *diagnosis.add_causes();
+  cause.set_recoverable(0.38);
+  proto::DiagnosisLink* link = cause.add_chain();
+  link->set_class_name("memory");
+  link->set_says("41% of the time goes when operands need not travel");
+  link->add_evidence(number.name());
+  link = cause.add_chain();
+  link->set_class_name(name);
+  link->set_says("each operand travels 3.0 times");
+  proto::DiagnosisAdvice& advice = *diagnosis.add_advice();
+  advice.set_kind(proto::TUNE_KNOBS);
+  advice.set_text("tune the knobs algorithm and tile");
+  advice.set_class_name(name);
+  advice.set_predicted_gain(0.38);
+  advice.set_confidence("inferred");
+  advice.set_realised_gain(0.36);
+  advice.set_outcome("a search of 60 trials");
+  return diagnosis;
+}
+
 }  // namespace
 
 SampleHistory MakeSampleHistory(const SampleOptions& options) {
@@ -150,6 +223,7 @@ SampleHistory MakeSampleHistory(const SampleOptions& options) {
   for (int i = 0; i < options.sessions; ++i) {
     sample.sessions.push_back(MakeSession(options, i));
   }
+  if (options.commits > 0) sample.diagnoses = {MakeDiagnosis(options)};
   if (options.states) {
     sample.sessions.push_back(MakeCommandSession(options));
     for (proto::Run& run : MakeStateRuns(options)) {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "reports/sample/sample_parts.h"
+#include "tracker/proto/diagnosis.pb.h"
 #include "tracker/proto/run.pb.h"
 #include "tracker/proto/triage.pb.h"
 #include "tuning/proto/session.pb.h"
@@ -25,6 +26,7 @@ struct SampleHistory {
   std::vector<proto::Run> runs;
   std::vector<proto::Session> sessions;
   std::vector<proto::TriageRecord> triage;
+  std::vector<proto::Diagnosis> diagnoses;  // one, of softmax
 };
 
 // The same options give the same history. 7 operators x shapes x {default,

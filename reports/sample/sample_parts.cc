@@ -57,25 +57,28 @@ std::string HexId(uint64_t seed, int digits) {
 
 std::vector<SampleOperator> SampleOperators() {
   return {
-      {"matmul", {{"m", 512}, {"n", 512}, {"k", 512}}, 5.1e6, 3.4, 0.78},
-      {"softmax", {{"rows", 4096}, {"cols", 1024}}, 2.3e6, 1.6, 0.83},
-      {"layer_norm", {{"rows", 4096}, {"cols", 1024}}, 1.9e6, 1.35, 0.71},
+      {"matmul", {{"m", 512}, {"n", 512}, {"k", 512}}, 5.1e6, 3.4, 0.78, 85},
+      {"softmax", {{"rows", 4096}, {"cols", 1024}}, 2.3e6, 1.6, 0.83, 0.6},
+      {"layer_norm", {{"rows", 4096}, {"cols", 1024}}, 1.9e6, 1.35, 0.71, 1},
       {"attention",
        {{"heads", 16}, {"seq", 512}, {"dim", 64}},
        9.6e6,
        2.6,
-       0.52},
+       0.52,
+       120},
       {"conv2d",
        {{"c", 64}, {"h", 56}, {"w", 56}, {"k", 64}},
        7.4e6,
        2.1,
-       0.61},
-      {"add", {{"n", 1 << 22}}, 1.2e6, 1.02, 0.94},
+       0.61,
+       60},
+      {"add", {{"n", 1 << 22}}, 1.2e6, 1.02, 0.94, 0.083},
       {"embedding_bag",
        {{"rows", 200000}, {"dim", 64}, {"bags", 2048}},
        8.1e5,
        1.22,
-       0.48},
+       0.48,
+       0},
   };
 }
 
@@ -112,6 +115,10 @@ proto::Hardware MakeHardware(const SampleHardware& sample) {
   hardware.set_model(sample.model);
   hardware.set_cores(sample.cores);
   hardware.set_memory_bytes(int64_t{64} << 30);
+  if (sample.device == proto::CPU) {
+    hardware.set_l1d_bytes(32 << 10);
+    hardware.set_l2_bytes(1 << 20);
+  }
   hardware.set_virtual_machine(sample.device == proto::CPU);
   return hardware;
 }

@@ -53,12 +53,17 @@ inline constexpr SampleHardware kSampleHardware[] = {
 };
 inline constexpr int kSampleHardwareCount = 3;
 
+// The ceilings of the first hardware, all threads.
+inline constexpr double kSamplePeak = 4.1e11;
+inline constexpr double kSampleBandwidth = 1.9e11;
+
 struct SampleOperator {
   const char* name;
   std::vector<std::pair<const char*, int64_t>> dims;
   double time_ns;  // default config, first shape, first hardware
   double tuned_speedup;
   double roofline;
+  double flop_per_byte;  // 0: nobody counted them
 };
 
 std::vector<SampleOperator> SampleOperators();

@@ -58,6 +58,7 @@ int main(int argc, char** argv) {
   options.title = "Operator performance";
   options.source = "a synthetic history";
   options.triage = history.triage;
+  if (kind != "imported") options.diagnoses = history.diagnoses;
   options.now_unix_ns = sample.end_unix_ns;
   const std::string page =
       WriteHtmlReport(BuildReportData(history.runs, history.sessions, options));

@@ -4,11 +4,12 @@
 
 const charts = {
   live: new Map(),  // element -> {chart, options}
-  waiting: new Map(),
+  waiting: new Map(),  // element -> {options, onclick}
   observer: null,
 
   // `options()` returns ECharts options; it is called again when colours change.
-  add(element, options) {
+  // `onclick`, if any, takes ECharts' event.
+  add(element, options, onclick) {
     if (!this.observer) {
       this.observer = new IntersectionObserver(entries => {
         for (const entry of entries) {
@@ -18,7 +19,7 @@ const charts = {
       new ResizeObserver(() => this.resize()).observe(document.body);
       theme.listeners.push(() => this.redraw());
     }
-    this.waiting.set(element, options);
+    this.waiting.set(element, {options, onclick});
     this.observer.observe(element);
   },
 
@@ -32,13 +33,14 @@ const charts = {
   },
 
   create(element) {
-    const options = this.waiting.get(element);
-    if (!options || !element.isConnected) return;
+    if (!this.waiting.has(element) || !element.isConnected) return;
+    const {options, onclick} = this.waiting.get(element);
     this.waiting.delete(element);
     this.observer.unobserve(element);
     this.load();
     const chart = echarts.init(element, null, {renderer: 'canvas'});
     chart.setOption({...chartBase(), ...options()});
+    if (onclick) chart.on('click', onclick);
     this.live.set(element, {chart, options});
   },
 
@@ -47,9 +49,14 @@ const charts = {
   },
 
   redraw() {
-    for (const {chart, options} of this.live.values()) {
-      chart.setOption({...chartBase(), ...options()}, {notMerge: true});
-    }
+    for (const element of this.live.keys()) this.update(element);
+  },
+
+  // Draws a chart again, if it is drawn: its options changed.
+  update(element) {
+    if (!this.live.has(element)) return;
+    const {chart, options} = this.live.get(element);
+    chart.setOption({...chartBase(), ...options()}, {notMerge: true});
   },
 
   resize() {
@@ -130,6 +137,10 @@ function legend(items) {
       add('rect', {x: 1, y: 1, width: 20, height: 8, style: 'fill: var(--band)'});
     } else if (kind === 'dot') {
       add('circle', {cx: 11, cy: 5, r: 2.5, style: 'fill: var(--dot)'});
+    } else if (kind === 'open' || kind === 'full' || kind === 'ring') {
+      add('circle', {cx: 11, cy: 5, r: 3.5, 'stroke-width': 2,
+                     stroke: kind === 'ring' ? 'var(--worse)' : color,
+                     fill: kind === 'full' ? color : 'none'});
     } else if (kind === 'config') {
       add('path', {d: 'M11 1l4 4-4 4-4-4z', style: 'fill: var(--unsure)'});
     } else if (kind === 'failed') {

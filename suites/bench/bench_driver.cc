@@ -19,7 +19,6 @@
 #include "ops/core/built_from.h"
 #include "ops/core/device_type.h"
 #include "ops/core/registry.h"
-#include "ops/device/roofline.h"
 #include "suites/bench/google_benchmark_face.h"
 #include "suites/tune/tune_driver.h"
 #include "suites/worker/measurement_settings.h"
@@ -28,6 +27,7 @@
 #include "tracker/series/series.h"
 #include "tracker/series/series_key.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/proto/roofline.h"
 #include "tuning/store/store.h"
 
 namespace optrail::suites {
@@ -130,7 +130,7 @@ void SetRooflineFractions(proto::Run& run) {
       }
     }
     const bool hot = result.key().cache_mode() == proto::HOT;
-    const ops::Roofline roofline = ops::RooflineOf(
+    const tuning::Roofline roofline = tuning::RooflineOf(
         result.flop(), result.moved_bytes(), hot ? result.moved_bytes() : 0,
         run.hardware(), run.ceilings(), result.key().threads(),
         run.hardware().cores());

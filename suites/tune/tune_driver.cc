@@ -26,7 +26,6 @@
 #include "base/writable_folder.h"
 #include "ops/core/backend_space.h"
 #include "ops/core/operator.h"
-#include "ops/device/roofline.h"
 #include "suites/tune/elsewhere.h"
 #include "suites/tune/known_trials.h"
 #include "suites/tune/objectives.h"
@@ -35,6 +34,7 @@
 #include "suites/worker/measurement_settings.h"
 #include "tracker/history/history.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/proto/roofline.h"
 #include "tuning/proto/stop_reason.h"
 #include "tuning/session/objective.h"
 #include "tuning/session/stored_config.h"
@@ -61,9 +61,9 @@ double RooflineTimeNs(const TaskEntry& task, const RunContext& context,
   const ops::Operator& op = *task.entry->op;
   const double moved_bytes = op.MovedBytes(task.task.shape());
   const bool hot = task.task.cache_mode() == proto::HOT;
-  return ops::RooflineOf(op.Flop(task.task.shape()), moved_bytes,
-                         hot ? moved_bytes : 0, context.hardware, ceilings,
-                         task.task.threads(), context.hardware.cores())
+  return tuning::RooflineOf(op.Flop(task.task.shape()), moved_bytes,
+                            hot ? moved_bytes : 0, context.hardware, ceilings,
+                            task.task.threads(), context.hardware.cores())
       .time_ns;
 }
 

@@ -110,6 +110,7 @@ absl::StatusOr<int> ReportGate(const AbCommand& options, const Sides& sides,
           ? sides.b.name
           : absl::StrCat("commit ", ShortHash(sides.b.commit.id()), " (",
                          sides.b.name, ")");
+  report.measured_by = FlagsOf(options.build);
   report.run_false_alarm_rate = policy.proto().run_false_alarm_rate();
   GateReport::ResolvedBaseline baseline;
   baseline.text = sides.a.name;

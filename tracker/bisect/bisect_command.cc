@@ -108,6 +108,13 @@ class Bisection {
     double most = 0;
     for (const Row& row : result.comparison.rows) {
       if (row.verdict != Verdict::kSlower) continue;
+      if (!row.ratio.has_value()) {
+        std::cerr << EscapeForTerminal(absl::StrCat(
+            row.name, ", ", row.reason,
+            ": that has no ratio to search by; `git bisect run` finds the "
+            "commit\n"));
+        continue;
+      }
       const double sureness =
           std::log1p(row.worse_by) / row.ratio->standard_error;
       if (sureness <= most) continue;

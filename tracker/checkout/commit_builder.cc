@@ -3,12 +3,30 @@
 #include <iostream>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/quote.h"
 #include "base/status_macros.h"
 #include "base/units.h"
 
 namespace optrail::tracker {
+
+std::string FlagsOf(const BuildOptions& options) {
+  std::string flags;
+  for (const auto& [name, value] : {std::pair("--target=", &options.target),
+                                    {"--build=", &options.build_command},
+                                    {"--run=", &options.run_command}}) {
+    if (value->empty()) continue;
+    absl::StrAppend(&flags, flags.empty() ? "" : " ", name,
+                    QuoteForShell(*value));
+  }
+  if (!options.args.empty()) absl::StrAppend(&flags, " --");
+  for (const std::string& arg : options.args) {
+    absl::StrAppend(&flags, " ", QuoteForShell(arg));
+  }
+  return flags;
+}
 
 absl::StatusOr<std::unique_ptr<CommitBuilder>> CommitBuilder::Create(
     const BuildOptions& options, Interruptible& interruptible) {

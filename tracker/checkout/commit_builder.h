@@ -50,6 +50,9 @@ struct BuildOptions {
   bool quiet = false;
 };
 
+// The flags that ask for the same: "--build='make' --run='./bench'".
+std::string FlagsOf(const BuildOptions& options);
+
 // Which of the sides of a comparison.
 enum class Slot { kBase, kCandidate, kProbe };
 

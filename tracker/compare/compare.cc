@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/statistics.h"
@@ -217,10 +219,7 @@ class Sorter {
       }
       return;
     }
-    if (row.metric != "time" && IsZero(baseline) && IsZero(candidate)) {
-      Decide(row, Verdict::kUnchanged, "0 in every process of both sides");
-      return;
-    }
+    if (row.metric != "time" && JudgeZeros(baseline, candidate, row)) return;
     for (const auto& [evidence, name] :
          {std::make_pair(&baseline, "the baseline"),
           std::make_pair(&candidate, "the candidate")}) {
@@ -252,6 +251,46 @@ class Sorter {
     }
     compared_[PriorKey(candidate.key, candidate.metric.metric)] =
         PriorKey(baseline.key, baseline.metric.metric);
+  }
+
+  // A side of zeros, such as a count of allocations, allows no ratio. Returns
+  // false where nothing can be told.
+  bool JudgeZeros(const Evidence& baseline, const Evidence& candidate,
+                  Row& row) const {
+    const bool was_zero = IsZero(baseline), is_zero = IsZero(candidate);
+    if (was_zero && is_zero) {
+      Decide(row, Verdict::kUnchanged, "0 in every process of both sides");
+      return true;
+    }
+    if (was_zero == is_zero) return false;
+    const Side& other = was_zero ? row.candidate : row.baseline;
+    const auto [least, most] =
+        absl::c_minmax_element((was_zero ? candidate : baseline).readings);
+    if (other.processes < options_.min_processes || !HasLogarithm(*least) ||
+        !HasLogarithm(*most)) {
+      return false;
+    }
+    // Readings that vary must be so many that chance does not part them from
+    // the zeros: one order of all of them does.
+    const double by_chance =
+        std::tgamma(row.baseline.processes + 1.) *
+        std::tgamma(row.candidate.processes + 1.) /
+        std::tgamma(row.baseline.processes + row.candidate.processes + 1.);
+    if (*least < *most && !(by_chance <= options_.false_alarm_rate)) {
+      return false;
+    }
+    const std::string values = *least < *most
+                                   ? absl::StrCat(*least, " to ", *most)
+                                   : absl::StrCat(*least);
+    const bool worse = was_zero == (row.direction != proto::HIGHER_IS_BETTER);
+    const double change =
+        was_zero ? std::numeric_limits<double>::infinity() : -1;
+    row.worse_by = row.direction != proto::HIGHER_IS_BETTER ? change : -change;
+    Decide(row, worse ? Verdict::kSlower : Verdict::kFaster,
+           absl::StrCat(row.metric, ": ", was_zero ? "0" : values,
+                        " in every process of the baseline, ",
+                        is_zero ? "0" : values, " in the candidate's"));
+    return true;
   }
 
   // Whether a count, such as that of allocations, is nothing but zeros.

@@ -105,6 +105,68 @@ TEST(Compare, SaysHowManyProcessesWouldTell) {
   EXPECT_THAT(row.reason, HasSubstr("would tell"));
 }
 
+// The verdict on a count that `before` and `after` have per process.
+Verdict VerdictOfCounts(const std::vector<double>& before,
+                        const std::vector<double>& after,
+                        proto::Direction direction) {
+  std::vector<proto::Run> runs(2);
+  for (const bool is_after : {false, true}) {
+    proto::BenchmarkResult* result = AddResult(runs[is_after], "x");
+    for (const double count : is_after ? after : before) {
+      proto::MetricSamples* metric = result->add_measurements()->add_metrics();
+      metric->set_metric("allocs");
+      metric->set_direction(direction);
+      metric->add_values(count);
+    }
+  }
+  CompareOptions options;
+  options.threshold = [](absl::string_view, absl::string_view metric) {
+    return metric == "allocs" ? absl::make_optional(Threshold())
+                              : absl::nullopt;
+  };
+  return CompareRuns(runs[0], runs[1], options).rows.at(0).verdict;
+}
+
+TEST(Compare, ACountThatLeavesZeroIsWorseAndOneThatReachesItIsBetter) {
+  const std::vector<double> zeros(5, 0), fours(5, 4);
+  const auto lower = proto::LOWER_IS_BETTER, higher = proto::HIGHER_IS_BETTER;
+  EXPECT_EQ(VerdictOfCounts(zeros, zeros, lower), Verdict::kUnchanged);
+  EXPECT_EQ(VerdictOfCounts(zeros, fours, lower), Verdict::kSlower);
+  EXPECT_EQ(VerdictOfCounts(fours, zeros, lower), Verdict::kFaster);
+  EXPECT_EQ(VerdictOfCounts(zeros, fours, higher), Verdict::kFaster);
+  EXPECT_EQ(VerdictOfCounts(zeros, {4, 5, 3, 4, 4}, lower), Verdict::kSlower);
+  // Two of six orders would part them by chance.
+  EXPECT_EQ(VerdictOfCounts({0, 0}, {3, 4}, lower), Verdict::kCannotTell);
+  EXPECT_EQ(VerdictOfCounts(zeros, {0, 4, 4, 4, 4}, lower),
+            Verdict::kCannotTell);
+}
+
+TEST(Compare, HalfOfTheCandidatesRunsBeingSlowIsSaid) {
+  Rng rng(5);
+  std::vector<proto::Run> runs(14);
+  for (size_t i = 0; i < runs.size(); ++i) {
+    runs[i].set_run_id(absl::StrCat(100 + i));
+    runs[i].set_started_unix_ns(static_cast<int64_t>(i));
+    const double slow = i + 1 == runs.size() ? 1.3 : 1;
+    AddProcesses(runs[i], "x", Lognormal(5, 100 * slow, .002, rng));
+    AddProcesses(runs[i], "y", Lognormal(5, 100, .002, rng));
+    AddProcesses(runs[i], "z", Lognormal(5, 100, .002, rng));
+  }
+  std::vector<const proto::Run*> baseline, candidate;
+  for (size_t i = 0; i < 9; ++i) baseline.push_back(&runs[i]);
+  for (size_t i = 9; i < runs.size(); ++i) candidate.push_back(&runs[i]);
+  // One of five is a disturbed run, one of two may be the code.
+  auto comparison = Compare(baseline, candidate, {});
+  ASSERT_TRUE(comparison.ok()) << comparison.status();
+  EXPECT_EQ(RowOf(*comparison, "x").verdict, Verdict::kUnchanged);
+  EXPECT_THAT(RowOf(*comparison, "x").reason,
+              HasSubstr("1 of the candidate's 5 runs, 113, is 30"));
+  comparison = Compare(baseline, {candidate.end() - 2, candidate.end()}, {});
+  ASSERT_TRUE(comparison.ok()) << comparison.status();
+  EXPECT_EQ(RowOf(*comparison, "x").verdict, Verdict::kSlowerInMostSamples);
+  EXPECT_EQ(RowOf(*comparison, "y").verdict, Verdict::kUnchanged);
+}
+
 TEST(Compare, OneProcessOrAggregatesTellNothing) {
   proto::Run a, b;
   AddProcesses(a, "one", {100});

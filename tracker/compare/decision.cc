@@ -122,10 +122,36 @@ class Decider {
     const std::vector<AdjustedRow> rows = Adjust(metrics_);
     for (const AdjustedRow& row : rows) {
       DecideRow(row, rate_ / static_cast<double>(rows.size()));
+      DoubtSlowRuns(*row.metric, row.place);
     }
   }
 
  private:
+  // The level of the candidate is that of its undisturbed runs. Where half of
+  // them or more would be disturbed, that may as well be the code.
+  static void DoubtSlowRuns(const MetricRows& metric, size_t j) {
+    Row& row = *metric.rows()[j];
+    if (row.verdict != Verdict::kUnchanged && row.verdict != Verdict::kFaster) {
+      return;
+    }
+    const auto slow =
+        metric.SlowRunsOfCandidate(j, std::log1p(row.threshold.detect_effect));
+    const int runs = metric.estimate(j).candidate_runs;
+    const int count = static_cast<int>(slow.run_ids.size());
+    if (count == 0) return;
+    const std::string text = absl::StrCat(
+        count, " of the candidate's ", runs, " runs, ", slow.run_ids.back(),
+        count == 1 ? "" : " among them", count == 1 ? ", is " : ", are ",
+        FormatShortPercent(std::expm1(slow.excess)),
+        count == 1 ? " worse" : " or more worse", " than the best");
+    if (2 * count < runs) {
+      absl::StrAppend(&row.reason, "; ", text, ": taken for disturbed");
+      return;
+    }
+    row.verdict = Verdict::kSlowerInMostSamples;
+    row.reason = absl::StrCat(text, ": measure again; ", row.reason);
+  }
+
   // How much worse a row may be, given that the machine may have done less or
   // more than its estimate.
   struct Change {

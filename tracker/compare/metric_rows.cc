@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 #include <utility>
@@ -133,6 +134,7 @@ MetricRows::MetricRows(const RunPointers& baseline,
   }
   for (const proto::Run* run : candidate) {
     AddRun(*run, nullptr, of, &panel_.candidate);
+    candidate_ids_.push_back(run->run_id());
   }
   for (size_t j = 0; of == SamplePart::kFastest && j < rows_.size(); ++j) {
     of_fastest_.push_back(MatchReadings(j));
@@ -194,6 +196,38 @@ void MetricRows::SetRatios(double confidence) {
     row.ratio = ratio;
     row.worse_by = std::expm1(WorseSign(row) * row.ratio->log_ratio);
   }
+}
+
+// By how much the best process of row j is worse than the candidate's level, a
+// logarithm; NaN where there is none.
+double MetricRows::ExcessOf(const PanelRun& run, size_t j) const {
+  const BenchmarkEstimate& estimate = estimate_.benchmarks[j];
+  double excess = std::numeric_limits<double>::quiet_NaN();
+  if (!estimate.possible) return excess;
+  for (const ProcessLog& process : run[j]) {
+    excess = std::fmin(excess, WorseSign(*rows_[j]) *
+                                   (process.value - estimate.log_candidate));
+  }
+  return excess;
+}
+
+MetricRows::SlowRuns MetricRows::SlowRunsOfCandidate(size_t j,
+                                                     double least) const {
+  SlowRuns slow;
+  for (size_t r = 0; r < panel_.candidate.size(); ++r) {
+    const PanelRun& run = panel_.candidate[r];
+    std::vector<double> others;
+    for (size_t k = 0; k < rows_.size(); ++k) {
+      const double excess = ExcessOf(run, k);
+      if (k != j && !std::isnan(excess)) others.push_back(excess);
+    }
+    const double shared = others.size() < 2 ? 0 : Median(std::move(others));
+    const double excess = ExcessOf(run, j) - shared;
+    if (!(excess >= least)) continue;
+    slow.excess = slow.run_ids.empty() ? excess : std::min(slow.excess, excess);
+    slow.run_ids.push_back(candidate_ids_[r]);
+  }
+  return slow;
 }
 
 std::string MetricRows::BaselineText(size_t j) const {

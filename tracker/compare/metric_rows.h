@@ -47,6 +47,14 @@ class MetricRows {
   absl::optional<double> factor_spread() const {
     return estimate_.factor_spread;
   }
+  // The runs of the candidate in which every process of row j is worse than the
+  // level that was taken for the candidate's by `least` or more (a logarithm),
+  // beyond what the run's benchmarks share: disturbed, if the level is right.
+  struct SlowRuns {
+    std::vector<std::string> run_ids;
+    double excess = 0;  // of the mildest of them, a logarithm
+  };
+  SlowRuns SlowRunsOfCandidate(size_t j, double least) const;
   // What was made of the baseline of row j, "" if nothing but its runs.
   std::string BaselineText(size_t j) const;
   int processes_per_run() const;
@@ -56,9 +64,11 @@ class MetricRows {
   void AddRun(const proto::Run& run, const ComparedRows* renamed, SamplePart of,
               std::vector<PanelRun>* runs) const;
   bool MatchReadings(size_t j);
+  double ExcessOf(const PanelRun& run, size_t j) const;
 
   std::vector<Row*> rows_;
-  std::vector<std::string> run_ids_;
+  std::vector<std::string> run_ids_;  // of panel_.runs
+  std::vector<std::string> candidate_ids_;
   std::vector<bool> of_fastest_;  // by row, else of medians
   Panel panel_;
   PanelEstimate estimate_;

@@ -166,7 +166,8 @@ std::string RatioText(const Row& row) {
 
 std::string RatioOfText(const Row& row) {
   if (!row.ratio) return "";
-  return absl::StrCat(row.ratio->of_fastest ? "fastest samples " : "medians ",
+  return absl::StrCat(row.rounds > 0 ? "pairs of " : "",
+                      row.ratio->of_fastest ? "fastest samples " : "medians ",
                       FormatValue(row.ratio->baseline, row.unit), " -> ",
                       FormatValue(row.ratio->candidate, row.unit));
 }

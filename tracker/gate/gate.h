@@ -86,6 +86,9 @@ struct GateReport {
   std::vector<GateRow> rows;  // what matters first
   std::vector<std::string> notes;
 
+  // The flags by which `bisect` measures as this gate did, if it did.
+  std::string measured_by = "--build=... --run=...";
+
   std::vector<RunInfo> candidate_runs;
   struct ResolvedBaseline {
     std::string text;

@@ -17,6 +17,7 @@
 #include "base/units.h"
 #include "tracker/compare/row_table.h"
 #include "tracker/history/selectors.h"
+#include "tracker/judge/evidence.h"
 #include "tracker/series/value_text.h"
 #include "tuning/proto/canonical.h"
 
@@ -67,6 +68,7 @@ std::vector<std::string> KnobsOnlyIn(const std::string& a,
 // "config of both: ...", or one line per side; of long ones what differs.
 std::vector<std::string> ConfigLines(const Side& baseline,
                                      const Side& candidate) {
+  if (baseline.config.empty() && candidate.config.empty()) return {};
   if (baseline.config == candidate.config) {
     return {absl::StrCat("config of both: ", ConfigOrNone(candidate))};
   }
@@ -103,7 +105,8 @@ std::string SideText(const Side& side, absl::string_view unit) {
 }
 
 // The evidence for a red row.
-std::vector<std::string> Evidence(const GateRow& gate_row) {
+std::vector<std::string> EvidenceLines(const GateReport& report,
+                                       const GateRow& gate_row) {
   const Row& row = gate_row.row;
   std::vector<std::string> lines;
   lines.push_back(absl::StrCat(VerdictName(row.verdict), ": ", row.name, " (",
@@ -114,10 +117,13 @@ std::vector<std::string> Evidence(const GateRow& gate_row) {
                                     RatioText(row), RatioOfText(row),
                                     IntervalText(row)));
     lines.push_back(absl::StrFormat(
-        "%d and %d processes that vary by %s, runs by %s",
-        row.ratio->baseline_processes, row.ratio->candidate_processes,
+        "%d and %d processes that vary by %s%s", row.ratio->baseline_processes,
+        row.ratio->candidate_processes,
         FormatShortPercent(row.ratio->process_spread),
-        FormatShortPercent(row.ratio->run_spread)));
+        row.rounds > 0
+            ? ""
+            : absl::StrCat(", runs by ",
+                           FormatShortPercent(row.ratio->run_spread))));
   }
   if (!row.measured_differently.empty()) {
     lines.push_back(
@@ -140,10 +146,16 @@ std::vector<std::string> Evidence(const GateRow& gate_row) {
   const std::string& good = row.baseline.commit.id();
   const std::string& bad = row.candidate.commit.id();
   if (!good.empty() && !bad.empty() && good != bad) {
-    const std::string from = ShortHash(good), to = ShortHash(bad);
-    lines.push_back(absl::StrCat("suspected commits ", from, "..", to));
-    lines.push_back(absl::StrCat("next: optrail bisect ", from, " ", to,
-                                 ", with --target or --build and --run"));
+    tracker::Evidence suspects;
+    suspects.good = &row.baseline.commit;
+    suspects.bad = &row.candidate.commit;
+    CountSuspects(suspects);
+    lines.push_back(absl::StrCat("suspected: ", SuspectsText(suspects)));
+    if (suspects.suspects != 1) {
+      lines.push_back(absl::StrCat(
+          "next: ",
+          BisectCommand(good, bad, row.name, row.metric, report.measured_by)));
+    }
   }
   for (std::string& line : ConfigLines(row.baseline, row.candidate)) {
     lines.push_back(std::move(line));
@@ -244,7 +256,7 @@ std::string GateText(const GateReport& report, int width) {
     if (!IsRed(row)) continue;
     absl::StrAppend(
         &text, "\n",
-        absl::StrJoin(Evidence(row), "\n  ",
+        absl::StrJoin(EvidenceLines(report, row), "\n  ",
                       [](std::string* out, const std::string& line) {
                         *out += EscapeForTerminal(line);
                       }),
@@ -288,7 +300,7 @@ std::string GateMarkdown(const GateReport& report) {
     // A list item per row; two spaces at the end break the line.
     absl::StrAppend(
         &text, "\n- ",
-        absl::StrJoin(Evidence(row), "  \n  ",
+        absl::StrJoin(EvidenceLines(report, row), "  \n  ",
                       [](std::string* out, const std::string& line) {
                         *out += EscapeForMarkdown(line);
                       }),

@@ -213,6 +213,23 @@ TEST_F(GateTest, ARowNamesTheNumbersThatItsRatioIsOf) {
   EXPECT_THAT(GateText(Judged()), Not(HasSubstr("ratio of")));
 }
 
+TEST_F(GateTest, ARedRowSaysHowToFindTheCommit) {
+  for (int i = 1; i <= 12; ++i) Record(MakeRun(i, "main", {{"a", 100}}));
+  // One commit needs no search.
+  Record(MakeRun(13, "main", {{"a", 125}}));
+  EXPECT_THAT(GateText(Judged()), Not(HasSubstr("bisect")));
+  Record(MakeRun(15, "main", {{"a", 125}}));
+  GateReport report = Judged();
+  report.measured_by = "--build=make --run='./bench -q'";
+  const std::string id = report.candidate_runs.at(0).header.commit().id();
+  EXPECT_THAT(GateText(report),
+              AllOf(HasSubstr("next: optrail bisect "),
+                    HasSubstr(absl::StrCat(id.substr(0, 12),
+                                           " --filter='^a$' --build=make "
+                                           "--run='./bench -q'")),
+                    Not(HasSubstr("config of both"))));
+}
+
 TEST_F(GateTest, NotesAreSaidOnceAndNameTheMetric) {
   const auto run = [&](int position, double ns) {
     proto::Run run = MakeRun(position, "main", {{"a", ns}});

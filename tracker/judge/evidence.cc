@@ -40,8 +40,10 @@ std::string LevelText(double value, const Series& series,
       level.run_ids.size() == 1 ? " run)" : " runs)");
 }
 
+constexpr size_t kShort = 12;
+
 std::string ShortId(const proto::Commit& commit) {
-  return commit.id().empty() ? "-" : commit.id().substr(0, 12);
+  return commit.id().empty() ? "-" : commit.id().substr(0, kShort);
 }
 
 }  // namespace
@@ -116,21 +118,25 @@ std::string PatternOf(absl::string_view name) {
   return pattern;
 }
 
+std::string BisectCommand(absl::string_view good_id, absl::string_view bad_id,
+                          absl::string_view name, absl::string_view metric,
+                          absl::string_view how) {
+  return absl::StrCat(
+      "optrail bisect ", good_id.substr(0, kShort), " ",
+      bad_id.substr(0, kShort),
+      " --filter=", QuoteForShell(absl::StrCat("^", PatternOf(name), "$")),
+      metric == "time" ? "" : absl::StrCat(" --metric=", QuoteForShell(metric)),
+      " ", how);
+}
+
 std::string NarrowingCommand(const Change& change, const Evidence& evidence) {
   if (evidence.good == nullptr || evidence.good->id().empty() ||
       evidence.bad->id().empty() || evidence.suspects == 1) {
     return "";
   }
   const SeriesKey& key = change.series->key;
-  std::string command =
-      absl::StrCat("optrail bisect ", ShortId(*evidence.good), " ",
-                   ShortId(*evidence.bad), " --filter=",
-                   QuoteForShell(absl::StrCat(
-                       "^", PatternOf(DisplayName(key.benchmark)), "$")));
-  if (key.metric != "time") {
-    absl::StrAppend(&command, " --metric=", QuoteForShell(key.metric));
-  }
-  return absl::StrCat(command, " --build=... --run=...");
+  return BisectCommand(evidence.good->id(), evidence.bad->id(),
+                       DisplayName(key.benchmark), key.metric);
 }
 
 std::string EvidenceText(const Change& change, const Evidence& evidence) {

@@ -53,7 +53,13 @@ void CountSuspects(Evidence& evidence);
 std::string SuspectsText(const Evidence& evidence);
 // A regular expression that matches the name alone, no longer than it must be.
 std::string PatternOf(absl::string_view name);
-// "optrail bisect GOOD BAD --filter=... "; "" where there is nothing to narrow.
+// The command that narrows a change of `metric` of the benchmark of that name,
+// which is measured by the flags `how`: "--build='make' --run='./bench'".
+//   optrail bisect GOOD BAD --filter='^BM_x$' --build=... --run=...
+std::string BisectCommand(absl::string_view good_id, absl::string_view bad_id,
+                          absl::string_view name, absl::string_view metric,
+                          absl::string_view how = "--build=... --run=...");
+// The same for a change of a series; "" where there is nothing to narrow.
 std::string NarrowingCommand(const Change& change, const Evidence& evidence);
 // A sentence without the command.
 std::string EvidenceText(const Change& change, const Evidence& evidence);

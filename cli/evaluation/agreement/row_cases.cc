@@ -132,26 +132,36 @@ void ARowSaysWhereMediansAndFastestSamplesMoveApart(Workbench& bench,
                absl::StrCat("the gate says ", TextOf(judged, "reason")));
 }
 
-void CountsOfZeroAreUnchanged(Workbench& bench, Findings& found) {
+void CountsOfZeroAreCompared(Workbench& bench, Findings& found) {
   bench.InitGit();
-  for (int i = 0; i < 7; ++i) {
+  for (int i = 0; i < 8; ++i) {
     bench.Commit(absl::StrCat("change ", i));
     std::vector<std::string> import = {"import", "--files_are_processes",
                                        "--suite=s", "--hardware=m"};
     for (int p = 0; p < 3; ++p) {
       const std::string name = absl::StrCat("r", i, "_", p, ".csv");
-      bench.Write(name, absl::StrCat("name,value,unit,metric\nBM_a,0,1,allocs\n"
-                                     "BM_a,",
+      bench.Write(name, absl::StrCat("name,value,unit,metric\nBM_a,",
+                                     i < 7 ? 0 : 4, ",1,allocs\nBM_a,",
                                      1000 + 10 * i + p, ",ns,time\n"));
       import.push_back(name);
     }
     found.ExpectExit(bench.Ask(import), 0);
   }
-  const Json rows =
-      bench.AskJson({"compare", "HEAD~1", "HEAD", "--metric=allocs"}).Parsed();
-  found.Expect(VerdictOf(rows, "BM_a") == "unchanged",
-               absl::StrCat("0 and 0 are ", VerdictOf(rows, "BM_a")));
-  found.ExpectExit(bench.Ask({"gate", "--metric=allocs"}), 0);
+  const auto verdict = [&](const std::string& from, const std::string& to) {
+    return VerdictOf(
+        bench.AskJson({"compare", from, to, "--metric=allocs"}).Parsed(),
+        "BM_a");
+  };
+  for (const auto& [from, to, expected] :
+       {std::make_tuple("HEAD~2", "HEAD~1", "unchanged"),
+        std::make_tuple("HEAD~1", "HEAD", "slower"),
+        std::make_tuple("HEAD", "HEAD~1", "faster")}) {
+    found.Expect(verdict(from, to) == expected,
+                 absl::StrCat(from, " to ", to, " is ", verdict(from, to)));
+  }
+  found.ExpectExit(bench.Ask({"gate", "--metric=allocs"}), 1);
+  found.ExpectExit(bench.Ask({"gate", "--metric=allocs", "--candidate=HEAD~1"}),
+                   0);
 }
 
 constexpr char kProgram[] = R"(#!/bin/sh
@@ -199,7 +209,7 @@ std::vector<Case> RowCases() {
        PairsBesideRunsMeasuredApartAreJudgedAsPairs},
       {"ARowSaysWhereMediansAndFastestSamplesMoveApart",
        ARowSaysWhereMediansAndFastestSamplesMoveApart},
-      {"CountsOfZeroAreUnchanged", CountsOfZeroAreUnchanged},
+      {"CountsOfZeroAreCompared", CountsOfZeroAreCompared},
       {"RowsOfAMeasuredGateNameTheRecordedRuns",
        RowsOfAMeasuredGateNameTheRecordedRuns},
   };

@@ -109,6 +109,8 @@ struct Figures {
   Share pairs_slower, rows_unclear;
   Share found10, found5, found5_again, red_again, green_again;
   Share told_after, found20_after;
+  // Candidates of two runs: of unchanged code, and one of them x1.3.
+  Share two_warned, two_green, two_apart_said;
   std::map<std::string, Share> unclear;  // by benchmark, in gates
 
   void Add(const Figures& other) {
@@ -121,6 +123,9 @@ struct Figures {
                                     {&found5_again, &other.found5_again},
                                     {&red_again, &other.red_again},
                                     {&green_again, &other.green_again},
+                                    {&two_warned, &other.two_warned},
+                                    {&two_green, &other.two_green},
+                                    {&two_apart_said, &other.two_apart_said},
                                     {&told_after, &other.told_after},
                                     {&found20_after, &other.found20_after}}) {
       mine->part += its->part;
@@ -181,6 +186,7 @@ class Evaluation {
       past.back() = Slowed(runs[last], which, 1.05);
       figures_.found5.Add(RowOf(GateLast(Numbered(past), 1, 1), name).verdict ==
                           Verdict::kSlower);
+      TwoRuns(runs, last, which, name);
       const GateReport same = GateAgain(runs, last, which, 1);
       figures_.red_again.Add(same.exit_code == 1);
       figures_.green_again.Add(same.exit_code == 0);
@@ -195,6 +201,24 @@ class Evaluation {
                   << "\n";
       }
     }
+  }
+
+  // The candidate is the run at `last` and the one before it.
+  void TwoRuns(const std::vector<proto::Run>& runs, size_t last, int which,
+               const std::string& name) {
+    if (last == kFewestRuns) return;
+    std::vector<proto::Run> past(runs.begin(), runs.begin() + last + 1);
+    const GateReport same = GateLast(Numbered(past), 2, 1);
+    bool warned = false;
+    for (const GateRow& row : same.rows) {
+      warned |= row.row.verdict == Verdict::kSlowerInMostSamples;
+    }
+    figures_.two_warned.Add(warned);
+    figures_.two_green.Add(same.exit_code == 0);
+    past.back() = Slowed(runs[last], which, 1.3);
+    const Verdict apart = RowOf(GateLast(Numbered(past), 2, 1), name).verdict;
+    figures_.two_apart_said.Add(apart != Verdict::kUnchanged &&
+                                apart != Verdict::kFaster);
   }
 
   // One bad run, of one benchmark and of all, and an improvement that lasts;
@@ -366,6 +390,9 @@ absl::Status Evaluate() {
   add("red after measuring again",
       [](const Figures& f) { return f.red_again.UpperText(); });
   add_share("exit 0 after measuring again", &Figures::green_again);
+  add_share("two runs: exit 0", &Figures::two_green);
+  add_share("two runs: warned of most samples", &Figures::two_warned);
+  add_share("two runs, one x1.3: said", &Figures::two_apart_said);
   add_share("told after a bad run or an improvement", &Figures::told_after);
   add_share("x1.2 found there", &Figures::found20_after);
   add_share("compare: pairs of runs with a row slower", &Figures::pairs_slower);

@@ -1,8 +1,8 @@
-#include "ops/device/roofline.h"
+#include "tuning/proto/roofline.h"
 
 #include "gtest/gtest.h"
 
-namespace optrail::ops {
+namespace optrail::tuning {
 namespace {
 
 proto::Ceilings Ceilings() {
@@ -79,9 +79,20 @@ TEST(Roofline, InterpolatesBetweenOneAndAllThreads) {
   EXPECT_FALSE(roofline.memory_bound);
 }
 
+TEST(Roofline, NamesTheRatesOfTheThreads) {
+  const RooflineCeilings two =
+      CeilingsOfThreads(Hardware(), Ceilings(), /*threads=*/2, 2);
+  EXPECT_DOUBLE_EQ(two.flop_per_s, 200e9);
+  ASSERT_EQ(two.levels.size(), 3) << "nobody measured the L3";
+  EXPECT_STREQ(two.levels[0].name, "L1");
+  EXPECT_DOUBLE_EQ(two.levels[0].bytes_per_s, 400e9);
+  EXPECT_STREQ(two.levels[2].name, "memory");
+  EXPECT_DOUBLE_EQ(two.levels[2].bytes_per_s, 20e9);
+}
+
 TEST(Roofline, IsZeroWithoutCeilings) {
   EXPECT_EQ(RooflineTimeNs(10, 10, {}, 1), 0);
 }
 
 }  // namespace
-}  // namespace optrail::ops
+}  // namespace optrail::tuning

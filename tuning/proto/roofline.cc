@@ -1,8 +1,10 @@
-#include "ops/device/roofline.h"
+#include "tuning/proto/roofline.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
-namespace optrail::ops {
+namespace optrail::tuning {
 namespace {
 
 // A rate between those of one thread and of all.
@@ -14,12 +16,11 @@ double Between(double one, double all, int threads, int all_threads) {
 
 }  // namespace
 
-Roofline RooflineOf(double flop, double moved_bytes, double working_set_bytes,
-                    const proto::Hardware& hardware,
-                    const proto::Ceilings& ceilings, int threads,
-                    int ceiling_threads) {
-  Roofline roofline;
-  const double flop_per_s =
+RooflineCeilings CeilingsOfThreads(const proto::Hardware& hardware,
+                                   const proto::Ceilings& ceilings, int threads,
+                                   int ceiling_threads) {
+  RooflineCeilings result;
+  result.flop_per_s =
       Between(ceilings.flop_per_s_one_thread(),
               ceilings.flop_per_s_all_threads(), threads, ceiling_threads);
   // Streaming both ways is often faster than reading alone.
@@ -31,18 +32,11 @@ Roofline RooflineOf(double flop, double moved_bytes, double working_set_bytes,
                ceilings.memory_copy_bytes_per_s_all_threads());
   const double memory_bytes_per_s =
       Between(memory_one, memory_all, threads, ceiling_threads);
-  if (flop_per_s <= 0 || memory_bytes_per_s <= 0) return roofline;
 
-  // Nearest first. The L3 is one cache for all threads, whose rate is known for
-  // one of them: this many times that is more than it can do, and still a
-  // bound.
+  // The L3 is one cache for all threads, whose rate is known for one of them:
+  // this many times that is more than it can do, and still a bound.
   const double cores = std::max(threads, 1);
-  struct Level {
-    const char* name;
-    double bytes;
-    double bytes_per_s;
-  };
-  const Level levels[] = {
+  const RooflineCeilings::Level levels[] = {
       {"L1", cores * hardware.l1d_bytes(),
        cores * ceilings.l1_read_bytes_per_s()},
       {"L2", cores * hardware.l2_bytes(),
@@ -52,25 +46,39 @@ Roofline RooflineOf(double flop, double moved_bytes, double working_set_bytes,
            ? std::max(memory_bytes_per_s,
                       cores * ceilings.l3_read_bytes_per_s())
            : 0},
+      {"memory", std::numeric_limits<double>::infinity(), memory_bytes_per_s},
   };
+  for (const RooflineCeilings::Level& level : levels) {
+    if (level.bytes_per_s > 0) result.levels.push_back(level);
+  }
+  return result;
+}
+
+Roofline RooflineOf(double flop, double moved_bytes, double working_set_bytes,
+                    const proto::Hardware& hardware,
+                    const proto::Ceilings& ceilings, int threads,
+                    int ceiling_threads) {
+  Roofline roofline;
+  const RooflineCeilings known =
+      CeilingsOfThreads(hardware, ceilings, threads, ceiling_threads);
+  if (known.flop_per_s <= 0 || known.levels.empty() ||
+      !std::isinf(known.levels.back().bytes)) {
+    return roofline;
+  }
   // What does not fit into a level may still have as much of itself there.
   double memory_ns = 0;
   double placed = 0;  // share of the working set in levels so far
-  for (const Level& level : levels) {
-    if (working_set_bytes <= 0 || placed == 1 || level.bytes_per_s <= 0) {
-      continue;
-    }
-    const double share = std::min(1.0, level.bytes / working_set_bytes);
+  for (const RooflineCeilings::Level& level : known.levels) {
+    const bool memory = std::isinf(level.bytes);
+    if (placed == 1 || (!memory && working_set_bytes <= 0)) continue;
+    const double share =
+        memory ? 1 : std::min(1.0, level.bytes / working_set_bytes);
     if (share <= placed) continue;
     memory_ns += (share - placed) * moved_bytes / level.bytes_per_s * 1e9;
     placed = share;
     if (placed == 1) roofline.level = level.name;
   }
-  if (placed < 1) {
-    memory_ns += (1 - placed) * moved_bytes / memory_bytes_per_s * 1e9;
-    roofline.level = "memory";
-  }
-  const double compute_ns = flop / flop_per_s * 1e9;
+  const double compute_ns = flop / known.flop_per_s * 1e9;
   roofline.time_ns = std::max(compute_ns, memory_ns);
   roofline.memory_bound = memory_ns > compute_ns;
   return roofline;
@@ -82,4 +90,4 @@ double RooflineTimeNs(double flop, double moved_bytes,
       .time_ns;
 }
 
-}  // namespace optrail::ops
+}  // namespace optrail::tuning

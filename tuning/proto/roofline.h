@@ -1,5 +1,5 @@
-#ifndef OPTRAIL_OPS_DEVICE_ROOFLINE_H_
-#define OPTRAIL_OPS_DEVICE_ROOFLINE_H_
+#ifndef OPTRAIL_TUNING_PROTO_ROOFLINE_H_
+#define OPTRAIL_TUNING_PROTO_ROOFLINE_H_
 
 // The least time that an operator can take on a machine (Williams, Waterman and
 // Patterson, "Roofline: an insightful visual performance model for multicore
@@ -13,11 +13,29 @@
 // level, as much of the rest from the next. FLOP are those of the definition;
 // an algorithm that does less (Winograd) can be faster than this.
 
-#include <cstdint>
+#include <vector>
 
 #include "tuning/proto/context.pb.h"
 
-namespace optrail::ops {
+namespace optrail::tuning {
+
+// The rates that bound `threads` threads, and where the time below comes from.
+struct RooflineCeilings {
+  struct Level {
+    const char* name;    // "L1", "L2", "L3" or "memory"
+    double bytes;        // that fit; infinite for memory
+    double bytes_per_s;  // measured
+  };
+  double flop_per_s = 0;      // 0: not known
+  std::vector<Level> levels;  // those that are known, the nearest first
+};
+
+// `threads` up to `ceiling_threads`, the number of threads with which the
+// ceilings of "all threads" were measured; between one and all, arithmetic and
+// private caches grow with the threads and memory is interpolated.
+RooflineCeilings CeilingsOfThreads(const proto::Hardware& hardware,
+                                   const proto::Ceilings& ceilings, int threads,
+                                   int ceiling_threads);
 
 struct Roofline {
   double time_ns = 0;         // the bound; 0 if a ceiling it needs is missing
@@ -25,9 +43,6 @@ struct Roofline {
   const char* level = "";     // "L1", "L2", "L3" or "memory": holds all data
 };
 
-// `threads` up to `ceiling_threads`, the number of threads with which the
-// ceilings of "all threads" were measured; between one and all, arithmetic and
-// private caches grow with the threads and memory is interpolated.
 // `working_set_bytes` is how much data a call touches where caches are warm; 0
 // stands for cold caches.
 Roofline RooflineOf(double flop, double moved_bytes, double working_set_bytes,
@@ -40,6 +55,6 @@ Roofline RooflineOf(double flop, double moved_bytes, double working_set_bytes,
 double RooflineTimeNs(double flop, double moved_bytes,
                       const proto::Ceilings& ceilings, int threads);
 
-}  // namespace optrail::ops
+}  // namespace optrail::tuning
 
-#endif  // OPTRAIL_OPS_DEVICE_ROOFLINE_H_
+#endif  // OPTRAIL_TUNING_PROTO_ROOFLINE_H_

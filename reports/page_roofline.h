@@ -1,0 +1,21 @@
+#ifndef OPTRAIL_REPORTS_PAGE_ROOFLINE_H_
+#define OPTRAIL_REPORTS_PAGE_ROOFLINE_H_
+
+// The roofline and the diagnoses to which it leads, as the page's script takes
+// them.
+//
+//   page["roofline"] = PageRooflineJson(ViewRoofline(data, overview));
+//   page["diagnoses"] = ListOf(data.diagnoses, PageDiagnosisJson);
+
+#include "reports/report_json.h"
+#include "reports/roofline_view.h"
+#include "tracker/proto/diagnosis.pb.h"
+
+namespace optrail::reports {
+
+Json PageRooflineJson(const RooflineView& view);
+Json PageDiagnosisJson(const proto::Diagnosis& diagnosis);
+
+}  // namespace optrail::reports
+
+#endif  // OPTRAIL_REPORTS_PAGE_ROOFLINE_H_
