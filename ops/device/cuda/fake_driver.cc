@@ -22,7 +22,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <list>
 #include <map>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -200,7 +202,11 @@ FAKE(cuModuleUnload, void*) {
   return current_context == nullptr ? 201 : 0;
 }
 FAKE(cuModuleGetFunction, void** function, void*, const char* name) {
-  *function = strdup(name);  // as long as the test
+  // Names live as long as the process; each module has its own.
+  static auto& mutex = *new std::mutex();
+  static auto& names = *new std::list<std::string>();
+  const std::lock_guard<std::mutex> lock(mutex);
+  *function = &names.emplace_back(name)[0];
   return Scripted("cuModuleGetFunction");
 }
 FAKE(cuFuncGetAttribute, int* value, int, void*) {
