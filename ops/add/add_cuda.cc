@@ -21,19 +21,22 @@ class AddCuda : public ElementsCuda {
     const int64_t threads = cuda::Knob(config, "threads");
     const int64_t unroll = cuda::Knob(config, "unroll");
     const std::string loads = cuda::VariantKnob(config, "loads");
-    const int64_t vector = cuda::VectorOf(n, element_bytes);
+    const int64_t vector = ElementwiseVector(element_bytes);
     cuda::CudaPlan plan;
     plan.source = "add_cuda.cu";
     plan.function = "add";
     plan.defines = {absl::StrCat("THREADS=", threads),
                     absl::StrCat("VECTOR=", vector),
+                    absl::StrCat("TAIL=", n % vector),
                     absl::StrCat("UNROLL=", unroll),
                     absl::StrCat("STREAMING=", cuda::Knob(config, "streaming")),
                     absl::StrCat("LOADS=", loads == "evict_first" ? 3
                                            : loads == "ahead"     ? 2
                                            : loads == "past_l1"   ? 1
                                                                   : 0)};
-    plan.grid_x = static_cast<unsigned>(CeilDiv(n / vector, threads * unroll));
+    // An element of the tail has a thread of its own.
+    plan.grid_x = static_cast<unsigned>(
+        CeilDiv(n / vector + n % vector, threads * unroll));
     plan.block_x = static_cast<unsigned>(threads);
     return plan;
   }
@@ -41,7 +44,7 @@ class AddCuda : public ElementsCuda {
   void AddNumbers(const proto::Shape& shape, int64_t element_bytes,
                   cuda::CudaArguments* arguments) const override {
     const int64_t n = shape.dims(0).value();
-    arguments->Add<long long>(n / cuda::VectorOf(n, element_bytes));
+    arguments->Add<long long>(n / ElementwiseVector(element_bytes));
   }
 };
 

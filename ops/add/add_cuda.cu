@@ -1,9 +1,8 @@
 // c = a + b on CUDA: nothing but memory.
 //
 // Compiled at run time with these knobs as macros, beside elements.cuh's:
-//   THREADS; VECTOR (elements per access, which
-//   divides the count); UNROLL (accesses in flight per thread and operand);
-//   STREAMING 1 (stores that the caches evict first) or 0; LOADS 0 plain, 1 not
+//   THREADS; VECTOR (elements per access); TAIL (elements behind the last whole
+//   vector); UNROLL (accesses in flight per thread and operand); STREAMING 1 (stores that the caches evict first) or 0; LOADS 0 plain, 1 not
 //   kept in the L1, 2 the L2 also fetches 256 bytes at a time, 3 the L2 also
 //   evicts them first.
 
@@ -59,6 +58,13 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     add(const Vector* a, const Vector* b, Vector* c, long long vectors) {
   const long long first =
       (long long)blockIdx.x * THREADS * UNROLL + threadIdx.x;
+#pragma unroll
+  for (int i = 0; TAIL > 0 && i < UNROLL; ++i) {
+    const long long at = first + i * THREADS - vectors;
+    if (at < 0 || at >= TAIL) continue;
+    ((Element*)(c + vectors))[at] = Add(((const Element*)(a + vectors))[at],
+                                        ((const Element*)(b + vectors))[at]);
+  }
   Vector x[UNROLL], y[UNROLL];
 #pragma unroll
   for (int i = 0; i < UNROLL; ++i)

@@ -45,7 +45,7 @@ class ConvolutionCuda : public cuda::CudaBackend {
     cuda::CudaPlan plan =
         kernel == "few_channels" ? FewChannelsPlan(s, config)
         : kernel == "hopper"
-            ? HopperProduct(SizeOf(s), config)
+            ? HopperProduct(SizeOf(s), config, Unaligned(s))
                   .Plan("convolution_hopper.cu", "convolution", hardware)
             : MmaProductPlan("convolution_mma.cu", "convolution_mma", SizeOf(s),
                              cuda::VectorOf(s.c, 2), cuda::VectorOf(s.k, 2),
@@ -69,11 +69,11 @@ class ConvolutionCuda : public cuda::CudaBackend {
           AddMaps(s, shape.data_types(0), config, operands, driver, arguments));
     } else {
       arguments->Add(operands[0]);
-      arguments->Add(operands[1]);
     }
+    arguments->Add(operands[1]);
     arguments->Add(fused_ ? operands[2] : nullptr);
     arguments->Add(fused_ ? operands[3] : nullptr);
-    if (!is_hopper) arguments->Add(operands.back());
+    arguments->Add(operands.back());
     if (kernel == "few_channels") return absl::OkStatus();
     arguments->Add(static_cast<int>(s.rows()));
     if (is_hopper) {
@@ -90,22 +90,28 @@ class ConvolutionCuda : public cuda::CudaBackend {
     return {1, s.rows(), s.k, s.depth()};
   }
 
+  // Rows of filters and of y that are no multiples of 16 bytes, as the macro
+  // UNALIGNED of hopper_product.cuh.
+  static int Unaligned(const ConvolutionSize& s) { return s.k % 8 != 0 ? 2 : 0; }
+
   static absl::Status AddMaps(const ConvolutionSize& s, proto::DataType type,
                               const proto::Config& config,
                               absl::Span<void* const> operands,
                               const cuda::Driver& driver,
                               cuda::CudaArguments* arguments) {
-    cuda::TensorMap map_x, map_weights, map_y;
+    cuda::TensorMap map_x{}, map_weights{}, map_y{};
     OPTRAIL_RETURN_IF_ERROR(cuda::EncodeImages(
         driver, operands[0],
         {s.n, s.h, s.w, s.c, s.r, s.s, s.stride, s.padding}, type,
         static_cast<uint32_t>(cuda::Knob(config, "tile_m")), &map_x));
-    OPTRAIL_RETURN_IF_ERROR(
-        cuda::EncodeMatrices(driver, operands[1], s.r * s.s, s.c, s.k, type,
-                             HopperProduct::kTileK, &map_weights));
-    OPTRAIL_RETURN_IF_ERROR(cuda::EncodeMatrix(driver, operands.back(),
-                                               s.rows(), s.k, type,
-                                               /*box_rows=*/64, &map_y));
+    if (Unaligned(s) == 0) {
+      OPTRAIL_RETURN_IF_ERROR(
+          cuda::EncodeMatrices(driver, operands[1], s.r * s.s, s.c, s.k, type,
+                               HopperProduct::kTileK, &map_weights));
+      OPTRAIL_RETURN_IF_ERROR(cuda::EncodeMatrix(driver, operands.back(),
+                                                 s.rows(), s.k, type,
+                                                 /*box_rows=*/64, &map_y));
+    }
     for (const cuda::TensorMap& map : {map_x, map_weights, map_y})
       arguments->Add(map);
     return absl::OkStatus();

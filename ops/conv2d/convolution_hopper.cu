@@ -1,12 +1,14 @@
 // The convolutions on Hopper as products whose left factor is never built: for
 // every place of the filter and 64 channels the copy engine gathers those
 // channels of consecutive output pixels (its "im2col" mode), with zeros for
-// what lies outside. hopper_product.cuh does the rest.
+// what lies outside. hopper_product.cuh does the rest. Filters whose number is no
+// multiple of 8 are rows that the engine cannot load: unaligned_steps.cuh does,
+// and stores y.
 //
 // Compiled at run time with hopper_product.cuh's and convolution.cuh's macros.
 
 #include "convolution.cuh"
-#include "hopper_product.cuh"
+#include "unaligned_steps.cuh"
 
 constexpr int kPieces = (C + kBk - 1) / kBk;  // of 64 channels
 
@@ -47,26 +49,64 @@ struct ConvolutionTile {
   __device__ __forceinline__ void Load(const Slot& slot, int step) const {
     const int tap = step / kPieces, channel = step % kPieces * kBk;
     LoadPixels(slot.a, x, slot.barrier, channel, pixel, tap / S, tap % S);
+    if constexpr (!kUnalignedB) {
 #pragma unroll
-    for (int chunk = 0; chunk < kChunks; ++chunk) {
-      LoadTile(slot.b + chunk * kBk * 128, weights, slot.barrier,
-               n0 + chunk * 64, channel, tap);
+      for (int chunk = 0; chunk < kChunks; ++chunk) {
+        LoadTile(slot.b + chunk * kBk * 128, weights, slot.barrier,
+                 n0 + chunk * 64, channel, tap);
+      }
     }
   }
 };
+#if UNALIGNED
+struct UnalignedConvolutionTile {
+  ConvolutionTile engine;
+  const uint16_t* weights;
+  int n0;
+  // Not used: the engine loads x.
+  UnalignedMatrix a = {};
+  int row_a = 0, k = 0;
+
+  // The filter as one matrix; channels of the next place read as zero.
+  __device__ __forceinline__ UnalignedMatrix B(int step) const {
+    return {weights, (step / kPieces + 1) * C, K};
+  }
+  __device__ __forceinline__ int RowOfB(int step) const {
+    return step / kPieces * C + step % kPieces * kBk;
+  }
+};
+typedef UnalignedConvolutionTile SourceTile;
+#else
+typedef ConvolutionTile SourceTile;
+#endif
+
 struct ConvolutionSource {
-  const TensorMap *x, *weights;
-  __device__ ConvolutionTile At(const Block&, const Tile& tile) const {
-    return {x, weights, Pixel(tile.m0), tile.n0};
+  const TensorMap *x, *map_weights;
+  [[maybe_unused]] const uint16_t* weights;
+  __device__ SourceTile At(const Block&, const Tile& tile) const {
+    const ConvolutionTile engine = {x, map_weights, Pixel(tile.m0), tile.n0};
+#if UNALIGNED
+    return {engine, weights, tile.n0};
+#else
+    return engine;
+#endif
   }
 };
 
 struct Pixels {
-  const TensorMap* y;
+  const TensorMap* map;
+  [[maybe_unused]] uint16_t* y;
+  [[maybe_unused]] int m;
   __device__ __forceinline__ void Store(uint32_t box, int row,
                                         int column) const {
-    StoreTile(y, box, column, row);
+    StoreTile(map, box, column, row);
   }
+#if UNALIGNED
+  __device__ __forceinline__ void StoreRows(uint32_t box, int row0, int row,
+                                            int column) const {
+    StoreUnaligned(box, row0, y, m, K, row, column);
+  }
+#endif
 };
 
 // The epilogue: a scale and a shift of each channel, then relu, if FUSED.
@@ -86,6 +126,14 @@ struct ChannelEpilogue {
   }
   // Without a branch, so that the loads of 64 columns are in flight together.
   __device__ __forceinline__ void LoadPair(int column, Column (&to)[2]) const {
+    if constexpr (K % 2 != 0) {
+#pragma unroll
+      for (int j = 0; j < 2; ++j) {
+        const int at = min(column + j, K - 1);
+        to[j] = {__ldg(scale + at), __ldg(shift + at)};
+      }
+      return;
+    }
     const int at = min(column, K - 2);
     float a[2], b[2];
     ::LoadPair(scale + at, a);
@@ -106,11 +154,11 @@ struct ChannelEpilogue {
 extern "C" __global__ void __launch_bounds__(kThreads, 1) OPTRAIL_CLUSTER
     convolution(const __grid_constant__ TensorMap map_x,
                 const __grid_constant__ TensorMap map_weights,
-                const __grid_constant__ TensorMap map_y, const float* scale,
-                const float* shift, int m, Walk walk, float* partial,
-                int* arrived) {
+                const __grid_constant__ TensorMap map_y,
+                const uint16_t* weights, const float* scale, const float* shift,
+                uint16_t* y, int m, Walk walk, float* partial, int* arrived) {
   const ChannelEpilogue epilogue{scale, shift};
   epilogue.Prefetch();
-  Product(ConvolutionSource{&map_x, &map_weights}, epilogue, Pixels{&map_y}, m,
-          K, R * S * kPieces, walk, partial, arrived);
+  Product(ConvolutionSource{&map_x, &map_weights, weights}, epilogue,
+          Pixels{&map_y, y, m}, m, K, R * S * kPieces, walk, partial, arrived);
 }

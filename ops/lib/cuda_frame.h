@@ -51,6 +51,12 @@ inline std::string InputOf(const cuda::Element& element) {
   return element.code == 2 ? "INPUT=\"bf16\"" : "INPUT=\"f16\"";
 }
 
+// Accesses of elementwise kernels: 16 bytes each; what is behind the last whole
+// one is written one element at a time.
+inline int64_t ElementwiseVector(int64_t element_bytes) {
+  return 16 / element_bytes;
+}
+
 // A backend whose kernels are compiled with elements.cuh. They take all
 // operands, then numbers, then the workspace if they have one.
 class ElementsCuda : public cuda::CudaBackend {
@@ -108,7 +114,7 @@ class ElementwiseCuda : public ElementsCuda {
                                          const proto::Hardware& hardware,
                                          int64_t element_bytes) const override {
     const int64_t n = shape.dims(0).value();
-    const int64_t vector = cuda::VectorOf(n, element_bytes);
+    const int64_t vector = ElementwiseVector(element_bytes);
     const int64_t threads = cuda::Knob(config, "threads");
     const int64_t unroll = cuda::Knob(config, "unroll");
     cuda::CudaPlan plan;
@@ -117,11 +123,13 @@ class ElementwiseCuda : public ElementsCuda {
     plan.defines = Defines(shape);
     for (const std::string& define :
          {absl::StrCat("THREADS=", threads), absl::StrCat("VECTOR=", vector),
-          absl::StrCat("UNROLL=", unroll),
+          absl::StrCat("TAIL=", n % vector), absl::StrCat("UNROLL=", unroll),
           absl::StrCat("STREAMING=", cuda::Knob(config, "streaming"))}) {
       plan.defines.push_back(define);
     }
-    plan.grid_x = static_cast<unsigned>(CeilDiv(n / vector, threads * unroll));
+    // An element of the tail has a thread of its own.
+    plan.grid_x = static_cast<unsigned>(
+        CeilDiv(n / vector + n % vector, threads * unroll));
     plan.block_x = static_cast<unsigned>(threads);
     return plan;
   }
@@ -129,7 +137,7 @@ class ElementwiseCuda : public ElementsCuda {
   void AddNumbers(const proto::Shape& shape, int64_t element_bytes,
                   cuda::CudaArguments* arguments) const override {
     const int64_t n = shape.dims(0).value();
-    arguments->Add<long long>(n / cuda::VectorOf(n, element_bytes));
+    arguments->Add<long long>(n / ElementwiseVector(element_bytes));
   }
 
  private:

@@ -169,6 +169,7 @@ __device__ __forceinline__ bool NextWork(const Block& block,
   return true;
 }
 
+#if !UNALIGNED
 // Loads the steps of one tile by one thread. `tile` is what source.At()
 // returns: Load(slot, step) starts the loads of kStageBytes in all.
 template <class TileSource>
@@ -184,6 +185,7 @@ __device__ __forceinline__ void LoadSteps(const Block& block,
     place.Advance(block.stages);
   }
 }
+#endif
 
 // The slot may be filled again: one thread each tells the blocks whose loads
 // fill it here.

@@ -11,8 +11,7 @@
 //                which it reads faster than matrices of three dimensions: there
 //                is one product, or tiles end where its matrices do
 
-#include "hopper_product.cuh"
-#include "unaligned.cuh"
+#include "unaligned_steps.cuh"
 
 #if !BATCHED && !FLAT
 #error "a single product is flat"
@@ -112,11 +111,16 @@ class MatrixTile {
 
 #if UNALIGNED
 // The same where rows of a, or of b and c, are no multiples of 16 bytes: all
-// threads of the producer load those.
+// threads of the producer load those (unaligned_steps.cuh).
 struct UnalignedMatrixTile {
   MatrixTile engine;
   UnalignedMatrix a, b;
   int row_a, row_b, n0, k;
+
+  __device__ __forceinline__ UnalignedMatrix B(int) const { return b; }
+  __device__ __forceinline__ int RowOfB(int step) const {
+    return row_b + step * kBk;
+  }
 
   __device__ UnalignedMatrixTile(const Block& block, const TensorMap* map_a,
                                  const TensorMap* map_b,
@@ -132,60 +136,6 @@ struct UnalignedMatrixTile {
     row_b = at.product * sizes.k;
   }
 };
-
-constexpr int kLoadingThreads = 128 * kProducers;
-constexpr int kFetchedSteps = 3;
-typedef UnalignedTile<kLoadingThreads, kUnalignedA ? kBm : 0, kBk / 8,
-                      kBk * 128>
-    TileA;
-typedef UnalignedTile<kLoadingThreads, kUnalignedB ? kBk : 0, kBn / 8,
-                      kBk * 128>
-    TileB;
-
-// The steps of one tile, by all threads of the producer.
-__device__ __forceinline__ void LoadSteps(const Block& block,
-                                          const UnalignedMatrixTile& tile,
-                                          const Work& work, Place& place) {
-  const int thread = threadIdx.x;
-  const auto of_a = [&](int i) {
-    return block.Fetched() + i * (TileA::kBytes + TileB::kBytes);
-  };
-  const auto of_b = [&](int i) { return of_a(i) + TileA::kBytes; };
-  const auto fetch = [&](int step, int i) {
-    if constexpr (kUnalignedA)
-      TileA::Fetch(tile.a, thread, tile.row_a, step * kBk, of_a(i));
-    if constexpr (kUnalignedB)
-      TileB::Fetch(tile.b, thread, tile.row_b + step * kBk, tile.n0, of_b(i));
-  };
-  const auto write = [&](int step, int i) {
-    const Slot slot = block.SlotAt(place.slot);
-    BarrierWait(block.empty + 8 * place.slot, place.phase ^ 1);
-    if (UNALIGNED != 3 && threadIdx.x == 0) {
-      BarrierExpect(slot.barrier,
-                    (kUnalignedA ? 0 : kBytesA) + (kUnalignedB ? 0 : kBytesB));
-      tile.engine.Load(slot, step);
-    }
-    if constexpr (kUnalignedA) {
-      // Beyond the last k there are zeros.
-      if ((step + 1) * kBk <= tile.k) {
-        TileA::template Write<false>(tile.a, thread, tile.row_a, step * kBk,
-                                     of_a(i), slot.a);
-      } else {
-        TileA::template Write<true>(tile.a, thread, tile.row_a, step * kBk,
-                                    of_a(i), slot.a);
-      }
-    }
-    if constexpr (kUnalignedB)
-      TileB::template Write<false>(tile.b, thread, tile.row_b + step * kBk,
-                                   tile.n0, of_b(i), slot.b);
-    FenceAsync();
-    __syncwarp();
-    if (threadIdx.x % 32 == 0) BarrierArrive(slot.barrier);
-    place.Advance(block.stages);
-  };
-  FetchAhead<kFetchedSteps, kLoadingThreads>(1 + CONSUMERS, work.step, work.end,
-                                             fetch, write);
-}
 #endif
 
 // The source of a kernel: where the tiles of a and b are loaded from.

@@ -26,56 +26,66 @@ __device__ __forceinline__ uint32_t SharedAddress(const void* p) {
   return (uint32_t)__cvta_generic_to_shared(p);
 }
 
-// Copies kRows x kColumns elements; where `at(row, column)` is null, zeros.
-// `somewhere` can be read.
-template <int kRows, int kColumns, int kPitch, int kVector, class At>
-__device__ __forceinline__ void LoadTile(uint16_t* tile,
-                                         const uint16_t* somewhere,
-                                         const At& at) {
-  constexpr int kPieces = kRows * kColumns / kVector;
-  constexpr unsigned kInRow = kColumns / kVector;
-  if constexpr (kVector == 1) {
-    // The asynchronous copy takes 4 bytes at least: through registers, several
-    // at a time, since each batch takes a round trip to memory.
-    static_assert(kThreads % kInRow == 0 || kInRow % kThreads == 0);
-    constexpr int kBatch = kPieces / kThreads < 16 ? kPieces / kThreads : 16;
-    static_assert(kPieces % (kThreads * kBatch) == 0);
-#pragma unroll 1
-    for (unsigned first = threadIdx.x; first < kPieces;
-         first += kBatch * kThreads) {
-      uint16_t v[kBatch];
+// Copies tiles of kRows x kColumns elements, whose rows are kPitch apart; where
+// `at(row, column)` is null, zeros.
+template <int kRows, int kColumns, int kPitch, int kVector>
+class TileCopy {
+ public:
+  // Begins a copy. `somewhere` can be read.
+  template <class At>
+  __device__ __forceinline__ void Begin(uint16_t* tile,
+                                        const uint16_t* somewhere,
+                                        const At& at) {
+    if constexpr (kVector == 1) {
 #pragma unroll
-      for (int i = 0; i < kBatch; ++i) {
-        const unsigned piece = first + i * kThreads;
+      for (int i = 0; i < kEach; ++i) {
+        const unsigned piece = threadIdx.x + i * kThreads;
         const uint16_t* const from = at(piece / kInRow, piece % kInRow);
-        v[i] = from != nullptr ? __ldg(from) : 0;
+        v_[i] = from != nullptr ? __ldg(from) : 0;
       }
-#pragma unroll
-      for (int i = 0; i < kBatch; ++i) {
-        const unsigned piece = first + i * kThreads;
-        tile[piece / kInRow * kPitch + piece % kInRow] = v[i];
-      }
-    }
-  } else {
+    } else {
 #pragma unroll 4
-    for (unsigned piece = threadIdx.x; piece < kPieces; piece += kThreads) {
-      const int row = piece / kInRow, column = piece % kInRow * kVector;
-      const uint16_t* from = at(row, column);
-      const bool inside = from != nullptr;
-      if (!inside) from = somewhere;
-      const uint32_t to = SharedAddress(tile + row * kPitch + column);
-      if constexpr (kVector == 8) {
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to),
-                     "l"(from), "r"(inside ? 16 : 0)
-                     : "memory");
-      } else {
-        asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to),
-                     "l"(from), "n"(kVector * 2), "r"(inside ? kVector * 2 : 0)
-                     : "memory");
+      for (unsigned piece = threadIdx.x; piece < kPieces; piece += kThreads) {
+        const int row = piece / kInRow, column = piece % kInRow * kVector;
+        const uint16_t* from = at(row, column);
+        const bool inside = from != nullptr;
+        if (!inside) from = somewhere;
+        const uint32_t to = SharedAddress(tile + row * kPitch + column);
+        if constexpr (kVector == 8) {
+          asm volatile(
+              "cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to),
+              "l"(from), "r"(inside ? 16 : 0)
+              : "memory");
+        } else {
+          asm volatile(
+              "cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to),
+              "l"(from), "n"(kVector * 2), "r"(inside ? kVector * 2 : 0)
+              : "memory");
+        }
       }
     }
   }
-}
+
+  // Ends it: the asynchronous copy takes 4 bytes at least, so that single
+  // elements wait in registers.
+  __device__ __forceinline__ void End(uint16_t* tile) const {
+    if constexpr (kVector == 1) {
+#pragma unroll
+      for (int i = 0; i < kEach; ++i) {
+        const unsigned piece = threadIdx.x + i * kThreads;
+        tile[piece / kInRow * kPitch + piece % kInRow] = v_[i];
+      }
+    }
+  }
+
+ private:
+  static constexpr int kPieces = kRows * kColumns / kVector;
+  static constexpr unsigned kInRow = kColumns / kVector;
+  static constexpr int kEach = kPieces / kThreads;
+  static_assert(kVector > 1 || kPieces % kThreads == 0);
+
+  uint16_t v_[kVector == 1 ? kEach : 1];
+};
 
 // `at(row, k)`: where VECTOR_A elements of x begin, or null for zeros; both are
 // within tiles, and so may be beyond the matrix. `at_w(k, column)`: the same of
@@ -103,25 +113,35 @@ __device__ __forceinline__ void Product(const uint16_t* x, const uint16_t* w,
   float sum[kWarpM / 16][kWarpN / 8][4] = {};
 
   const int steps = (k + TILE_K - 1) / TILE_K;
-  const auto load = [&](int step) {
+  TileCopy<TILE_M, TILE_K, kPitchA, VECTOR_A> copy_a;
+  TileCopy<TILE_K, TILE_N, kPitchB, VECTOR_B> copy_b;
+  const auto begin = [&](int step) {
     if (step < steps) {
       const int k0 = step * TILE_K;
-      LoadTile<TILE_M, TILE_K, kPitchA, VECTOR_A>(
+      copy_a.Begin(
           tiles_a + step % STAGES * kStageA, x,
           [&](int row, int column) { return at(m0 + row, k0 + column); });
-      LoadTile<TILE_K, TILE_N, kPitchB, VECTOR_B>(
+      copy_b.Begin(
           tiles_b + step % STAGES * kStageB, w,
           [&](int row, int column) { return at_w(k0 + row, n0 + column); });
     }
     asm volatile("cp.async.commit_group;" ::: "memory");
   };
-  for (int step = 0; step < STAGES - 1; ++step) load(step);
+  const auto end = [&](int step) {
+    if (step >= steps) return;
+    copy_a.End(tiles_a + step % STAGES * kStageA);
+    copy_b.End(tiles_b + step % STAGES * kStageB);
+  };
+  for (int step = 0; step < STAGES - 1; ++step) {
+    begin(step);
+    end(step);
+  }
 
 #pragma unroll 1
   for (int step = 0; step < steps; ++step) {
     asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
     __syncthreads();
-    load(step + STAGES - 1);
+    begin(step + STAGES - 1);
     const uint16_t* const tile_a = tiles_a + step % STAGES * kStageA;
     const uint16_t* const tile_b = tiles_b + step % STAGES * kStageB;
 #pragma unroll
@@ -161,6 +181,7 @@ __device__ __forceinline__ void Product(const uint16_t* x, const uint16_t* w,
         }
       }
     }
+    end(step + STAGES - 1);
   }
 #pragma unroll
   for (int i = 0; i < kWarpM / 16; ++i) {

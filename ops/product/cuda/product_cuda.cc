@@ -106,7 +106,8 @@ CudaPlan HopperProduct::Plan(absl::string_view source,
   const int64_t producers =
       HopperProducers(unaligned_, consumers(), m_tiles() * columns() / 2);
   plan.block_x = static_cast<unsigned>(128 * (consumers() + producers));
-  // Steps of unaligned rows are fetched this far ahead, as in matrices.cuh.
+  // Steps of unaligned rows are fetched this far ahead, as in
+  // unaligned_steps.cuh.
   constexpr int64_t kFetchedSteps = 3;
   plan.dynamic_shared_bytes = static_cast<unsigned>(
       stages_ * (tile_m_ + tile_n_) * kTileK * 2 +
@@ -140,9 +141,11 @@ CudaPlan MmaProductPlan(absl::string_view source, absl::string_view function,
   const int64_t tile_m = Knob(config, "tile_m");
   const int64_t tile_n = Knob(config, "tile_n");
   const int64_t stages = Knob(config, "stages");
-  // Warps of 64 x 64 results at most.
-  const int64_t warps_m = std::max<int64_t>(1, tile_m / 64);
-  const int64_t warps_n = std::max<int64_t>(1, tile_n / 64);
+  // Warps of 64 x 64 results at most; single elements pass through registers,
+  // which smaller ones have left.
+  const int64_t side = vector_a == 1 || vector_b == 1 ? 32 : 64;
+  const int64_t warps_m = std::max<int64_t>(1, tile_m / side);
+  const int64_t warps_n = std::max<int64_t>(1, tile_n / side);
   CudaPlan plan;
   plan.source = std::string(source);
   plan.function = std::string(function);
