@@ -27,11 +27,13 @@ using ::testing::HasSubstr;
 
 // A folder with one tuned config of softmax for `hardware`.
 std::string StoreFolder(const std::string& name, const std::string& hardware,
-                        const std::string& config) {
+                        const std::string& config,
+                        const std::string& bucket = "") {
   const std::string folder = testing::TempDir() + "/" + name;
   optrail::proto::TunedConfig tuned;
   tuned.set_shape("rows=6,cols=40/f32");
   tuned.set_config(config);
+  tuned.set_bucket(bucket);
   tuned.set_threads(1);
   tuned.set_cache_mode(optrail::proto::HOT);
   tuned.set_kernel_id("0123456789abcdef");
@@ -66,6 +68,25 @@ TEST(Lookup, TellsWhereAConfigIsFrom) {
     EXPECT_THAT(choice.warning, HasSubstr("the default is used"));
   }
 
+  problem.flags = OPTRAIL_EXACT_ONLY;
+  EXPECT_EQ(optrail_lookup(store, &problem, &choice), OPTRAIL_NOT_FOUND);
+}
+
+TEST(Lookup, AConfigIsUsedInItsBucket) {
+  const std::string config = OtherConfig();
+  const Store store(
+      StoreFolder("bucket", HardwareId(), config, "rows=6,cols=40..48/f32")
+          .c_str());
+  optrail_problem problem = ProblemOf("softmax", "rows=6,cols=48/f32");
+  optrail_choice choice = OPTRAIL_CHOICE_INIT;
+  ASSERT_EQ(optrail_lookup(store, &problem, &choice), OPTRAIL_OK);
+  EXPECT_EQ(choice.source, OPTRAIL_TUNED_FOR_BUCKET);
+  EXPECT_EQ(choice.config, config);
+  EXPECT_THAT(choice.warning, HasSubstr("rows=6,cols=40..48/f32"));
+  problem.shape = "rows=6,cols=49/f32";
+  ASSERT_EQ(optrail_lookup(store, &problem, &choice), OPTRAIL_OK);
+  EXPECT_EQ(choice.source, OPTRAIL_DEFAULT_CONFIG);
+  problem.shape = "rows=6,cols=48/f32";
   problem.flags = OPTRAIL_EXACT_ONLY;
   EXPECT_EQ(optrail_lookup(store, &problem, &choice), OPTRAIL_NOT_FOUND);
 }
