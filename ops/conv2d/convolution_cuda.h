@@ -92,7 +92,9 @@ class ConvolutionCuda : public cuda::CudaBackend {
 
   // Rows of filters and of y that are no multiples of 16 bytes, as the macro
   // UNALIGNED of hopper_product.cuh.
-  static int Unaligned(const ConvolutionSize& s) { return s.k % 8 != 0 ? 2 : 0; }
+  static int Unaligned(const ConvolutionSize& s) {
+    return s.k % 8 != 0 ? 2 : 0;
+  }
 
   static absl::Status AddMaps(const ConvolutionSize& s, proto::DataType type,
                               const proto::Config& config,
