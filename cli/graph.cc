@@ -131,8 +131,7 @@ absl::StatusOr<int> RunWorkload(const std::vector<std::string>& paths) {
       suites::WorkloadOf(imported.graph,
                          std::filesystem::path(path).stem().string(),
                          fuse == suites::FuseMode::kRules));
-  OPTRAIL_RETURN_IF_ERROR(
-      WriteOutput(out, suites::WorkloadText(workload)));
+  OPTRAIL_RETURN_IF_ERROR(WriteOutput(out, suites::WorkloadText(workload)));
   std::cout << "wrote " << out << ", " << workload.layer_size()
             << " layers; next: optrail tune --workload=" << out
             << " --total_trials=200\n";

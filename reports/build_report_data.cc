@@ -289,7 +289,7 @@ class SuiteCommits {
   absl::flat_hash_map<std::string, int> suite_of_run_;
 };
 
-// Of the worst alerts: each reads two runs.
+// Only the worst alerts are explained: each reads two runs.
 void ExplainAlerts(
     const std::function<std::vector<std::string>(const tracker::Change&)>&
         explain,

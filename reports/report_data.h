@@ -111,7 +111,7 @@ struct SeriesView {
   bool main = true;
   // The change that decided the verdict; absent if none did.
   absl::optional<tracker::Change> decided_by;
-  // What changed with it (tracker/explain), of alerts.
+  // An alert's explanation (tracker/explain).
   std::vector<std::string> changed;
   // The newest level against the one before it, as a ratio of values.
   absl::optional<double> ratio;

@@ -1,7 +1,7 @@
 #ifndef OPTRAIL_REPORTS_ROOFLINE_VIEW_H_
 #define OPTRAIL_REPORTS_ROOFLINE_VIEW_H_
 
-// Where benchmarks lie under the roofline: FLOP per byte against FLOP/s, the
+// The places of benchmarks under the roofline: FLOP per byte against FLOP/s, the
 // default joined with the tuned config, under the measured ceilings
 // (tuning/proto/roofline.h).
 //

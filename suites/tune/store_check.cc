@@ -190,10 +190,12 @@ absl::Status Retune(const StoreCheckCommand& command, absl::Duration time,
     return absl::OkStatus();
   }
   entry->state = State::kRetuned;
-  entry->text =
+  entry->tuned.set_config(tuning::CanonicalText(summary.session->winner()));
+  absl::StrAppend(
+      &entry->text, "; now ",
       summary.session->has_proof() && summary.session->proof().claimed()
           ? GainText(summary.session->proof())
-          : "the default stays";
+          : "the default stays");
   return absl::OkStatus();
 }
 

@@ -822,6 +822,12 @@ absl::StatusOr<std::vector<TuneSummary>> TuneCall::Run(
 absl::StatusOr<std::vector<TuneSummary>> TuneTasks(
     const std::vector<TaskEntry>& tasks, const RunContext& context,
     const TuneDriverOptions& options) {
+  for (const TaskEntry& entry : tasks) {
+    const proto::Task& task = entry.task;
+    OPTRAIL_RETURN_IF_ERROR(
+        tuning::CheckOverlayFile(context.store, task.operator_name(),
+                                 task.hardware_id(), task.device_kind()));
+  }
   OPTRAIL_ASSIGN_OR_RETURN(tracker::History history,
                            tracker::History::Open(context.history));
   return TuneCall(context, options, std::move(history)).Run(tasks);

@@ -182,7 +182,7 @@ class Diff {
   void AddComputed(double effect, std::string text) {
     const double log_effect = std::log(effect);
     if (!(std::fabs(log_effect) >= std::log1p(kSmallestEffect))) return;
-    // What pulls the other way explains nothing.
+    // A fact that pulls the other way explains nothing.
     if (log_effect * log_ratio_ < 0) return;
     const bool accounts =
         std::fabs(log_effect) >= kAccountsFor * std::fabs(log_ratio_);
@@ -350,7 +350,7 @@ const proto::BenchmarkResult* FindResult(const proto::Run& run,
   return nullptr;
 }
 
-// What compiling the result's config told in the session that chose it.
+// The facts of compiling the result's config, from the session that chose it.
 std::vector<proto::Fact> FactsOf(const proto::Session& session,
                                  const proto::BenchmarkResult& result) {
   // Another kernel's code says nothing of this one's.

@@ -86,7 +86,7 @@ class ExplainerTest : public ::testing::Test {
   PlantedRegression planted_;
 };
 
-// What compiling told is in the sessions, of the very kernel and config.
+// The facts of compiling are in the sessions, of the very kernel and config.
 TEST_F(ExplainerTest, ReadsFactsOfTheSessions) {
   for (proto::Run* run : {&planted_.before, &planted_.after}) {
     const bool before = run == &planted_.before;

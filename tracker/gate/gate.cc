@@ -252,7 +252,8 @@ void NoteOtherHardware(const GateOptions& options, const RunList& all,
   }
 }
 
-// Of the worst rows: the same change of the code explains the others.
+// Only the worst rows are explained: the same change of the code explains the
+// others.
 constexpr int kMostExplained = 20;
 
 void ExplainRedRows(const History& history, GateReport* report) {

@@ -73,7 +73,7 @@ std::string GateReasonName(GateReason reason);
 
 struct GateRow : JudgedRow {
   RuleView rule;
-  // What changed with it (explain/explain.h), of rows that are red.
+  // A red row's explanation (explain/explain.h).
   std::vector<std::string> changed;
 };
 

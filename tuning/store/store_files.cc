@@ -591,6 +591,16 @@ absl::StatusOr<std::vector<std::string>> MendStore(
   return mended;
 }
 
+absl::Status CheckOverlayFile(absl::string_view overlay_directory,
+                              absl::string_view operator_name,
+                              absl::string_view hardware_id,
+                              proto::DeviceKind device_kind) {
+  OPTRAIL_RETURN_IF_ERROR(CheckNames(operator_name, hardware_id, device_kind));
+  return ReadOrNew(OverlayPath(overlay_directory, operator_name, hardware_id),
+                   operator_name, hardware_id, device_kind)
+      .status();
+}
+
 absl::Status WriteOverlay(absl::string_view overlay_directory,
                           absl::string_view operator_name,
                           absl::string_view hardware_id,

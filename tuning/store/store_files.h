@@ -77,6 +77,13 @@ absl::Status WriteOverlay(absl::string_view overlay_directory,
                           proto::DeviceKind device_kind,
                           const proto::BestBackend& best);
 
+// The error that WriteOverlay would meet in what lies there, for who is about
+// to spend time on an entry.
+absl::Status CheckOverlayFile(absl::string_view overlay_directory,
+                              absl::string_view operator_name,
+                              absl::string_view hardware_id,
+                              proto::DeviceKind device_kind);
+
 // One entry where the overlay differs from the checked-in files.
 struct StoreDifference {
   std::string operator_name;

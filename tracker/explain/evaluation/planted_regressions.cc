@@ -179,7 +179,7 @@ const std::map<std::string, Cause>& Causes() {
   return *causes;
 }
 
-// What differs as well, and is not the cause.
+// Other differences, which are not the cause.
 void AddDistractors(PlantedRegression& planted, Rng& rng) {
   if (planted.cause != "nothing" && rng.UniformReal() < .3) {
     planted.after.mutable_results(0)->set_kernel_id("5555eeee6666ffff");

@@ -32,7 +32,7 @@ PlantedRegression PlantRegression(const std::string& cause, uint64_t seed);
 
 std::vector<std::string> ExplanationOf(const PlantedRegression& planted);
 
-// Whether the first line is the right one.
+// True if the first line is the right one.
 bool IsExplained(const PlantedRegression& planted);
 
 }  // namespace optrail::tracker
