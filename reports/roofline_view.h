@@ -1,8 +1,8 @@
 #ifndef OPTRAIL_REPORTS_ROOFLINE_VIEW_H_
 #define OPTRAIL_REPORTS_ROOFLINE_VIEW_H_
 
-// The places of benchmarks under the roofline: FLOP per byte against FLOP/s, the
-// default joined with the tuned config, under the measured ceilings
+// The places of benchmarks under the roofline: FLOP per byte against FLOP/s,
+// the default joined with the tuned config, under the measured ceilings
 // (tuning/proto/roofline.h).
 //
 //   const RooflineView view = ViewRoofline(data, Summarize(data));
