@@ -128,7 +128,7 @@ class BucketTuner {
   absl::StatusOr<CheckedConfig> CheckAll(
       const Bucket& range, const absl::optional<proto::Config>& config,
       int* sessions);
-  // Whether an earlier call has stored a bucket with all of the range.
+  // Returns whether an earlier call has stored a bucket with all of the range.
   absl::StatusOr<bool> IsStored(const Bucket& range) const;
   Part& AddPart(const Bucket& range, const char* state, const std::string& why);
 

@@ -40,7 +40,8 @@ struct TuneBucketsCommand {
 
 struct CheckedConfig {
   bool holds = false;
-  // Of time, against the best that a session found; 0 where that is this one.
+  // The share of time that it loses against the best that a session found; 0
+  // where that is this one.
   double loss = 0;
   std::string why;  // it does not hold
 };

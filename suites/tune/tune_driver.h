@@ -70,7 +70,7 @@ const proto::TunedConfig* FindTuned(const tuning::TunedConfigStore& store,
                                     const std::string& objective,
                                     const TaskSpace& space);
 
-// What the store keeps of a session that has a winner.
+// Returns the entry that the store keeps of a session that has a winner.
 proto::TunedConfig TunedConfigOf(const proto::Session& session);
 
 }  // namespace optrail::suites

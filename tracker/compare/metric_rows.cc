@@ -214,6 +214,7 @@ double MetricRows::ExcessOf(const PanelRun& run, size_t j) const {
 MetricRows::SlowRuns MetricRows::SlowRunsOfCandidate(size_t j,
                                                      double least) const {
   SlowRuns slow;
+  if (panel_.candidate.size() < 2) return slow;  // its level is its own
   for (size_t r = 0; r < panel_.candidate.size(); ++r) {
     const PanelRun& run = panel_.candidate[r];
     std::vector<double> others;

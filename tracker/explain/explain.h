@@ -1,8 +1,8 @@
 #ifndef OPTRAIL_TRACKER_EXPLAIN_EXPLAIN_H_
 #define OPTRAIL_TRACKER_EXPLAIN_EXPLAIN_H_
 
-// What changed with a regression, from what the records of both sides hold:
-// a short diff for `gate`, `changes` and the report.
+// Explains a regression by what the records of both sides hold: a short diff
+// of what changed with it, for `gate`, `changes` and the report.
 //
 //   Explainer explainer(history);
 //   for (const std::string& line : explainer.Lines(

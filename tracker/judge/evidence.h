@@ -65,8 +65,8 @@ std::string NarrowingCommand(const Change& change, const Evidence& evidence);
 // A sentence without the command.
 std::string EvidenceText(const Change& change, const Evidence& evidence);
 
-// What changed with it (explain/explain.h), between the last run before it and
-// the first one after it; empty where there is no run before.
+// Explains the change (explain/explain.h) by the last run before it and the
+// first one after it; empty where there is no run before.
 std::vector<std::string> ChangedWith(const Evidence& evidence,
                                      const Change& change,
                                      Explainer& explainer);

@@ -28,7 +28,8 @@ class Bucket {
   // InvalidArgument names the part that is no shape, or the dimension whose
   // range is empty.
   static absl::StatusOr<Bucket> Parse(absl::string_view text);
-  // Whether a dimension of the text has a range, whatever else is wrong.
+  // Returns whether a dimension of the text has a range, whatever else is
+  // wrong.
   static bool IsRange(absl::string_view text);
   // The bucket of one shape.
   explicit Bucket(const proto::Shape& shape) : low_(shape), high_(shape) {}

@@ -296,7 +296,7 @@ struct TunedConfigStore::Impl {
                            const Entry* refused) const;
 };
 
-// Of buckets that overlap, the one whose own shape is nearest answers.
+// Where buckets overlap, the one whose own shape is nearest answers.
 absl::optional<LookupResult> TunedConfigStore::Impl::FindBucket(
     const LookupRequest& request) const {
   const auto found = by_operator.find(request.operator_name);
@@ -317,7 +317,7 @@ absl::optional<LookupResult> TunedConfigStore::Impl::FindBucket(
   }
   if (nearest == nullptr) return absl::nullopt;
   LookupResult result;
-  // What ties is the default, and each shape has its own.
+  // An entry that ties stands for the default, and each shape has its own.
   if (!nearest->tuned.ties()) {
     result = Found(LookupSource::kBucket, *nearest, request);
   }
