@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/closest.h"
+#include "base/file.h"
 #include "base/git.h"
 #include "base/status_macros.h"
 #include "base/table.h"
@@ -47,6 +48,17 @@ absl::StatusOr<tuning::OperatorFolders> FindOperators() {
   if (folders.ok() || tree.empty()) return folders;
   return absl::NotFoundError(
       absl::StrCat("--tree=", tree, ": ", folders.status().message()));
+}
+
+// The overlay's folder. NotFound if --store names one that is not there.
+absl::StatusOr<std::string> NamedStore() {
+  const std::string folder = StoreFolder();
+  if (absl::GetFlag(FLAGS_store).empty() || FileExists(folder)) return folder;
+  return absl::NotFoundError(absl::StrCat(
+      "--store=", absl::GetFlag(FLAGS_store),
+      ": no such folder, expected one that optrail tune has written; next: "
+      "optrail tune --store=",
+      absl::GetFlag(FLAGS_store), " --op=OPERATOR"));
 }
 
 // What `store show` lists: for programs a column for each part of an entry's
@@ -154,8 +166,8 @@ absl::StatusOr<std::unique_ptr<RE2>> OperatorPattern(
 }
 
 absl::StatusOr<int> ShowStore(const std::vector<std::string>&) {
-  OPTRAIL_ASSIGN_OR_RETURN(const auto overlay,
-                           tuning::ReadOverlay(StoreFolder()));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string store, NamedStore());
+  OPTRAIL_ASSIGN_OR_RETURN(const auto overlay, tuning::ReadOverlay(store));
   OPTRAIL_ASSIGN_OR_RETURN(const auto folders, FindOperators());
   OPTRAIL_ASSIGN_OR_RETURN(const auto tree, tuning::ReadTree(folders));
   OPTRAIL_ASSIGN_OR_RETURN(const auto op, OperatorPattern(folders, overlay));
@@ -175,18 +187,18 @@ absl::StatusOr<int> ShowStore(const std::vector<std::string>&) {
 }
 
 absl::StatusOr<int> DiffStore(const std::vector<std::string>&) {
-  OPTRAIL_ASSIGN_OR_RETURN(const auto overlay,
-                           tuning::ReadOverlay(StoreFolder()));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string store, NamedStore());
+  OPTRAIL_ASSIGN_OR_RETURN(const auto overlay, tuning::ReadOverlay(store));
   OPTRAIL_ASSIGN_OR_RETURN(const auto folders, FindOperators());
   OPTRAIL_ASSIGN_OR_RETURN(const auto op, OperatorPattern(folders, overlay));
   OPTRAIL_ASSIGN_OR_RETURN(const auto differences,
-                           tuning::DiffStore(folders, StoreFolder()));
+                           tuning::DiffStore(folders, store));
   for (const tuning::StoreDifference& difference : differences) {
     if (!tracker::MatchesWhole(*op, difference.operator_name)) continue;
     std::cout << tuning::FormatDifference(difference);
   }
   if (differences.empty()) {
-    std::cerr << "no differences: everything in " << StoreFolder()
+    std::cerr << "no differences: everything in " << store
               << " is checked in\n";
   }
   return 0;
@@ -207,6 +219,7 @@ absl::StatusOr<int> PromoteMeasured(const std::string& workload) {
         "--op with --workload: a workload is measured as a whole; expected one "
         "of the two");
   }
+  OPTRAIL_RETURN_IF_ERROR(NamedStore().status());
   suites::PromotionCommand promotion;
   OPTRAIL_ASSIGN_OR_RETURN(promotion.time, TimeOr(promotion.time));
   OPTRAIL_ASSIGN_OR_RETURN(promotion.context, suites::RunContextFromFlags());
@@ -228,12 +241,12 @@ absl::StatusOr<int> PromoteStore(const std::vector<std::string>&) {
         "--dry_run without --workload: nothing is measured then; next: "
         "optrail store diff");
   }
-  OPTRAIL_ASSIGN_OR_RETURN(const auto overlay,
-                           tuning::ReadOverlay(StoreFolder()));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string store, NamedStore());
+  OPTRAIL_ASSIGN_OR_RETURN(const auto overlay, tuning::ReadOverlay(store));
   OPTRAIL_ASSIGN_OR_RETURN(const auto folders, FindOperators());
   OPTRAIL_ASSIGN_OR_RETURN(const auto op, OperatorPattern(folders, overlay));
   const auto files = tuning::PromoteOverlay(
-      folders, StoreFolder(), [&](absl::string_view operator_name) {
+      folders, store, [&](absl::string_view operator_name) {
         return tracker::MatchesWhole(*op, operator_name);
       });
   if (absl::IsNotFound(files.status())) {
@@ -270,10 +283,10 @@ tuning::RenamedIds RenamedKernels() {
 }
 
 absl::StatusOr<int> MendStore(const std::vector<std::string>&) {
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string store, NamedStore());
   OPTRAIL_ASSIGN_OR_RETURN(const auto folders, FindOperators());
-  OPTRAIL_ASSIGN_OR_RETURN(
-      const auto mended,
-      tuning::MendStore(folders, StoreFolder(), RenamedKernels()));
+  OPTRAIL_ASSIGN_OR_RETURN(const auto mended,
+                           tuning::MendStore(folders, store, RenamedKernels()));
   for (const std::string& line : mended) {
     std::cout << SanitiseText(line) << "\n";
   }
@@ -283,6 +296,7 @@ absl::StatusOr<int> MendStore(const std::vector<std::string>&) {
 }
 
 absl::StatusOr<int> CheckStore(const std::vector<std::string>&) {
+  OPTRAIL_RETURN_IF_ERROR(NamedStore().status());
   suites::StoreCheckCommand check;
   OPTRAIL_ASSIGN_OR_RETURN(check.time, TimeOr(check.time));
   OPTRAIL_ASSIGN_OR_RETURN(check.context, suites::RunContextFromFlags());

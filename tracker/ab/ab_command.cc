@@ -4,6 +4,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "base/git.h"
 #include "base/status_macros.h"
 #include "tracker/ab/sides.h"
@@ -30,6 +31,27 @@ absl::StatusOr<proto::Commit> CommitOf(const AbCommand& options,
   return CommitNamed(options.common.workspace, id, &unused);
 }
 
+// The branches from which a baseline is taken, in the order of preference.
+std::vector<std::string> BaseBranches(const AbCommand& options) {
+  if (!options.base_branch.empty()) return {options.base_branch};
+  return {"origin/main", "main", "origin/master", "master"};
+}
+
+// Returns the commit of the baseline with the branch that it was taken from,
+// not the one that is checked out: the window of a later gate finds it there.
+absl::StatusOr<proto::Commit> BaselineCommit(const AbCommand& options,
+                                             const std::string& id) {
+  OPTRAIL_ASSIGN_OR_RETURN(proto::Commit commit, CommitOf(options, id));
+  for (const std::string& branch : BaseBranches(options)) {
+    if (!IsOnFirstParentLine(options.common.workspace, commit, branch)) {
+      continue;
+    }
+    commit.set_branch(std::string(absl::StripPrefix(branch, "origin/")));
+    break;
+  }
+  return commit;
+}
+
 // Builds and compares commits that are resolved; `name_a` says what A is.
 absl::StatusOr<int> CompareBuilt(const AbCommand& options, const std::string& a,
                                  const std::string& name_a,
@@ -41,7 +63,7 @@ absl::StatusOr<int> CompareBuilt(const AbCommand& options, const std::string& a,
   OPTRAIL_ASSIGN_OR_RETURN(const Built built_a, builder.Build(a, Slot::kBase));
   OPTRAIL_ASSIGN_OR_RETURN(const Built built_b,
                            builder.Build(b, Slot::kCandidate));
-  OPTRAIL_ASSIGN_OR_RETURN(sides.a.commit, CommitOf(options, a));
+  OPTRAIL_ASSIGN_OR_RETURN(sides.a.commit, BaselineCommit(options, a));
   OPTRAIL_ASSIGN_OR_RETURN(sides.b.commit, CommitOf(options, b));
   OPTRAIL_ASSIGN_OR_RETURN(sides.identical,
                            builder.AreIdentical(built_a, built_b));
@@ -61,11 +83,7 @@ BuildOptions BuildOptionsOf(const AbCommand& options) {
 // What B is to be gated against, if nobody says: {name, id}.
 absl::StatusOr<std::pair<std::string, std::string>> BaseOf(
     const AbCommand& options, const std::string& head) {
-  std::vector<std::string> branches = {options.base_branch};
-  if (options.base_branch.empty()) {
-    branches = {"origin/main", "main", "origin/master", "master"};
-  }
-  for (const std::string& branch : branches) {
+  for (const std::string& branch : BaseBranches(options)) {
     const auto tip = ResolveCommit(options.common.workspace, branch);
     if (!tip.ok()) continue;
     OPTRAIL_ASSIGN_OR_RETURN(const std::string base,

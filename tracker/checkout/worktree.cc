@@ -6,12 +6,15 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <iterator>
 #include <system_error>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "base/file.h"
 #include "base/git.h"
 #include "base/status_macros.h"
@@ -21,6 +24,7 @@ namespace optrail::tracker {
 namespace {
 
 constexpr absl::Duration kGitDeadline = absl::Minutes(10);
+constexpr char kTemporaryName[] = "commits";
 
 absl::StatusOr<std::string> RunGit(const std::string& dir,
                                    std::vector<std::string> args) {
@@ -48,15 +52,56 @@ absl::StatusOr<std::vector<std::string>> RevList(
       absl::StrSplit(text, '\n', absl::SkipWhitespace()));
 }
 
-// Takes the folder for this process.
-absl::StatusOr<int> Lock(const std::string& folder) {
+// Takes the folder for this process until it closes the descriptor or ends.
+// `flags` may be O_CREAT.
+absl::StatusOr<int> Lock(const std::string& folder, int flags) {
   const std::string path = JoinPath(folder, "lock");
-  const int descriptor = open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644);
+  const int descriptor = open(path.c_str(), flags | O_RDWR | O_CLOEXEC, 0644);
   if (descriptor < 0) return FileError("opening", path, errno);
   if (flock(descriptor, LOCK_EX | LOCK_NB) == 0) return descriptor;
   close(descriptor);
   return absl::UnavailableError(
       absl::StrCat(folder, " is in use by another process"));
+}
+
+// Folders and git's entries of a tree go; both may be gone already.
+void RemoveTree(const std::string& repository, const std::string& path) {
+  const auto removed =
+      RunGit(repository, {"worktree", "remove", "--force", "--force", path});
+  if (removed.ok()) return;
+  // The folder goes anyway; then git forgets it by itself.
+  std::error_code ignored;
+  std::filesystem::remove_all(path, ignored);
+  RunGit(repository, {"worktree", "prune"}).status().IgnoreError();
+}
+
+// Removes trees in temporary folders whose process was killed: nobody holds
+// their lock.
+void RemoveAbandonedTrees(const std::string& repository) {
+  const auto list = RunGit(repository, {"worktree", "list", "--porcelain"});
+  if (!list.ok()) return;
+  for (absl::string_view line : absl::StrSplit(*list, '\n')) {
+    if (!absl::ConsumePrefix(&line, "worktree ")) continue;
+    const std::filesystem::path tree{std::string(line)};
+    const std::string folder = tree.parent_path().string();
+    if (!absl::StartsWith(tree.parent_path().filename().string(),
+                          absl::StrCat("optrail-", kTemporaryName, "-"))) {
+      continue;
+    }
+    int lock = -1;
+    if (FileExists(folder)) {
+      const absl::StatusOr<int> taken = Lock(folder, 0);
+      if (!taken.ok()) continue;
+      lock = *taken;
+    }
+    RemoveTree(repository, tree.string());
+    std::error_code error;
+    std::filesystem::directory_iterator left(folder, error);
+    const bool only_lock_left =
+        !error && std::distance(begin(left), end(left)) <= 1;
+    if (only_lock_left) std::filesystem::remove_all(folder, error);
+    if (lock >= 0) close(lock);
+  }
 }
 
 }  // namespace
@@ -67,14 +112,15 @@ absl::StatusOr<std::unique_ptr<Worktrees>> Worktrees::Create(
                            FindGitFacts(options.repository));
   std::unique_ptr<TemporaryFolder> temporary;
   std::string folder = options.folder;
-  int lock = -1;
   if (folder.empty()) {
-    OPTRAIL_ASSIGN_OR_RETURN(temporary, TemporaryFolder::Create("commits"));
+    RemoveAbandonedTrees(facts.top_level);
+    OPTRAIL_ASSIGN_OR_RETURN(temporary,
+                             TemporaryFolder::Create(kTemporaryName));
     folder = temporary->path();
   } else {
     OPTRAIL_RETURN_IF_ERROR(CreateDirectories(folder));
-    OPTRAIL_ASSIGN_OR_RETURN(lock, Lock(folder));
   }
+  OPTRAIL_ASSIGN_OR_RETURN(const int lock, Lock(folder, O_CREAT));
   return absl::WrapUnique(new Worktrees(
       facts.top_level, folder, std::move(temporary), lock, interruptible));
 }
@@ -90,9 +136,9 @@ Worktrees::Worktrees(std::string top_level, std::string folder,
 
 Worktrees::~Worktrees() {
   if (temporary_ != nullptr) {
-    for (const std::string& path : trees_) Remove(path);
+    for (const std::string& path : trees_) RemoveTree(top_level_, path);
   }
-  if (lock_ >= 0) close(lock_);
+  close(lock_);
 }
 
 absl::StatusOr<std::string> Worktrees::Resolve(const std::string& name) const {
@@ -145,16 +191,6 @@ absl::Status Worktrees::Add(const std::string& path,
       .status();
 }
 
-void Worktrees::Remove(const std::string& path) const {
-  const auto removed =
-      RunGit(top_level_, {"worktree", "remove", "--force", "--force", path});
-  if (removed.ok()) return;
-  // The folder goes anyway; then git forgets it by itself.
-  std::error_code ignored;
-  std::filesystem::remove_all(path, ignored);
-  RunGit(top_level_, {"worktree", "prune"}).status().IgnoreError();
-}
-
 absl::StatusOr<std::string> Worktrees::CheckOut(const std::string& name,
                                                 const std::string& commit) {
   OPTRAIL_RETURN_IF_ERROR(interruptible_.Check());
@@ -170,7 +206,7 @@ absl::StatusOr<std::string> Worktrees::CheckOut(const std::string& name,
       return path;
     }
     // What a killed process left behind may be half a tree.
-    Remove(path);
+    RemoveTree(top_level_, path);
   }
   OPTRAIL_RETURN_IF_ERROR(Add(path, commit));
   return path;

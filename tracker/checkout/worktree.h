@@ -27,7 +27,8 @@ namespace optrail::tracker {
 struct WorktreeOptions {
   std::string repository;  // any folder in it
   // Where the trees are, kept when the object goes, and reused by the next one;
-  // empty: a temporary folder that goes with it. One process at a time.
+  // empty: a temporary folder that goes with it, or, if the process is killed,
+  // with the next Create for that repository. One process at a time.
   std::string folder;
 };
 
@@ -70,12 +71,11 @@ class Worktrees {
             std::unique_ptr<TemporaryFolder> temporary, int lock,
             Interruptible& interruptible);
   absl::Status Add(const std::string& path, const std::string& commit) const;
-  void Remove(const std::string& path) const;
 
   const std::string top_level_;
   const std::string folder_;
   const std::unique_ptr<TemporaryFolder> temporary_;  // null: kept
-  const int lock_;                                    // descriptor, or -1
+  const int lock_;                                    // descriptor
   Interruptible& interruptible_;
   std::set<std::string> trees_;  // paths
 };

@@ -2,17 +2,21 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/quote.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 #include "tracker/history/history.h"
 #include "tracker/import/importers.h"
 #include "tracker/import/suite_name.h"
@@ -114,6 +118,31 @@ std::string SuiteOf(const proto::Run& run, const std::string& path,
   return name.empty() ? "imported" : name;
 }
 
+// Removes the mark that some editors and shells put before UTF-8.
+// InvalidArgument, with the line, for other encodings.
+absl::Status MakeUtf8(const std::string& path, std::string* content) {
+  constexpr absl::string_view kMark = "\xef\xbb\xbf";
+  if (absl::StartsWith(*content, kMark)) content->erase(0, kMark.size());
+  if (IsValidUtf8(*content)) return absl::OkStatus();
+  const bool is_utf16 = absl::StartsWith(*content, "\xff\xfe") ||
+                        absl::StartsWith(*content, "\xfe\xff");
+  size_t place = 0;
+  while (true) {
+    const CodePoint next =
+        FirstCodePoint(absl::string_view(*content).substr(place));
+    if (!next.valid) break;
+    place += next.size_bytes;
+  }
+  const auto line =
+      1 + std::count(content->begin(), content->begin() + place, '\n');
+  return absl::InvalidArgumentError(absl::StrCat(
+      path, ":", line, ": ",
+      is_utf16 ? "is UTF-16" : "has a byte that is no UTF-8",
+      ", expected UTF-8; next: iconv -f ", is_utf16 ? "UTF-16" : "ISO-8859-1",
+      " -t UTF-8 ", QuoteForShell(path), " > utf8-",
+      path.substr(path.rfind('/') + 1)));
+}
+
 // One file under two names is one process.
 absl::Status CheckEachIsGivenOnce(const std::vector<std::string>& paths) {
   std::map<std::pair<dev_t, ino_t>, std::string> given;
@@ -194,6 +223,13 @@ absl::StatusOr<std::vector<proto::Run>> ImportContents(
     run.set_run_id(NewRecordId(run.started_unix_ns()));
     runs.push_back(std::move(run));
   }
+  for (size_t i = 0; i < runs.size(); ++i) {
+    if (runs[i].results_size() > 0) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        files[i].path,
+        ": holds no benchmark, expected at least one; next: "
+        "look whether a filter of the program that wrote it left none"));
+  }
   // Dates in files go by seconds: what ties keeps the order of the files.
   std::set<int64_t> started;
   for (size_t i = 0; i < runs.size(); ++i) {
@@ -211,6 +247,7 @@ absl::StatusOr<std::vector<proto::Run>> ImportFiles(
   std::vector<ImportedFile> files;
   for (const std::string& path : paths) {
     OPTRAIL_ASSIGN_OR_RETURN(std::string content, ReadFile(path));
+    OPTRAIL_RETURN_IF_ERROR(MakeUtf8(path, &content));
     files.push_back({path, std::move(content)});
   }
   return ImportContents(files, options);

@@ -1,5 +1,8 @@
 #include "tracker/import/import.h"
 
+#include <utility>
+
+#include "base/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tracker/history/record.h"
@@ -306,6 +309,31 @@ TEST(Import, TwoProgramsMayNotNameABenchmarkAlike) {
                               {"2.json", other, "merge/"}},
                              options)
                   .ok());
+}
+
+TEST(Import, AFileWithoutBenchmarksIsAnError) {
+  const auto run = ImportOne(File(""));
+  EXPECT_EQ(run.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(run.status().message()),
+              HasSubstr("dir/bench.json: holds no benchmark"));
+  // A process whose filter left nothing adds nothing to the others.
+  ImportOptions options;
+  options.files_are_processes = true;
+  EXPECT_TRUE(
+      ImportContents({{"a", File(kSort)}, {"b", File("")}}, options).ok());
+}
+
+TEST(Import, FilesAreUtf8WithOrWithoutAMark) {
+  const std::string path = JoinPath(testing::TempDir(), "bench.json");
+  ASSERT_TRUE(WriteFileAtomically(path, "\xef\xbb\xbf" + File(kSort)).ok());
+  EXPECT_TRUE(ImportFiles({path}, {}).ok());
+  for (const auto& [text, expected] :
+       {std::make_pair("{}\n\xe9\n", "bench.json:2: has a byte that is no "),
+        std::make_pair("\xff\xfe{", "bench.json:1: is UTF-16, expected")}) {
+    ASSERT_TRUE(WriteFileAtomically(path, text).ok());
+    EXPECT_THAT(std::string(ImportFiles({path}, {}).status().message()),
+                HasSubstr(expected));
+  }
 }
 
 TEST(Import, SaysWhichFormatsThereAre) {

@@ -18,20 +18,6 @@ bool IsFullHash(const std::string& text) {
          });
 }
 
-// Returns whether first parents lead from `tip` to `commit`.
-bool IsOnLineOf(const std::string& workspace, const proto::Commit& commit,
-                const proto::Commit& tip) {
-  const int64_t steps =
-      tip.first_parent_position() - commit.first_parent_position();
-  if (steps < 0 || !tip.has_first_parent_position() ||
-      !commit.has_first_parent_position()) {
-    return false;
-  }
-  const auto found =
-      ResolveCommit(workspace, absl::StrCat(tip.id(), "~", steps));
-  return found.ok() && *found == commit.id();
-}
-
 }  // namespace
 
 proto::Commit HeadCommit(const std::string& workspace, std::string* note) {
@@ -102,7 +88,7 @@ absl::StatusOr<proto::Commit> CommitNamed(const std::string& workspace,
     *note =
         "HEAD is detached: commits are recorded without a branch, and no "
         "window over one will find them; next: set OPTRAIL_BRANCH";
-  } else if (IsOnLineOf(workspace, commit, head)) {
+  } else if (IsOnFirstParentLine(workspace, commit, head.id())) {
     commit.set_branch(head.branch());
   } else {
     *note = absl::StrCat("commit ", id->substr(0, 12), " is not on branch ",
@@ -111,6 +97,17 @@ absl::StatusOr<proto::Commit> CommitNamed(const std::string& workspace,
                          "over one will find it; next: --branch=NAME");
   }
   return commit;
+}
+
+bool IsOnFirstParentLine(const std::string& workspace,
+                         const proto::Commit& commit, const std::string& tip) {
+  if (!commit.has_first_parent_position()) return false;
+  const auto tip_position = FirstParentPosition(workspace, tip);
+  if (!tip_position.ok()) return false;
+  const int64_t steps = *tip_position - commit.first_parent_position();
+  if (steps < 0) return false;
+  const auto found = ResolveCommit(workspace, absl::StrCat(tip, "~", steps));
+  return found.ok() && *found == commit.id();
 }
 
 }  // namespace optrail::tracker

@@ -29,6 +29,10 @@ absl::StatusOr<proto::Commit> CommitNamed(const std::string& workspace,
                                           const std::string& name,
                                           std::string* note = nullptr);
 
+// Whether first parents lead from `tip`, a name that git knows, to `commit`.
+bool IsOnFirstParentLine(const std::string& workspace,
+                         const proto::Commit& commit, const std::string& tip);
+
 }  // namespace optrail::tracker
 
 #endif  // OPTRAIL_TRACKER_SERIES_COMMIT_H_
