@@ -179,6 +179,11 @@ AttentionRow MakeRow(const ReportData& data, std::vector<Suspicion> all) {
                  ? tracker::EvidenceText(*first.decided_by,
                                          tracker::EvidenceOf(*first.decided_by))
                  : first.verdict_detail;
+  if (row.series.size() > 1 && !row.text.empty()) {
+    row.text =
+        absl::StrCat(tracker::DisplayName(first.of->key.benchmark), " on ",
+                     data.hardware[first.hardware].id, ": ", row.text);
+  }
   AddCommands(data, evidence, row);
   return row;
 }

@@ -44,7 +44,9 @@ struct AttentionRow {
   absl::optional<int64_t> suspect_count;
   std::string range;  // "1a2b3c4d5e6f..5e6f7a8b9c0d"; one id for one suspect
 
-  std::string text;  // one sentence: what the first series shows
+  // One sentence: what the first series shows, with its name where there are
+  // several.
+  std::string text;
   std::vector<NextCommand> commands;
 };
 

@@ -232,6 +232,8 @@ class OrderSearch {
               const ExecutionOrderOptions& options)
       : flow_(flow),
         deadline_(options.time_limit),
+        most_states_(options.most_states),
+        local_search_(options.local_search),
         rng_(options.seed),
         best_(std::move(order)),
         peak_(PeakOf(flow, best_)),
@@ -245,7 +247,7 @@ class OrderSearch {
     Keep(ListSchedule(flow_, greedy));
     if (Done()) return;
     SearchSets();
-    while (!Done()) {
+    while (local_search_ && !Done()) {
       Disturb();
       Improve();
     }
@@ -293,6 +295,8 @@ class OrderSearch {
 
   const Flow& flow_;
   const ProcessorDeadline deadline_;
+  const size_t most_states_;
+  const bool local_search_;
   Rng rng_;
   std::vector<int> best_, current_;
   int64_t peak_;
@@ -391,7 +395,7 @@ void OrderSearch::SearchSets() {
     queue_.pop();
     if (peak > reached_[set].peak) continue;  // reached again, at less
     if (count % 16 == 0 && deadline_.Passed()) return;
-    if (reached_.size() > kMostOrderStates) return;
+    if (reached_.size() > most_states_) return;
     std::vector<int> order = OrderTo(set);
     if (static_cast<int>(order.size()) == flow_.size()) {
       Keep(order);

@@ -27,7 +27,7 @@
 //    neighbours in the graph allow.
 // 3. Search over the sets of nodes that may have run, the set with the smallest
 //    peak first. It proves that an order is minimal, and ends without an answer
-//    where there are more than kMostOrderStates such sets. A chain of n nodes
+//    where there are more than most_states such sets. A chain of n nodes
 //    has n + 1.
 
 #include <cstdint>
@@ -56,6 +56,9 @@ struct Dataflow {
 struct ExecutionOrderOptions {
   absl::Duration time_limit = absl::Seconds(1);  // processor time
   uint64_t seed = 1;
+  int most_states = 200'000;
+  // Without it the order is the same on every machine that is fast enough.
+  bool local_search = true;
 };
 
 struct ExecutionOrder {
@@ -64,8 +67,6 @@ struct ExecutionOrder {
   int64_t peak_bytes = 0;
   bool is_minimal = false;  // no order has a smaller peak
 };
-
-inline constexpr int kMostOrderStates = 200'000;
 
 // Where the nodes are not listed in an order in which they can run, the order
 // "before" is the one that runs the first node in the list that can run.

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
+#include "graph/runner/step_order.h"
 
 namespace optrail::graph {
 namespace {
@@ -85,6 +86,11 @@ TEST(ArenaTest, NoValueIsOverwrittenBeforeItIsRead) {
       written.push_back(y);
     }
     p.program().outputs = {p.All(written.back())};
+    if (trial % 2 == 1) {
+      const auto gain = OrderSteps(&p.program());
+      ASSERT_TRUE(gain.ok()) << gain.status();
+      ASSERT_LE(gain->after_bytes, gain->before_bytes);
+    }
     const ArenaBuffers arena = FindArenaBuffers(p.program());
     const auto plan = Plan(arena.buffers);
     ASSERT_TRUE(plan.ok()) << plan.status();
@@ -105,6 +111,40 @@ TEST(ArenaTest, NoValueIsOverwrittenBeforeItIsRead) {
     ASSERT_EQ(holder[plan->offsets[arena.place.at(written.back())] / 4],
               written.back());
   }
+}
+
+TEST(StepOrderTest, BranchesThatShrinkRunOneAfterAnother) {
+  Programs p;
+  const int x = p.Storage_(1);
+  p.Step_({}, x, false);
+  const int wide_a = p.Storage_(100), wide_b = p.Storage_(100);
+  p.Step_({x}, wide_a, false);
+  p.Step_({x}, wide_b, false);
+  const int a = p.Storage_(1), b = p.Storage_(1), sum = p.Storage_(1);
+  p.Step_({wide_a}, a, false);
+  p.Step_({wide_b}, b, false);
+  p.Step_({a, b}, sum, false);
+  p.program().outputs = {p.All(sum)};
+  const auto gain = OrderSteps(&p.program());
+  ASSERT_TRUE(gain.ok()) << gain.status();
+  EXPECT_EQ(gain->before_bytes, 4 * 202);
+  EXPECT_EQ(gain->after_bytes, 4 * 102);
+  EXPECT_EQ(p.program().steps[2].name, "step 3");
+}
+
+TEST(StepOrderTest, WritersOfPartsComeBeforeReadersOfTheWhole) {
+  Programs p;
+  const int whole = p.Storage_(200), big = p.Storage_(100);
+  const int y = p.Storage_(1);
+  p.Step_({}, big, false);
+  p.Step_({}, whole, false);  // one half
+  p.Step_({big}, whole, false);
+  p.Step_({whole}, y, false);
+  p.program().outputs = {p.All(y)};
+  const auto gain = OrderSteps(&p.program());
+  ASSERT_TRUE(gain.ok()) << gain.status();
+  EXPECT_EQ(p.program().steps.back().name, "step 3");
+  EXPECT_LE(gain->after_bytes, gain->before_bytes);
 }
 
 }  // namespace

@@ -42,6 +42,7 @@ class CpuRunner : public Runner {
 
   absl::Status Prepare() {
     OPTRAIL_ASSIGN_OR_RETURN(program_, Lower(graph_));
+    OPTRAIL_ASSIGN_OR_RETURN(order_, OrderSteps(&program_));
     OPTRAIL_RETURN_IF_ERROR(PlanArena());
     OPTRAIL_RETURN_IF_ERROR(Allocate());
     OPTRAIL_RETURN_IF_ERROR(LoadKernels());
@@ -99,6 +100,7 @@ class CpuRunner : public Runner {
   const MemoryPlan& plan() const override { return plan_; }
   int64_t constant_bytes() const override { return constant_bytes_; }
   int64_t unplanned_bytes() const override { return unplanned_bytes_; }
+  const OrderGain& order() const override { return order_; }
   const std::vector<MemoryBuffer>& arena_buffers() const override {
     return buffers_of_arena_;
   }
@@ -320,6 +322,7 @@ class CpuRunner : public Runner {
   KernelLoader loader_;
   Program program_;
   MemoryPlan plan_;
+  OrderGain order_;
   std::map<int, size_t> arena_place_;  // storage -> buffer of the plan
   std::vector<MemoryBuffer> buffers_of_arena_;
   std::vector<std::unique_ptr<ops::Buffer>> buffers_;

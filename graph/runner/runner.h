@@ -25,6 +25,7 @@
 #include "graph/ir/graph.h"
 #include "graph/memory/plan.h"
 #include "graph/runner/program.h"
+#include "graph/runner/step_order.h"
 #include "ops/core/cpu_device.h"
 
 namespace optrail::graph {
@@ -76,6 +77,8 @@ class Runner {
   virtual int64_t constant_bytes() const = 0;
   // The sum of what the arena holds, had each value memory of its own.
   virtual int64_t unplanned_bytes() const = 0;
+  // What the order of the steps saves beside that of the graph.
+  virtual const OrderGain& order() const = 0;
 };
 
 // Describes the kernels of the graph with no rule applied: a line for each

@@ -217,6 +217,13 @@ std::string MemoryText(const graph::Runner& runner) {
       "arena ", FormatBytes(static_cast<double>(runner.plan().arena_bytes)),
       " (", graph::PlanProofName(runner.plan().proof), "; without a plan ",
       FormatBytes(static_cast<double>(runner.unplanned_bytes())),
+      "; live at once at most ",
+      FormatBytes(static_cast<double>(runner.order().after_bytes)),
+      runner.order().after_bytes < runner.order().before_bytes
+          ? absl::StrCat(
+                ", in the order of the file ",
+                FormatBytes(static_cast<double>(runner.order().before_bytes)))
+          : "",
       "), constants and inputs ",
       FormatBytes(static_cast<double>(runner.constant_bytes())));
 }

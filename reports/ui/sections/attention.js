@@ -33,8 +33,8 @@ function sizeCell(row) {
             alone || same ? signedPercent(changeOf(series)) :
                 `${signedPercent(row.low)} to ${signedPercent(row.high)}`,
             intervalText(series) ?
-                el('small', {title: alone ? '' : 'Of the clearest series'},
-                   '95 %: ' + intervalText(series)) : null);
+                el('small', {}, (alone ? '95 %: ' : 'largest, 95 %: ') +
+                       intervalText(series)) : null);
 }
 
 // "softmax, attention": what the series belong to.
@@ -56,7 +56,10 @@ function memberRow(index) {
            class: 'link',
            onclick: () => navigate({section: 'series', index}),
          }, data(titleOf(series)), ' ',
-         el('span', {class: 'muted'}, data(variantOf(series))))),
+         el('span', {class: 'muted'}, data(variantOf(series)))),
+         el('small', {class: 'only-narrow muted'}, verdictName(series), ' on ',
+            data(hardwareOf(series)),
+            intervalText(series) ? ', 95 %: ' + intervalText(series) : '')),
       el('td', {class: 'hide-narrow'}, data(hardwareOf(series))),
       el('td', {class: 'num'}, change === null ? '' : signedPercent(change)),
       el('td', {class: 'num hide-narrow'}, intervalText(series)));
@@ -78,8 +81,7 @@ function attentionBody(row) {
   const unseen = isNumber(row.count) ? row.count - row.suspects.length : 0;
   return el(
       'div', {class: 'attention-body'},
-      el('p', {class: 'small'}, row.series.length > 1 && isNumber(row.low) ?
-             'The clearest: ' : '', data(row.text)),
+      el('p', {class: 'small'}, data(row.text)),
       changedWith(report.series[row.series[0]]),
       el('div', {class: 'scroll-x'},
          el('table', {class: 'plain small'},
