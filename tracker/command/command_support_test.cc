@@ -37,7 +37,7 @@ TEST(CommandSupportTest, AnEmptyHistorySaysHowToFillIt) {
     EXPECT_THAT(Message(history.Resolve(selector).status()),
                 AllOf(HasSubstr("there are no runs in"),
                       HasSubstr(options.history), HasSubstr("optrail import"),
-                      HasSubstr("bazel run //suites:smoke")));
+                      HasSubstr("optrail bench --op=softmax --record")));
   }
 }
 

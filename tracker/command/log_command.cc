@@ -131,7 +131,7 @@ absl::Status LogSessions(const History& history, const LogCommand& options,
   if (table.num_rows() == 0) {
     if (list.sessions.empty()) {
       std::cerr << "there are no tuning sessions in " << history.dir()
-                << " yet; next: bazel run //suites:smoke, or optrail tune\n";
+                << " yet; next: optrail tune --op=softmax\n";
     } else {
       std::cerr << "no sessions match the flags; there are "
                 << list.sessions.size() << " in " << history.dir() << "\n";

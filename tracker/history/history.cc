@@ -210,8 +210,8 @@ absl::Status CheckHistoryFolder(absl::string_view dir) {
 
 std::string EmptyHistoryText(absl::string_view dir, absl::string_view what) {
   return absl::StrCat("there are no ", what, " in ", dir,
-                      " yet; next: bazel run //suites:smoke, optrail bench "
-                      "--record, or optrail import FILE...");
+                      " yet; next: optrail bench --op=softmax --record, "
+                      "optrail import FILE... or optrail demo");
 }
 
 absl::StatusOr<History> History::Open(absl::string_view dir, FileSystem* fs) {
