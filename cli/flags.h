@@ -88,6 +88,7 @@ tracker::CommonOptions TrackerOptions();
 suites::Command DoctorCommand();
 suites::Command TuneCommand();
 suites::Command CompileCommand();
+suites::Command PredictCommand();
 suites::Command StoreCommand();
 suites::Command ObserveCommand();
 suites::Command CoverageCommand();

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "base/random.h"
+#include "base/rank_correlation.h"
 #include "base/statistics.h"
 
 namespace optrail::tracker {
@@ -62,23 +62,6 @@ std::vector<double> Differences(const std::vector<Stratum>& strata,
 }
 
 }  // namespace
-
-std::vector<double> Ranks(const std::vector<double>& values) {
-  std::vector<int> order(values.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int a, int b) { return values[a] < values[b]; });
-  std::vector<double> ranks(values.size());
-  for (size_t i = 0; i < order.size();) {
-    size_t end = i;
-    while (end < order.size() && values[order[end]] == values[order[i]]) ++end;
-    for (size_t j = i; j < end; ++j) {
-      ranks[order[j]] = (static_cast<double>(i + end) + 1) / 2;
-    }
-    i = end;
-  }
-  return ranks;
-}
 
 double MedianDifference(const std::vector<Stratum>& strata, int boundary) {
   const std::vector<double> differences = Differences(strata, boundary);

@@ -40,9 +40,6 @@ Shift LargestRise(const std::vector<Stratum>& strata, int group_count,
 // values on both sides.
 double MedianDifference(const std::vector<Stratum>& strata, int boundary);
 
-// Ranks from 1, ties sharing their mean.
-std::vector<double> Ranks(const std::vector<double>& values);
-
 }  // namespace optrail::tracker
 
 #endif  // OPTRAIL_TRACKER_CONVERGENCE_RISE_H_

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/random.h"
-#include "tracker/convergence/rise.h"
+#include "base/rank_correlation.h"
 
 namespace optrail::tracker {
 namespace {
@@ -19,20 +19,6 @@ using tuning::Levels;
 // Enough to know a level's share or a percentile to three percent.
 constexpr int kDraws = 1000;
 constexpr uint64_t kDrawSeed = 1;
-
-// 0 where either side is constant: it says nothing.
-double Spearman(const std::vector<double>& x, const std::vector<double>& y) {
-  const std::vector<double> a = Ranks(x);
-  const std::vector<double> b = Ranks(y);
-  const double mean = (static_cast<double>(x.size()) + 1) / 2;
-  double ab = 0, aa = 0, bb = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    ab += (a[i] - mean) * (b[i] - mean);
-    aa += (a[i] - mean) * (a[i] - mean);
-    bb += (b[i] - mean) * (b[i] - mean);
-  }
-  return aa > 0 && bb > 0 ? ab / std::sqrt(aa * bb) : 0;
-}
 
 // A range that could be extended at this end.
 bool CanExtend(const proto::Space::Knob& knob, bool at_maximum, int64_t value) {
@@ -152,7 +138,7 @@ absl::optional<PriorEvidence> JudgePrior(const SessionAnalysis& session,
 
   PriorEvidence evidence;
   evidence.readings = static_cast<int>(configs.size());
-  evidence.correlation = Spearman(priors, speeds);
+  evidence.correlation = RankCorrelation(priors, speeds);
   Rng rng(kDrawSeed);
   double below = 0;
   for (int draw = 0; draw < kDraws; ++draw) {
@@ -166,8 +152,8 @@ absl::optional<PriorEvidence> JudgePrior(const SessionAnalysis& session,
     if (!space.knobs()[i].ordinal) continue;
     std::vector<double> values;
     for (const Levels& levels : configs) values.push_back(levels[i]);
-    const double wanted = Spearman(values, priors);
-    const double found = Spearman(values, speeds);
+    const double wanted = RankCorrelation(values, priors);
+    const double found = RankCorrelation(values, speeds);
     // Both beyond what chance gives in 99% of cases.
     const double chance = 2.6 / std::sqrt(static_cast<double>(values.size()));
     if (wanted * found >= 0 || std::abs(wanted) < chance ||

@@ -21,7 +21,6 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <numeric>
 #include <set>
 #include <string>
 #include <vector>
@@ -32,6 +31,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/random.h"
+#include "base/rank_correlation.h"
 #include "base/status_macros.h"
 #include "ops/core/backend.h"
 #include "ops/core/device_type.h"
@@ -297,29 +297,6 @@ void Print(const std::vector<Search>& searches,
                       : absl::StrFormat("%8d", reached - after.begin() + 1))
               << absl::StrFormat("%12.1f\n", again[s] * 1e6);
   }
-}
-
-std::vector<double> Ranks(const std::vector<double>& values) {
-  std::vector<size_t> order(values.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return values[a] < values[b]; });
-  std::vector<double> ranks(values.size());
-  for (size_t r = 0; r < order.size(); ++r) {
-    ranks[order[r]] = static_cast<double>(r);
-  }
-  return ranks;
-}
-
-// Spearman's.
-double RankCorrelation(const std::vector<double>& a,
-                       const std::vector<double>& b) {
-  const std::vector<double> x = Ranks(a), y = Ranks(b);
-  const auto n = static_cast<double>(x.size());
-  double squares = 0;
-  for (size_t i = 0; i < x.size(); ++i)
-    squares += (x[i] - y[i]) * (x[i] - y[i]);
-  return 1 - 6 * squares / (n * (n * n - 1));
 }
 
 // Programs drawn at random: the model learns from some and ranks others.

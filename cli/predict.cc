@@ -1,0 +1,124 @@
+// `optrail predict`: what tuning is expected to bring, before it is tried.
+
+#include "suites/predict/predict.h"
+
+#include <algorithm>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/exit_code.h"
+#include "base/status_macros.h"
+#include "base/table.h"
+#include "base/units.h"
+#include "cli/flags.h"
+#include "suites/command/command_flags.h"
+#include "suites/workload/tasks.h"
+#include "tracker/command/command_support.h"
+#include "tracker/history/history.h"
+
+namespace optrail::cli {
+namespace {
+
+Cell GainCell(absl::optional<double> gain) {
+  return gain.has_value() ? Cell::Number(*gain, FormatPercent(*gain))
+                          : Cell::None();
+}
+
+Cell SecondsCell(double seconds) {
+  return Cell::Number(seconds, FormatDurationNs(seconds * 1e9));
+}
+
+// Says how far the predictions of this history can be believed.
+std::string ScoreText(const suites::GainPredictor& predictor) {
+  const suites::PredictionScore score =
+      suites::ScorePredictions(predictor.LeaveOneOut());
+  if (score.predictions < 2) return "";
+  return absl::StrFormat(
+      "note: of the %d tuned tasks of this history, each predicted from the "
+      "others, %d lie in their intervals; the order of the gains agrees by "
+      "%.2f (1: the same order, 0: none)\n",
+      score.predictions, score.covered, score.rank_correlation);
+}
+
+absl::StatusOr<int> Predict() {
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const suites::TaskSelection selection,
+      suites::SelectionFromFlags("", absl::GetFlag(FLAGS_workload)));
+  OPTRAIL_ASSIGN_OR_RETURN(const suites::RunContext context,
+                           suites::RunContextFromFlags());
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<suites::TaskEntry> tasks,
+                           suites::SelectTasks(selection, context.hardware));
+  OPTRAIL_ASSIGN_OR_RETURN(const tracker::History history,
+                           tracker::OpenHistory(TrackerOptions()));
+  OPTRAIL_ASSIGN_OR_RETURN(const tracker::SessionList list,
+                           history.ListSessions());
+  const suites::GainPredictor predictor(list.sessions);
+  struct Row {
+    const proto::Task* task;
+    suites::Prediction prediction;
+  };
+  std::vector<Row> rows;
+  for (const suites::TaskEntry& entry : tasks) {
+    if (const auto prediction = predictor.Predict(entry.task)) {
+      rows.push_back({&entry.task, *prediction});
+    }
+  }
+  if (rows.empty()) {
+    std::cerr
+        << "no session of another task in " << history.dir()
+        << " says what its winner gained; next: optrail tune for some "
+           "shapes, or --history=FOLDER with sessions of other hardware\n";
+    return ToInt(ExitCode::kNotEnoughData);
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
+    return a.prediction.gain > b.prediction.gain;
+  });
+  Table table({{"task", Align::kLeft, "", Clip::kFold},
+               {"gain", Align::kRight},
+               {"at least", Align::kRight, "gain_low"},
+               {"at most", Align::kRight, "gain_high"},
+               {"tuning takes", Align::kRight, "seconds"},
+               {"to", Align::kRight, "seconds_high"},
+               {"tuned here", Align::kRight, "realised_gain"},
+               {"most alike", Align::kLeft, "nearest_session"}});
+  for (const Row& row : rows) {
+    const suites::Prediction& one = row.prediction;
+    table.AddRow({suites::ShortTaskText(*row.task), GainCell(one.gain),
+                  GainCell(one.gain_low), GainCell(one.gain_high),
+                  SecondsCell(one.seconds), SecondsCell(one.seconds_high),
+                  GainCell(predictor.Realised(*row.task)),
+                  one.nearest_session});
+  }
+  std::cout << table.Format(absl::GetFlag(FLAGS_format), TerminalWidth());
+  std::cerr << ScoreText(predictor);
+  return ToInt(ExitCode::kOk);
+}
+
+}  // namespace
+
+suites::Command PredictCommand() {
+  suites::Command command;
+  command.name = "predict";
+  command.summary =
+      "Says what tuning is expected to bring, and how long it takes.";
+  command.details =
+      "The sessions of the history teach it: those of other shapes, operators\n"
+      "and hardware, the more alike the more. A gain of 15% means that the\n"
+      "tuned config is 15% faster than the default. Intervals are meant to\n"
+      "hold for 90% of tasks. Nothing is measured.\n"
+      "\n"
+      "  optrail predict --op=softmax --history=docs/history\n"
+      "  optrail predict --workload=bert_large_384\n";
+  command.flags = suites::SelectionFlags();
+  for (const char* flag : {"history", "store", "format"}) {
+    command.flags.push_back(flag);
+  }
+  command.run = [](const std::vector<std::string>&) { return Predict(); };
+  return command;
+}
+
+}  // namespace optrail::cli

@@ -1,0 +1,93 @@
+#ifndef OPTRAIL_SUITES_PREDICT_PREDICT_H_
+#define OPTRAIL_SUITES_PREDICT_PREDICT_H_
+
+// GainPredictor says what tuning a task is expected to bring and how long it
+// takes, from the sessions of other shapes, operators and hardware.
+//
+//   const GainPredictor predictor(history.ListSessions()->sessions);
+//   if (const auto prediction = predictor.Predict(task)) {
+//     Use(prediction->gain, prediction->gain_low, prediction->gain_high);
+//   }
+//
+// Gains are those of proofs: .15 where the winner is 15% faster than the
+// default; 0 where the default stayed. A session of time whose winner was
+// proven, or whose default stayed, is learned from; the newest of each task.
+//
+// The method is a kernel regression of log(1 + gain): a session at a distance d
+// has the weight exp(-d / 2), where TaskDistance counts doublings of a
+// dimension, and tasks that it does not compare have a distance of their own.
+// The interval adds the errors that the regression makes for each session when
+// that task is left out, by the same weights, and one error without bound on
+// either side, as in conformal prediction with unequal weights (Tibshirani et
+// al., "Conformal Prediction Under Covariate Shift", NeurIPS 2019; there the
+// weights are known, here they are a choice, so the coverage is measured:
+// ScorePredictions).
+//
+// Immutable and thread-safe.
+
+#include <string>
+#include <vector>
+
+#include "absl/types/optional.h"
+#include "tracker/history/history.h"
+#include "tuning/proto/session.pb.h"
+
+namespace optrail::suites {
+
+struct Prediction {
+  double gain = 0;
+  double gain_low = 0, gain_high = 0;  // 90% interval
+  double seconds = 0;                  // of a session: the weighted median
+  double seconds_low = 0, seconds_high = 0;  // 90% of sessions like it
+  int sessions = 0;                          // of other tasks
+  std::string nearest_session;               // the most similar of them
+};
+
+class GainPredictor {
+ public:
+  explicit GainPredictor(const std::vector<tracker::SessionInfo>& sessions);
+
+  // From sessions of other tasks alone; nullopt if there is none.
+  absl::optional<Prediction> Predict(const proto::Task& task) const;
+
+  // The gain of the task's own newest session.
+  absl::optional<double> Realised(const proto::Task& task) const;
+
+  // One session, and what Predict said of its task.
+  struct Scored {
+    std::string session;
+    double realised = 0;
+    Prediction predicted;
+  };
+  // Every session against the prediction without it.
+  std::vector<Scored> LeaveOneOut() const;
+
+ private:
+  struct Case {
+    std::string session;
+    std::string name;  // of the task
+    proto::Task task;
+    double log_gain = 0;
+    double seconds = 0;
+    double error = 0;  // of the regression without it
+  };
+  // The weighted mean of log(1 + gain) over all tasks but the one of `name`.
+  double Mean(const proto::Task& task, const std::string& name) const;
+
+  std::vector<Case> cases_;
+};
+
+// How good predictions were.
+struct PredictionScore {
+  int predictions = 0;
+  int covered = 0;              // by the interval
+  double rank_correlation = 0;  // of predicted and realised gains
+  double median_error = 0;      // |predicted - realised|, as gains
+};
+
+PredictionScore ScorePredictions(
+    const std::vector<GainPredictor::Scored>& predictions);
+
+}  // namespace optrail::suites
+
+#endif  // OPTRAIL_SUITES_PREDICT_PREDICT_H_
