@@ -127,7 +127,7 @@ TEST(StepOrderTest, BranchesThatShrinkRunOneAfterAnother) {
   p.program().outputs = {p.All(sum)};
   const auto gain = OrderSteps(&p.program());
   ASSERT_TRUE(gain.ok()) << gain.status();
-  EXPECT_EQ(gain->before_bytes, 4 * 202);
+  EXPECT_EQ(gain->before_bytes, 4 * 201);
   EXPECT_EQ(gain->after_bytes, 4 * 102);
   EXPECT_EQ(p.program().steps[2].name, "step 3");
 }
