@@ -20,8 +20,9 @@ function headline() {
   const parts = [of('failed', ['failed']), of('missing', ['missing']),
                  of('slower or maybe slower', ['slower', 'maybe slower']),
                  of('faster', ['faster'])].filter(Boolean);
-  const wanting = main.filter(pointsWanted).length;
-  if (wanting) parts.push(`${count(wanting)} with too few points for a verdict`);
+  const open = main.filter(series => ['no baseline', "can't tell"].includes(
+                               kVerdicts[series.v].name)).length;
+  if (open) parts.push(`${count(open)} without a verdict yet`);
   const others = report.series.length - main.length;
   return `${count(main.length)} series: ` +
       (parts.join(', ') || 'nothing wants attention') + '.' +
