@@ -268,7 +268,7 @@ output=$("$optrail" "${again[@]}" --retune 2>&1)
 grep -q "goes on: [12] of 2 tasks were tuned by this command" <<<"$output" ||
   { echo "FAILED: goes on in silence: $output"; exit 1; }
 [[ -z $(find .optrail/state/tuning -type f) ]] ||
-  { echo "FAILED: something stays: $output"; exit 1; }
+  { echo "FAILED: $(find .optrail/state/tuning -type f) stays: $output"; exit 1; }
 
 # Of two commands that tune one task the second waits, and finds it tuned.
 twice=(tune --quiet --op=add --shape=n=39 --trials=3 --proof_time=50ms

@@ -105,7 +105,7 @@ TEST(RunReportTest, AnEmptyHistoryGivesAnHonestPage) {
   std::ostringstream log;
   const absl::StatusOr<int> code = RunReport(options, log);
   ASSERT_TRUE(code.ok()) << code.status();
-  EXPECT_THAT(log.str(), HasSubstr("optrail bench --record"));
+  EXPECT_THAT(log.str(), HasSubstr("optrail bench --op=softmax --record"));
 }
 
 TEST(RunReportTest, NamesDamagedFilesAndShowsTheOthers) {

@@ -77,7 +77,7 @@ class Runner {
   virtual int64_t constant_bytes() const = 0;
   // The sum of what the arena holds, had each value memory of its own.
   virtual int64_t unplanned_bytes() const = 0;
-  // What the order of the steps saves beside that of the graph.
+  // How much the order of the steps saves beside the order of the graph.
   virtual const OrderGain& order() const = 0;
 };
 

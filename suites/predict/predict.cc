@@ -80,7 +80,7 @@ GainPredictor::GainPredictor(
     if (!tasks.insert(one.name).second) continue;
     one.session = info->id();
     one.task = header.task();
-    // Where the proof claims nothing the default stays.
+    // If the proof claims nothing, the default stays.
     one.log_gain = header.proof().claimed()
                        ? std::log1p(std::max(header.proof().gain(), 0.0))
                        : 0;
