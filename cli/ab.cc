@@ -108,7 +108,7 @@ absl::StatusOr<int> CompareByRunning(tracker::AbCommand options,
   if (!policy.empty()) options.policy = UserPath(policy);
   options.outputs.markdown_out = UserPath(absl::GetFlag(FLAGS_markdown_out));
   options.record = absl::GetFlag(FLAGS_record);
-  if (options.record) options.suite = SuiteOfRuns();
+  options.suite = SuiteOfRuns();
   OPTRAIL_ASSIGN_OR_RETURN(options.hardware, HardwareOfRuns());
   options.seed = absl::GetFlag(FLAGS_seed);
   options.quiet = absl::GetFlag(FLAGS_quiet);

@@ -98,7 +98,7 @@ absl::StatusOr<int> GateByRunning() {
   options.seed = absl::GetFlag(FLAGS_seed);
   options.quiet = absl::GetFlag(FLAGS_quiet);
   options.record = absl::GetFlag(FLAGS_record);
-  if (options.record) options.suite = SuiteOfRuns();
+  options.suite = SuiteOfRuns();
   OPTRAIL_ASSIGN_OR_RETURN(options.hardware, HardwareOfRuns());
   return tracker::RunGateCommits(options, std::cout);
 }

@@ -56,10 +56,6 @@ absl::StatusOr<proto::Run> Parse(absl::string_view name,
   }
   OPTRAIL_ASSIGN_OR_RETURN(std::vector<proto::Run> runs,
                            ImportContents(files, options));
-  if (runs[0].results().empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "output of ", name, " holds no benchmark: does a filter leave none?"));
-  }
   return std::move(runs[0]);
 }
 

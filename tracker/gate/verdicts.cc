@@ -186,7 +186,8 @@ void Conclude(GateReport* report) {
              absl::StrCat("can't tell: no baseline (", problems, ")"));
   } else if (report->rows.empty()) {
     conclude(3, GateReason::kNoBenchmark,
-             "can't tell: there is no benchmark that a rule gates");
+             "can't tell: there is no benchmark that a rule gates; next: a "
+             "rule of the policy, or --metric, that matches what was measured");
   } else if (unclear > 0) {
     conclude(3, GateReason::kInconclusive,
              absl::StrCat("can't tell for ", unclear, of));
