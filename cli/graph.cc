@@ -18,6 +18,7 @@
 #include "suites/command/command_flags.h"
 #include "suites/graph/feed_graph.h"
 #include "suites/graph/graph_workload.h"
+#include "suites/graph/recompute_graph.h"
 #include "suites/graph/run_graph.h"
 #include "suites/worker/opened_task.h"
 #include "suites/worker/worker.h"
@@ -52,6 +53,9 @@ ABSL_FLAG(std::string, input, "",
 ABSL_FLAG(int32_t, workers, 1, "Threads that read and parse input.");
 ABSL_FLAG(int64_t, prefetch, 2, "Batches of input that are loaded ahead.");
 ABSL_FLAG(int64_t, chunk, 1, "Samples of input that are read at a time.");
+ABSL_FLAG(optrail::Percentage, memory, {.5},
+          "The part of what a training step keeps from its forward pass that "
+          "may be left by recomputation.");
 ABSL_FLAG(absl::Duration, read_latency, absl::ZeroDuration(),
           "Every read of input takes so much longer: what storage that answers "
           "as late would cost.");
@@ -141,6 +145,19 @@ absl::StatusOr<int> RunFeed(const std::vector<std::string>& paths) {
   return CodeOf(suites::FeedGraph(command, std::cout));
 }
 
+absl::StatusOr<int> RunRecompute(const std::vector<std::string>& paths) {
+  suites::GraphRecomputeCommand command;
+  command.path = UserPath(paths[0]);
+  OPTRAIL_ASSIGN_OR_RETURN(command.import, Import());
+  OPTRAIL_ASSIGN_OR_RETURN(command.threads, Threads());
+  command.memory = absl::GetFlag(FLAGS_memory).fraction;
+  command.tolerance = absl::GetFlag(FLAGS_tolerance);
+  command.store = StoreFolder();
+  command.compile_cache = CompiledFolder();
+  command.format = absl::GetFlag(FLAGS_format);
+  return CodeOf(suites::RecomputeGraph(command, std::cout));
+}
+
 absl::StatusOr<int> RunRun(const std::vector<std::string>& paths) {
   suites::GraphRunCommand command;
   command.path = UserPath(paths[0]);
@@ -209,7 +226,7 @@ suites::Command GraphCommand() {
   suites::Command command;
   command.name = "graph";
   command.arguments =
-      "show | check | run | feed | workload | export MODEL.onnx";
+      "show | check | run | feed | recompute | workload | export MODEL.onnx";
   command.summary =
       "Imports a model; shows, checks, runs, feeds, tunes, exports its graph.";
   command.details =
@@ -219,7 +236,8 @@ suites::Command GraphCommand() {
       "result. `run` executes it on the CPU, checks the result and prints\n"
       "what each step takes, with seeded inputs or those in --data.\n"
       "`feed` runs it while a loader brings its input, and tells whether the\n"
-      "loader holds it back.\n"
+      "loader holds it back. `recompute` makes a training step of it, and\n"
+      "prints what it costs to keep less of the forward pass in memory.\n"
       "`workload` lists its operators for `optrail tune --workload`.\n"
       "`export` writes it to the folder --out with all of its weights and\n"
       "inputs, for a peer to be timed with --against.\n"
@@ -254,6 +272,8 @@ suites::Command GraphCommand() {
            {"input", "workers", "prefetch", "chunk", "read_latency", "threads",
             "store", "format", "record", "history"},
            RunFeed),
+      part("recompute", "Keeps less of a training step; front and times.",
+           {"memory", "threads", "tolerance", "store", "format"}, RunRecompute),
       part("workload", "Writes its operators as a workload to tune.",
            {"out", "fuse"}, RunWorkload),
       part("export", "Writes it with its weights and inputs, for a peer.",
