@@ -21,13 +21,16 @@ bool IsView(const Node& node) {
          node.op == "expand" || node.op == "slice";
 }
 
-// Which nodes the backward pass runs again, and what it reads instead.
+// Which nodes the backward pass runs again, and what it reads instead. Of
+// `keepable`, if that is given, are all values that are kept.
 class Recomputation {
  public:
-  Recomputation(const TrainingGraph& training, const std::set<int>& dropped)
+  Recomputation(const TrainingGraph& training, const std::set<int>& dropped,
+                const std::set<int>* keepable = nullptr)
       : graph_(training.graph),
         forward_nodes_(training.forward_nodes),
-        dropped_(dropped) {}
+        dropped_(dropped),
+        keepable_(keepable) {}
 
   // Calls repeat(node) for every node that runs again, after those that it
   // reads, and before(node) for each node of the backward pass.
@@ -53,7 +56,8 @@ class Recomputation {
     if (producer < 0 || producer >= forward_nodes_) return absl::OkStatus();
     brought_.insert(value);
     const Node& node = graph_.nodes[producer];
-    if (!IsView(node) && dropped_.count(value) == 0) {
+    if (!IsView(node) && dropped_.count(value) == 0 &&
+        (keepable_ == nullptr || keepable_->count(value) > 0)) {
       kept_.insert(value);
       return absl::OkStatus();
     }
@@ -66,6 +70,7 @@ class Recomputation {
   const Graph& graph_;
   const int forward_nodes_;
   const std::set<int>& dropped_;
+  const std::set<int>* const keepable_;
   std::set<int> brought_, kept_;
 };
 
@@ -133,26 +138,31 @@ absl::StatusOr<Graph> Recompute(const TrainingGraph& training,
 
 absl::StatusOr<std::vector<RecomputePoint>> RecomputeFront(
     const TrainingGraph& training, const NodeCost& cost) {
-  const auto point_of = [&](std::set<int> dropped, std::string what) {
+  const Graph& graph = training.graph;
+  const auto point_of = [&](std::set<int> dropped,
+                            const std::set<int>* keepable) {
     RecomputePoint point;
-    Recomputation all(training, dropped);
+    Recomputation all(training, dropped, keepable);
+    std::set<int> again;
     (void)all.ForEach(
         [&](const Node& node) {
-          if (!IsView(node)) point.added_ns += cost(training.graph, node);
+          if (IsView(node)) return absl::OkStatus();
+          point.added_ns += cost(graph, node);
+          again.insert(node.outputs.begin(), node.outputs.end());
           return absl::OkStatus();
         },
         Nothing);
     for (const int value : all.kept()) {
-      point.kept_bytes += training.graph.type(value).bytes();
+      point.kept_bytes += graph.type(value).bytes();
     }
-    point.what = std::move(what);
     point.dropped = std::move(dropped);
+    point.dropped.insert(again.begin(), again.end());
     return point;
   };
-  std::vector<RecomputePoint> front = {point_of({}, "nothing")};
+  std::vector<RecomputePoint> front = {point_of({}, nullptr)};
+  front[0].what = "nothing";
   while (true) {
     const RecomputePoint& last = front.back();
-    // What is read by what is computed again is kept now.
     Recomputation all(training, last.dropped);
     OPTRAIL_RETURN_IF_ERROR(all.ForEach(Nothing, Nothing));
     absl::optional<RecomputePoint> best;
@@ -160,15 +170,20 @@ absl::StatusOr<std::vector<RecomputePoint>> RecomputeFront(
     for (const auto& [kind, values] : KindsOf(training, all.kept())) {
       std::set<int> dropped = last.dropped;
       dropped.insert(values.begin(), values.end());
-      RecomputePoint point = point_of(std::move(dropped),
-                                      absl::StrCat(values.size(), " x ", kind));
-      const auto freed =
-          static_cast<double>(last.kept_bytes - point.kept_bytes);
-      const double worth =
-          freed / std::max(kLeastNs, point.added_ns - last.added_ns);
-      if (worth <= most) continue;
-      most = worth;
-      best = std::move(point);
+      // What these are computed from is kept in their place, or is computed
+      // again from what is kept now.
+      const std::set<int>* const no_limit = nullptr;
+      for (const std::set<int>* keepable : {no_limit, &all.kept()}) {
+        RecomputePoint point = point_of(dropped, keepable);
+        const auto freed =
+            static_cast<double>(last.kept_bytes - point.kept_bytes);
+        const double worth =
+            freed / std::max(kLeastNs, point.added_ns - last.added_ns);
+        if (worth <= most) continue;
+        most = worth;
+        point.what = absl::StrCat(values.size(), " x ", kind);
+        best = std::move(point);
+      }
     }
     if (!best.has_value()) return front;
     front.push_back(*std::move(best));

@@ -198,7 +198,8 @@ std::string HeldBackText(const FedTimes& times) {
         FormatPercent(times.rests), " of their time. ", Advice(times));
   }
   const double beside_ns = times.fed.time_ns * (1 - times.waits - times.copies);
-  if (times.alone_ns > 0 && beside_ns > kSlowedDown * times.alone_ns) {
+  if (!times.is_held_back() && times.alone_ns > 0 &&
+      beside_ns > kSlowedDown * times.alone_ns) {
     absl::StrAppend(&text, "\nBeside the loader the model computes for ",
                     FormatDurationNs(beside_ns), " a batch, alone for ",
                     FormatDurationNs(times.alone_ns),
