@@ -163,8 +163,8 @@ class ThreadedLoader : public Loader {
   const int64_t capacity_;  // of the ring, in samples
   const Clock& clock_ = *Clock::Real();
   std::vector<int64_t> sample_bytes_;
-  // Of each input. A sample is written before its chunk is done, and read after
-  // that: nobody else touches it meanwhile.
+  // Each input has one. A sample is written before its chunk is done, and read
+  // after that: nobody else touches it meanwhile.
   std::vector<std::vector<char>> rings_;
 
   mutable std::mutex mutex_;

@@ -36,11 +36,11 @@ struct LoaderOptions {
   int64_t chunk = 1;  // samples that a worker reads at a time
 };
 
-// What it did so far.
+// Times add up from the start of the loader.
 struct LoaderTimes {
-  // Of the threads that load, all together. They rest while the ring is full.
+  // The threads that load, all together. They rest while the ring is full.
   int64_t reading_ns = 0, parsing_ns = 0, resting_ns = 0;
-  // Of the thread that calls Next().
+  // The thread that calls Next().
   int64_t waited_ns = 0, copied_ns = 0;
 };
 

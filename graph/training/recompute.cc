@@ -119,7 +119,7 @@ absl::StatusOr<Graph> Recompute(const TrainingGraph& training,
   for (int n = 0; n < training.forward_nodes; ++n) {
     OPTRAIL_RETURN_IF_ERROR(copier.CopyNode(graph.nodes[n]));
   }
-  // What the forward pass computed, where the outputs read it.
+  // Outputs are those of the forward pass, not what is computed again.
   std::map<int, int> first;
   for (const int output : graph.outputs) first[output] = copier.Get(output);
   std::set<int> again;

@@ -39,7 +39,7 @@ int64_t KeptBytes(const TrainingGraph& training, const std::set<int>& dropped);
 absl::StatusOr<Graph> Recompute(const TrainingGraph& training,
                                 const std::set<int>& dropped);
 
-// What one node takes, in nanoseconds.
+// The cost of a node is its time in nanoseconds.
 using NodeCost = std::function<double(const Graph& graph, const Node& node)>;
 
 struct RecomputePoint {

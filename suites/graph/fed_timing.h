@@ -37,7 +37,7 @@ struct FedTimes {
   // Parts of the time of `fed`: for how long the model waits for input, and for
   // how long what came is copied.
   double waits = 0, copies = 0;
-  // What the loader's threads do, as parts of their time.
+  // Parts of the time of the loader's threads.
   double reads = 0, parses = 0, rests = 0;
 
   bool is_known() const { return fed.outcome == proto::OK; }

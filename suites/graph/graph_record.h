@@ -31,8 +31,9 @@ struct MeasuredGraph {
 };
 
 // The benchmark is called "graph/MODEL/threads=1", with "/fuse=MODE" behind it
-// for other modes than rules and "/fed" where a loader brought the input. One process measured it; runs at one commit are
-// one point, so several calls are several processes.
+// for other modes than rules and "/fed" where a loader brought the input. One
+// process measured it; runs at one commit are one point, so several calls are
+// several processes.
 proto::Run RunOfGraph(const MeasuredGraph& measured, const RunContext& context);
 
 }  // namespace optrail::suites

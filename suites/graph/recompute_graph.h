@@ -32,10 +32,9 @@ struct GraphRecomputeCommand {
   OutputFormat format = OutputFormat::kTable;
 };
 
-// Prints the front of time against memory, predicted, and beside it what its
-// chosen point takes, measured in turns with the step that keeps everything.
-// kCheckFailed where the gradients of both differ, or no point is within
-// `memory`.
+// Prints the predicted front of time against memory, and what the chosen point
+// takes, interleaved with the step that keeps everything. kCheckFailed where
+// the gradients of both differ, or no point is within `memory`.
 absl::StatusOr<ExitCode> RecomputeGraph(const GraphRecomputeCommand& command,
                                         std::ostream& out);
 
