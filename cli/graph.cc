@@ -9,13 +9,16 @@
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "cli/flags.h"
 #include "graph/command/export_command.h"
 #include "graph/command/graph_command.h"
 #include "suites/command/command_flags.h"
+#include "suites/graph/feed_graph.h"
 #include "suites/graph/graph_workload.h"
+#include "suites/graph/recompute_graph.h"
 #include "suites/graph/run_graph.h"
 #include "suites/worker/opened_task.h"
 #include "suites/worker/worker.h"
@@ -43,6 +46,19 @@ ABSL_FLAG(
     double, check_flop, 2e10,
     "A graph whose reference would take more FLOP is run without comparing "
     "it with the reference, which would take long.");
+
+ABSL_FLAG(std::string, input, "",
+          "Samples that a model is fed with: a file with a line for each, or a "
+          "folder with a .npz file for each (docs/method/graphs.md).");
+ABSL_FLAG(int32_t, workers, 1, "Threads that read and parse input.");
+ABSL_FLAG(int64_t, prefetch, 2, "Batches of input that are loaded ahead.");
+ABSL_FLAG(int64_t, chunk, 1, "Samples of input that are read at a time.");
+ABSL_FLAG(optrail::Percentage, memory, {.5},
+          "The part of what a training step keeps from its forward pass that "
+          "may be left by recomputation.");
+ABSL_FLAG(absl::Duration, read_latency, absl::ZeroDuration(),
+          "Every read of input takes so much longer: what storage that answers "
+          "as late would cost.");
 
 namespace optrail::cli {
 namespace {
@@ -83,16 +99,71 @@ absl::StatusOr<int> RunCheck(const std::vector<std::string>& paths) {
   return CodeOf(graph::RunGraphCheck(command, std::cout));
 }
 
+// The threads of a model.
+absl::StatusOr<int> Threads() {
+  const std::vector<std::string> texts = absl::GetFlag(FLAGS_threads);
+  int threads = 1;
+  if (texts.size() > 1 ||
+      (texts.size() == 1 && !absl::SimpleAtoi(texts[0], &threads))) {
+    return absl::InvalidArgumentError("--threads: expected one number");
+  }
+  return threads;
+}
+
+// Where compiled kernels are kept, beside the store.
+std::string CompiledFolder() {
+  return JoinPath(std::filesystem::path(StoreFolder()).parent_path().string(),
+                  JoinPath("state", suites::kCompiledFolder));
+}
+
+absl::StatusOr<int> RunFeed(const std::vector<std::string>& paths) {
+  suites::GraphFeedCommand command;
+  command.path = UserPath(paths[0]);
+  command.input = UserPath(absl::GetFlag(FLAGS_input));
+  if (command.input.empty()) {
+    return absl::InvalidArgumentError(
+        "--input is missing; next: --input=SAMPLES, a file with a line for "
+        "each sample or a folder with a .npz file for each");
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(command.import, Import());
+  OPTRAIL_ASSIGN_OR_RETURN(command.threads, Threads());
+  command.loader.workers = absl::GetFlag(FLAGS_workers);
+  command.loader.prefetch = absl::GetFlag(FLAGS_prefetch);
+  command.loader.chunk = absl::GetFlag(FLAGS_chunk);
+  command.read_latency = absl::GetFlag(FLAGS_read_latency);
+  if (command.read_latency < absl::ZeroDuration() ||
+      command.read_latency > absl::Seconds(10)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--read_latency: is ", absl::FormatDuration(command.read_latency),
+        "; expected a duration of 0 to 10s"));
+  }
+  command.store = StoreFolder();
+  command.compile_cache = CompiledFolder();
+  command.record = absl::GetFlag(FLAGS_record);
+  command.history = HistoryFolder();
+  command.format = absl::GetFlag(FLAGS_format);
+  return CodeOf(suites::FeedGraph(command, std::cout));
+}
+
+absl::StatusOr<int> RunRecompute(const std::vector<std::string>& paths) {
+  suites::GraphRecomputeCommand command;
+  command.path = UserPath(paths[0]);
+  OPTRAIL_ASSIGN_OR_RETURN(command.import, Import());
+  OPTRAIL_ASSIGN_OR_RETURN(command.threads, Threads());
+  command.memory = absl::GetFlag(FLAGS_memory).fraction;
+  command.tolerance = absl::GetFlag(FLAGS_tolerance);
+  command.store = StoreFolder();
+  command.compile_cache = CompiledFolder();
+  command.format = absl::GetFlag(FLAGS_format);
+  return CodeOf(suites::RecomputeGraph(command, std::cout));
+}
+
 absl::StatusOr<int> RunRun(const std::vector<std::string>& paths) {
   suites::GraphRunCommand command;
   command.path = UserPath(paths[0]);
   command.data = UserPath(absl::GetFlag(FLAGS_data));
   OPTRAIL_ASSIGN_OR_RETURN(command.import, Import());
-  const std::vector<std::string> threads = absl::GetFlag(FLAGS_threads);
-  if (threads.size() > 1 || (threads.size() == 1 &&
-                             !absl::SimpleAtoi(threads[0], &command.threads))) {
-    return absl::InvalidArgumentError("--threads: expected one number");
-  }
+  OPTRAIL_ASSIGN_OR_RETURN(command.threads, Threads());
   command.most_checked_flop = absl::GetFlag(FLAGS_check_flop);
   command.fuse = absl::GetFlag(FLAGS_fuse);
   command.store = StoreFolder();
@@ -104,9 +175,7 @@ absl::StatusOr<int> RunRun(const std::vector<std::string>& paths) {
   command.page = UserPath(absl::GetFlag(FLAGS_out));
   command.record = absl::GetFlag(FLAGS_record);
   command.history = HistoryFolder();
-  command.compile_cache =
-      JoinPath(std::filesystem::path(command.store).parent_path().string(),
-               JoinPath("state", suites::kCompiledFolder));
+  command.compile_cache = CompiledFolder();
   return CodeOf(suites::RunGraph(command, std::cout));
 }
 
@@ -156,15 +225,19 @@ absl::StatusOr<int> RunExport(const std::vector<std::string>& paths) {
 suites::Command GraphCommand() {
   suites::Command command;
   command.name = "graph";
-  command.arguments = "show | check | run | workload | export MODEL.onnx";
+  command.arguments =
+      "show | check | run | feed | recompute | workload | export MODEL.onnx";
   command.summary =
-      "Imports a model; shows, checks, runs, tunes, exports its graph.";
+      "Imports a model; shows, checks, runs, feeds, tunes, exports its graph.";
   command.details =
       "`show` imports an ONNX model and prints what it becomes; nodes that\n"
       "are not covered are listed with the reason. `check` computes the\n"
       "graph in double precision from the inputs in --data and compares the\n"
       "result. `run` executes it on the CPU, checks the result and prints\n"
       "what each step takes, with seeded inputs or those in --data.\n"
+      "`feed` runs it while a loader brings its input, and tells whether the\n"
+      "loader holds it back. `recompute` makes a training step of it, and\n"
+      "prints what it costs to keep less of the forward pass in memory.\n"
       "`workload` lists its operators for `optrail tune --workload`.\n"
       "`export` writes it to the folder --out with all of its weights and\n"
       "inputs, for a peer to be timed with --against.\n"
@@ -173,7 +246,8 @@ suites::Command GraphCommand() {
       "\n"
       "  optrail graph show model.onnx --view=dot > model.dot\n"
       "  optrail graph check model.onnx --data=model.npz\n"
-      "  optrail graph run model.onnx --threads=1\n";
+      "  optrail graph run model.onnx --threads=1\n"
+      "  optrail graph feed model.onnx --input=samples.csv --workers=4\n";
   command.meanings = {
       {"out", "Folder or file to write to; with run, a page about the run."},
       {"record", "Adds the run to the history."},
@@ -194,6 +268,12 @@ suites::Command GraphCommand() {
            {"data", "threads", "fuse", "against", "check_flop", "tolerance",
             "store", "format", "out", "record", "history"},
            RunRun),
+      part("feed", "Runs it while a loader brings its input; times both.",
+           {"input", "workers", "prefetch", "chunk", "read_latency", "threads",
+            "store", "format", "record", "history"},
+           RunFeed),
+      part("recompute", "Keeps less of a training step; front and times.",
+           {"memory", "threads", "tolerance", "store", "format"}, RunRecompute),
       part("workload", "Writes its operators as a workload to tune.",
            {"out", "fuse"}, RunWorkload),
       part("export", "Writes it with its weights and inputs, for a peer.",

@@ -78,6 +78,14 @@ class CpuRunner : public Runner {
     return absl::OkStatus();
   }
 
+  std::vector<char*> InputAddresses() override {
+    std::vector<char*> addresses;
+    for (const View& view : program_.inputs) {
+      addresses.push_back(Address(view));
+    }
+    return addresses;
+  }
+
   absl::Status Run() override {
     for (ReadyStep* call : calls_) {
       OPTRAIL_RETURN_IF_ERROR(RunReady(*call));

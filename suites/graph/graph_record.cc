@@ -36,7 +36,8 @@ proto::Run RunOfGraph(const MeasuredGraph& measured,
   proto::BenchmarkResult& result = *run.add_results();
   result.mutable_key()->set_operator_name(absl::StrCat(
       "graph/", measured.model, "/threads=", measured.threads,
-      measured.fuse == "rules" ? "" : absl::StrCat("/fuse=", measured.fuse)));
+      measured.fuse == "rules" ? "" : absl::StrCat("/fuse=", measured.fuse),
+      measured.fed ? "/fed" : ""));
   result.set_outcome(measured.whole.outcome);
   if (measured.flop > 0) result.set_flop(measured.flop);
   proto::Measurement& measurement = *result.add_measurements();

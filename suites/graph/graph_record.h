@@ -22,6 +22,7 @@ struct MeasuredGraph {
   std::string model;  // "resnet50_bn"
   int threads = 1;
   std::string fuse;  // as the flag --fuse
+  bool fed = false;  // a loader brought the input meanwhile
   int64_t started_unix_ns = 0;
   Sampling whole;
   std::map<std::string, double> kernels_ns;  // by kernel, of all its steps
@@ -30,8 +31,9 @@ struct MeasuredGraph {
 };
 
 // The benchmark is called "graph/MODEL/threads=1", with "/fuse=MODE" behind it
-// for other modes than rules. One process measured it; runs at one commit are
-// one point, so several calls are several processes.
+// for other modes than rules and "/fed" where a loader brought the input. One
+// process measured it; runs at one commit are one point, so several calls are
+// several processes.
 proto::Run RunOfGraph(const MeasuredGraph& measured, const RunContext& context);
 
 }  // namespace optrail::suites

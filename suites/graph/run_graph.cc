@@ -14,7 +14,6 @@
 #include "base/clock.h"
 #include "base/closest.h"
 #include "base/file.h"
-#include "base/statistics.h"
 #include "base/status_macros.h"
 #include "base/units.h"
 #include "graph/reference/npz.h"
@@ -27,6 +26,7 @@
 #include "suites/graph/measured_fusion.h"
 #include "suites/graph/paired_timing.h"
 #include "suites/graph/peer.h"
+#include "suites/graph/step_profile.h"
 #include "suites/stopwatch/stopwatch.h"
 #include "suites/worker/run_context.h"
 #include "tracker/history/history.h"
@@ -119,34 +119,6 @@ struct Timed {
   }
   bool is_known() const { return whole.outcome == proto::OK; }
 };
-
-// What each step takes where it stands: medians over calls of the whole graph
-// with a look at the clock between steps, so that 20,000 of them take no longer
-// than a few calls.
-absl::StatusOr<std::vector<double>> ProfileSteps(graph::Runner& runner) {
-  constexpr int kLeastCalls = 5, kMostCalls = 101;
-  const absl::Duration most = absl::Seconds(5);
-  const size_t count = runner.steps().size();
-  const Clock& clock = *Clock::Real();
-  std::vector<std::vector<double>> samples(count);
-  const int64_t start = clock.NowNs();
-  int64_t last = start;
-  for (int call = 0; call < kMostCalls; ++call) {
-    if (call >= kLeastCalls && absl::Nanoseconds(last - start) > most) break;
-    last = clock.NowNs();
-    for (size_t s = 0; s < count; ++s) {
-      OPTRAIL_RETURN_IF_ERROR(runner.RunStep(static_cast<int>(s)));
-      const int64_t now = clock.NowNs();
-      samples[s].push_back(static_cast<double>(now - last));
-      last = now;
-    }
-  }
-  std::vector<double> medians;
-  for (const std::vector<double>& step : samples) {
-    medians.push_back(Median(step));
-  }
-  return medians;
-}
 
 absl::StatusOr<Timed> TimeAll(graph::Runner& runner, ops::CpuDevice& device) {
   Timed timed;

@@ -1,0 +1,105 @@
+#include "suites/graph/fed_timing.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "ops/device/cpu/device.h"
+
+namespace optrail::suites {
+namespace {
+
+class ZerosSource : public graph::InputSource {
+ public:
+  int64_t samples() const override { return 10; }
+  absl::StatusOr<std::vector<std::string>> Read(int64_t first,
+                                                int64_t count) const override {
+    return std::vector<std::string>(count);
+  }
+  absl::Status Parse(int64_t sample, absl::string_view text,
+                     absl::Span<char* const> to) const override {
+    std::memset(to[0], 0, sizeof(float));
+    return absl::OkStatus();
+  }
+};
+
+// A model that computes nothing waits for a loader whose reads take two
+// milliseconds, however busy the machine is.
+TEST(FedTimingTest, NamesASlowLoader) {
+  const ZerosSource source;
+  const auto slow = graph::WithReadLatency(source, absl::Milliseconds(2));
+  std::vector<float> x(4);
+  int calls = 0;
+  FedModel model;
+  model.compute = [&] {
+    ++calls;
+    return absl::OkStatus();
+  };
+  model.inputs = {reinterpret_cast<char*>(x.data())};
+  model.batch = 4;
+  const auto device = *ops::MakeCpuDevice(1);
+  const auto times =
+      TimeFed(model, *slow, {{"x", {optrail::proto::ELEMENT_F32, {}}}},
+              graph::LoaderOptions(), *device);
+  ASSERT_TRUE(times.ok()) << times.status();
+  EXPECT_GT(calls, 0);
+  EXPECT_TRUE(times->is_held_back()) << times->waits;
+  EXPECT_LE(times->waits + times->copies, 1);
+  EXPECT_NEAR(times->reads + times->parses + times->rests, 1, 1e-9);
+  EXPECT_GT(times->reads, times->parses);
+  if (!times->is_known()) return;  // the machine was too busy
+  // A batch is four reads by one thread.
+  EXPECT_GT(times->fed.time_ns, 8e6);
+}
+
+TEST(FedTimingTest, PassesOnTheErrorOfAModel) {
+  const ZerosSource source;
+  std::vector<float> x(1);
+  FedModel model;
+  model.compute = [] { return absl::InternalError("no luck"); };
+  model.inputs = {reinterpret_cast<char*>(x.data())};
+  const auto device = *ops::MakeCpuDevice(1);
+  const auto times =
+      TimeFed(model, source, {{"x", {optrail::proto::ELEMENT_F32, {}}}},
+              graph::LoaderOptions(), *device);
+  EXPECT_EQ(times.status().message(), "no luck");
+}
+
+FedTimes Times(double waits, double reads, double parses, double rests) {
+  FedTimes times;
+  times.alone_ns = 1e6;
+  times.fed.outcome = proto::OK;
+  times.fed.time_ns = 1e6 / (1 - waits);
+  times.waits = waits;
+  times.reads = reads;
+  times.parses = parses;
+  times.rests = rests;
+  return times;
+}
+
+TEST(HeldBackTextTest, TellsWhatToChange) {
+  EXPECT_EQ(HeldBackText(Times(.01, .5, .2, .3)),
+            "The loader does not hold the model back: it waits for input 1.0% "
+            "of the time.");
+  EXPECT_EQ(HeldBackText(Times(.8, .9, .08, .02)),
+            "The loader holds the model back: it waits for input 80.0% of the "
+            "time.\nThe loader's threads read for 90.0%, parse for 8.0% and "
+            "rest for 2.0% of their time. Reading takes their time: read more "
+            "samples at a time (--chunk), or start more of them (--workers).");
+  EXPECT_NE(HeldBackText(Times(.8, .1, .85, .05)).find("Parsing takes"),
+            std::string::npos);
+  EXPECT_NE(HeldBackText(Times(.3, .4, .2, .4)).find("--prefetch"),
+            std::string::npos);
+}
+
+TEST(HeldBackTextTest, TellsThatTheCoresAreShared) {
+  FedTimes times = Times(0, .5, .4, .1);
+  times.fed.time_ns = 1.5e6;
+  EXPECT_EQ(HeldBackText(times),
+            "The loader does not hold the model back: it waits for input 0.0% "
+            "of the time.\nBeside the loader the model computes for 1.50 ms a "
+            "batch, alone for 1.00 ms: they share the cores.");
+}
+
+}  // namespace
+}  // namespace optrail::suites

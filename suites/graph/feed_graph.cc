@@ -1,0 +1,126 @@
+#include "suites/graph/feed_graph.h"
+
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/status_macros.h"
+#include "base/units.h"
+#include "graph/runner/runner.h"
+#include "ops/device/cpu/device.h"
+#include "suites/graph/fed_timing.h"
+#include "suites/graph/graph_record.h"
+#include "suites/worker/run_context.h"
+#include "tracker/history/history.h"
+
+namespace optrail::suites {
+namespace {
+
+Cell Duration(double ns) {
+  return ns == 0 ? Cell::None() : Cell::Number(ns, FormatDurationNs(ns));
+}
+
+Cell Percent(double part) { return Cell::Number(part, FormatPercent(part)); }
+
+// One row.
+Table TimesTable(const GraphFeedCommand& command, const FedTimes& times,
+                 int64_t batch) {
+  Table table({{"workers", Align::kRight},
+               {"prefetch", Align::kRight},
+               {"chunk", Align::kRight},
+               {"batch", Align::kRight},
+               {"a sample", Align::kRight, "sample_time_ns"},
+               {"a batch", Align::kRight, "batch_time_ns"},
+               {"model alone", Align::kRight, "model_time_ns"},
+               {"waits", Align::kRight},
+               {"copies", Align::kRight},
+               {"threads read", Align::kRight, "reads"},
+               {"parse", Align::kRight, "parses"},
+               {"rest", Align::kRight, "rests"}});
+  const double batch_ns = times.is_known() ? times.fed.time_ns : 0;
+  table.AddRow(
+      {Cell::Integer(command.loader.workers),
+       Cell::Integer(command.loader.prefetch),
+       Cell::Integer(command.loader.chunk), Cell::Integer(batch),
+       Duration(batch_ns / static_cast<double>(batch)), Duration(batch_ns),
+       Duration(times.alone_ns), Percent(times.waits), Percent(times.copies),
+       Percent(times.reads), Percent(times.parses), Percent(times.rests)});
+  return table;
+}
+
+absl::Status Record(const GraphFeedCommand& command, const FedTimes& times,
+                    const graph::Runner& runner, int64_t started_unix_ns) {
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const RunContext context,
+      FindRunContext(proto::CPU, command.history, command.store));
+  MeasuredGraph measured;
+  measured.model = std::filesystem::path(command.path).stem().string();
+  measured.threads = command.threads;
+  measured.fuse = "rules";
+  measured.fed = true;
+  measured.started_unix_ns = started_unix_ns;
+  measured.whole = times.fed;
+  measured.kernels_ns = {{"wait", times.waits * times.fed.time_ns},
+                         {"copy", times.copies * times.fed.time_ns}};
+  measured.arena_bytes = runner.plan().arena_bytes;
+  const proto::Run run = RunOfGraph(measured, context);
+  OPTRAIL_ASSIGN_OR_RETURN(const tracker::History history,
+                           tracker::History::Open(context.history));
+  OPTRAIL_RETURN_IF_ERROR(history.AppendRun(run));
+  std::cerr << "recorded: run " << run.run_id() << ", "
+            << run.results(0).key().operator_name() << ", in "
+            << context.history << "\n";
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<ExitCode> FeedGraph(const GraphFeedCommand& asked,
+                                   std::ostream& out) {
+  GraphFeedCommand command = asked;
+  const int64_t started_unix_ns = Clock::Real()->WallNs();
+  OPTRAIL_ASSIGN_OR_RETURN(const graph::Imported imported,
+                           graph::ImportOnnx(command.path, command.import));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<graph::SampleInput> inputs,
+                           graph::SampleInputs(imported.graph));
+  FedModel model;
+  OPTRAIL_ASSIGN_OR_RETURN(model.batch, graph::BatchOf(imported.graph));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<graph::InputSource> source,
+                           graph::OpenInput(command.input, inputs));
+  const std::unique_ptr<graph::InputSource> slower =
+      graph::WithReadLatency(*source, command.read_latency);
+  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<ops::CpuDevice> device,
+                           ops::MakeCpuDevice(command.threads));
+  command.threads = device->threads();  // 0 was all of them
+  graph::RunnerOptions options;
+  options.compile_cache = command.compile_cache;
+  options.store = command.store;
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const std::unique_ptr<graph::Runner> runner,
+      graph::Runner::Create(imported.graph, *device, options));
+  model.compute = [&] { return runner->Run(); };
+  model.inputs = runner->InputAddresses();
+  const bool is_slower = command.read_latency > absl::ZeroDuration();
+  OPTRAIL_ASSIGN_OR_RETURN(const FedTimes times,
+                           TimeFed(model, is_slower ? *slower : *source, inputs,
+                                   command.loader, *device));
+  if (command.record && times.is_known()) {
+    OPTRAIL_RETURN_IF_ERROR(Record(command, times, *runner, started_unix_ns));
+  }
+  out << TimesTable(command, times, model.batch)
+             .Format(command.format, TerminalWidth());
+  if (command.format == OutputFormat::kTable) {
+    out << FormatCount(source->samples()) << " samples in " << command.input
+        << "\n"
+        << (times.is_known()
+                ? HeldBackText(times)
+                : "the machine was too busy to tell what a batch takes")
+        << "\n";
+  }
+  return times.is_known() ? ExitCode::kOk : ExitCode::kNotEnoughData;
+}
+
+}  // namespace optrail::suites

@@ -1,0 +1,204 @@
+#include "suites/graph/recompute_graph.h"
+
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/time.h"
+#include "base/status_macros.h"
+#include "base/units.h"
+#include "graph/reference/reference.h"
+#include "graph/runner/runner.h"
+#include "graph/training/gradients.h"
+#include "graph/training/recompute.h"
+#include "ops/device/cpu/device.h"
+#include "suites/graph/call_timer.h"
+#include "suites/graph/paired_timing.h"
+#include "suites/graph/step_profile.h"
+
+namespace optrail::suites {
+namespace {
+
+using graph::Graph;
+using graph::Node;
+
+bool IsProduct(const Node& node) {
+  return node.op == "matmul" || node.op == "linear";
+}
+
+double Flop(const Graph& graph, const Node& node) {
+  return 2 * static_cast<double>(graph.type(node.inputs[0]).dims.back()) *
+         static_cast<double>(graph::Elements(graph.type(node.outputs[0]).dims));
+}
+
+// What a node reads and writes if it is by itself.
+double Bytes(const Graph& graph, const Node& node) {
+  if (node.op == "reshape" || node.op == "transpose" || node.op == "expand" ||
+      node.op == "slice") {
+    return 0;
+  }
+  int64_t bytes = 0;
+  for (const int input : node.inputs) {
+    if (input >= 0) bytes += graph.type(input).bytes();
+  }
+  for (const int output : node.outputs) bytes += graph.type(output).bytes();
+  return static_cast<double>(bytes);
+}
+
+// Nanoseconds for a FLOP of products and for a byte of everything else, as a
+// whole step takes them on average.
+struct Rates {
+  double flop_ns = 0, byte_ns = 0;
+  double step_ns = 0;
+
+  double Cost(const Graph& graph, const Node& node) const {
+    return IsProduct(node) ? flop_ns * Flop(graph, node)
+                           : byte_ns * Bytes(graph, node);
+  }
+};
+
+absl::StatusOr<Rates> MeasureRates(const Graph& graph, graph::Runner& runner) {
+  static const auto* const products = new std::set<std::string>{
+      "matmul", "linear", "batched_matmul", "attention"};
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<double> steps_ns,
+                           ProfileSteps(runner));
+  double products_ns = 0, others_ns = 0;
+  for (size_t s = 0; s < steps_ns.size(); ++s) {
+    const bool is_product = products->count(runner.steps()[s].kernel) > 0;
+    (is_product ? products_ns : others_ns) += steps_ns[s];
+  }
+  double flop = 0, bytes = 0;
+  for (const Node& node : graph.nodes) {
+    if (IsProduct(node)) {
+      flop += Flop(graph, node);
+    } else {
+      bytes += Bytes(graph, node);
+    }
+  }
+  Rates rates;
+  rates.step_ns = products_ns + others_ns;
+  if (flop > 0) rates.flop_ns = products_ns / flop;
+  if (bytes > 0) rates.byte_ns = others_ns / bytes;
+  return rates;
+}
+
+Table FrontTable(const std::vector<graph::RecomputePoint>& front,
+                 const Rates& rates) {
+  Table table({{"point", Align::kRight},
+               {"kept", Align::kRight, "kept_bytes"},
+               {"of all", Align::kRight, "kept_part"},
+               {"time", Align::kRight, "predicted_added_part"},
+               {"computed again", Align::kLeft, "", Clip::kNever}});
+  const auto all = static_cast<double>(front[0].kept_bytes);
+  for (size_t p = 0; p < front.size(); ++p) {
+    const auto kept = static_cast<double>(front[p].kept_bytes);
+    const double part = all > 0 ? kept / all : 0;
+    const double added = front[p].added_ns / rates.step_ns;
+    table.AddRow({Cell::Integer(static_cast<int64_t>(p)),
+                  Cell::Number(kept, FormatBytes(kept)),
+                  Cell::Number(part, FormatPercent(part)),
+                  Cell::Number(added, FormatChange(added)), front[p].what});
+  }
+  return table;
+}
+
+// The largest difference of an output, as a part of its largest value.
+absl::StatusOr<double> Difference(graph::Runner& ours,
+                                  graph::Runner& expected) {
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<graph::Array> a, ours.Outputs());
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<graph::Array> b,
+                           expected.Outputs());
+  double largest = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const graph::Difference difference = graph::Compare(a[i], b[i]);
+    if (!difference.problem.empty()) {
+      return absl::InternalError(
+          absl::StrCat("output ", i, " ", difference.problem));
+    }
+    largest = std::max(largest, difference.relative);
+  }
+  return largest;
+}
+
+}  // namespace
+
+absl::StatusOr<ExitCode> RecomputeGraph(const GraphRecomputeCommand& command,
+                                        std::ostream& out) {
+  OPTRAIL_ASSIGN_OR_RETURN(const graph::Imported imported,
+                           graph::ImportOnnx(command.path, command.import));
+  OPTRAIL_ASSIGN_OR_RETURN(const graph::TrainingGraph training,
+                           graph::WithGradients(imported.graph));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<ops::CpuDevice> device,
+                           ops::MakeCpuDevice(command.threads));
+  graph::RunnerOptions options;
+  options.compile_cache = command.compile_cache;
+  options.store = command.store;
+  const auto inputs = graph::SeededInputs(training.graph, command.import.seed);
+  const auto prepare = [&](const Graph& graph)
+      -> absl::StatusOr<std::unique_ptr<graph::Runner>> {
+    OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<graph::Runner> runner,
+                             graph::Runner::Create(graph, *device, options));
+    OPTRAIL_RETURN_IF_ERROR(runner->SetInputs(inputs));
+    OPTRAIL_RETURN_IF_ERROR(runner->Run());
+    return runner;
+  };
+  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<graph::Runner> keeps,
+                           prepare(training.graph));
+  OPTRAIL_ASSIGN_OR_RETURN(const Rates rates,
+                           MeasureRates(training.graph, *keeps));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const std::vector<graph::RecomputePoint> front,
+      graph::RecomputeFront(training,
+                            [&](const Graph& graph, const Node& node) {
+                              return rates.Cost(graph, node);
+                            }));
+  out << FrontTable(front, rates).Format(command.format, TerminalWidth());
+  const double most = command.memory * static_cast<double>(front[0].kept_bytes);
+  size_t chosen = 0;
+  while (chosen < front.size() &&
+         static_cast<double>(front[chosen].kept_bytes) > most) {
+    ++chosen;
+  }
+  if (chosen == front.size()) {
+    out << "no point keeps as little as " << FormatPercent(command.memory)
+        << "\n";
+    return ExitCode::kCheckFailed;
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(const Graph less,
+                           graph::Recompute(training, front[chosen].dropped));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<graph::Runner> again,
+                           prepare(less));
+  OPTRAIL_ASSIGN_OR_RETURN(const double difference, Difference(*again, *keeps));
+  const auto timer = [&](graph::Runner& runner) {
+    return CallTimer::Create([&](const ops::Call&) { return runner.Run(); },
+                             *device);
+  };
+  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<CallTimer> slow,
+                           timer(*again));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<CallTimer> fast,
+                           timer(*keeps));
+  PairedTimingOptions timing;
+  timing.one_thread = command.threads == 1;
+  OPTRAIL_ASSIGN_OR_RETURN(const PairedTimes times,
+                           TimePairs(slow->get(), fast->get(), timing));
+  const double predicted = 1 + front[chosen].added_ns / rates.step_ns;
+  const bool same = difference <= command.tolerance;
+  if (command.format == OutputFormat::kTable) {
+    out << "point " << chosen << ": measured " << RatioText(times)
+        << " the time, predicted " << absl::StrFormat("%.3fx", predicted)
+        << "; a step that keeps everything takes "
+        << FormatDurationNs(times.second_ns) << "\n"
+        << "arena: "
+        << FormatBytes(static_cast<double>(again->plan().arena_bytes))
+        << " for "
+        << FormatBytes(static_cast<double>(keeps->plan().arena_bytes))
+        << ", gradients of weights included\n"
+        << (same ? "the gradients are the same: " : "the gradients DIFFER: ")
+        << absl::StrFormat("%.2g", difference) << " of the largest value\n";
+  }
+  return same ? ExitCode::kOk : ExitCode::kCheckFailed;
+}
+
+}  // namespace optrail::suites
