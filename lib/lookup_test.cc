@@ -28,12 +28,13 @@ using ::testing::HasSubstr;
 // A folder with one tuned config of softmax for `hardware`.
 std::string StoreFolder(const std::string& name, const std::string& hardware,
                         const std::string& config,
-                        const std::string& bucket = "") {
+                        const std::string& bucket = "", bool ties = false) {
   const std::string folder = testing::TempDir() + "/" + name;
   optrail::proto::TunedConfig tuned;
   tuned.set_shape("rows=6,cols=40/f32");
   tuned.set_config(config);
   tuned.set_bucket(bucket);
+  tuned.set_ties(ties);
   tuned.set_threads(1);
   tuned.set_cache_mode(optrail::proto::HOT);
   tuned.set_kernel_id("0123456789abcdef");
@@ -89,6 +90,20 @@ TEST(Lookup, AConfigIsUsedInItsBucket) {
   problem.shape = "rows=6,cols=48/f32";
   problem.flags = OPTRAIL_EXACT_ONLY;
   EXPECT_EQ(optrail_lookup(store, &problem, &choice), OPTRAIL_NOT_FOUND);
+}
+
+TEST(Lookup, ADefaultMayBeVerifiedForABucket) {
+  optrail_problem problem = ProblemOf("softmax", "rows=6,cols=48/f32");
+  optrail_choice choice = OPTRAIL_CHOICE_INIT;
+  const Store untuned;
+  ASSERT_EQ(optrail_lookup(untuned, &problem, &choice), OPTRAIL_OK);
+  const std::string by_default = choice.config;
+  const Store store(StoreFolder("default_bucket", HardwareId(), OtherConfig(),
+                                "rows=6,cols=40..48/f32", /*ties=*/true)
+                        .c_str());
+  ASSERT_EQ(optrail_lookup(store, &problem, &choice), OPTRAIL_OK);
+  EXPECT_EQ(choice.source, OPTRAIL_TUNED_FOR_BUCKET);
+  EXPECT_EQ(choice.config, by_default);
 }
 
 TEST(Lookup, AStoreOfAnotherMachineIsNotThisOnes) {

@@ -69,7 +69,7 @@ absl::StatusOr<Choice> ChooseForUnknown(const Problem& problem,
   request.device_kind = question.device_kind;
   request.backend = question.backend;
   const tuning::LookupResult found = store.Lookup(request);
-  return ChoiceOf(found.tuned == nullptr ? "" : found.tuned->config(), found,
+  return ChoiceOf(found.config == nullptr ? "" : found.tuned->config(), found,
                   problem.hardware);
 }
 
@@ -91,7 +91,7 @@ Choice ChoiceOf(const std::string& config, const tuning::LookupResult& found,
   Choice choice;
   choice.config = config;
   choice.warning = found.warning;
-  if (found.config == nullptr) return choice;
+  if (found.source == tuning::LookupSource::kDefault) return choice;
   choice.source =
       found.source == tuning::LookupSource::kExact    ? OPTRAIL_TUNED_EXACTLY
       : found.source == tuning::LookupSource::kBucket ? OPTRAIL_TUNED_FOR_BUCKET

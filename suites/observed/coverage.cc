@@ -59,11 +59,11 @@ Answer AnswerOf(const tuning::ObservedKey& key, const proto::Hardware& hardware,
   const auto kernel = ops::ChooseKernel(*question, hardware, &store);
   if (!kernel.ok()) return kUnknown;
   const tuning::LookupResult& found = kernel->found;
+  if (found.source == tuning::LookupSource::kBucket) return kBucket;
   if (found.config == nullptr) return kDefault;
   if (found.source == tuning::LookupSource::kExact) {
     return found.unverified ? kUnverified : kExact;
   }
-  if (found.source == tuning::LookupSource::kBucket) return kBucket;
   return found.hardware_id == hardware.id() ? kOtherShape : kOtherHardware;
 }
 

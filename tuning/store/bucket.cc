@@ -125,7 +125,17 @@ proto::Shape Bucket::RandomShape(Rng& rng) const {
   return shape;
 }
 
-absl::optional<std::pair<Bucket, Bucket>> Bucket::Split() const {
+double Bucket::Doublings() const {
+  double doublings = 0;
+  for (int i = 0; i < low_.dims_size(); ++i) {
+    doublings += std::log2(static_cast<double>(high_.dims(i).value()) /
+                           static_cast<double>(low_.dims(i).value()));
+  }
+  return doublings;
+}
+
+absl::optional<std::pair<Bucket, Bucket>> Bucket::Split(
+    double least_ratio) const {
   int widest = 0;
   double ratio = 1;
   for (int i = 0; i < low_.dims_size(); ++i) {
@@ -136,7 +146,7 @@ absl::optional<std::pair<Bucket, Bucket>> Bucket::Split() const {
       widest = i;
     }
   }
-  if (ratio <= 1) return absl::nullopt;
+  if (ratio <= 1 || ratio < least_ratio) return absl::nullopt;
   const int64_t low = low_.dims(widest).value();
   const int64_t high = high_.dims(widest).value();
   const int64_t cut = std::min(high - 1, Between(low, high, 0.5));

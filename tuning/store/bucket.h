@@ -44,9 +44,12 @@ class Bucket {
   std::vector<proto::Shape> Corners() const;
   // Uniform in the logarithm of each ranged dimension.
   proto::Shape RandomShape(Rng& rng) const;
+  // The sum of log2(largest / smallest) over the dimensions.
+  double Doublings() const;
   // Two halves in the dimension whose ends have the largest ratio, cut in the
-  // middle; nullopt for a bucket of one shape.
-  absl::optional<std::pair<Bucket, Bucket>> Split() const;
+  // middle; nullopt where that is less than `least_ratio`, and for a bucket of
+  // one shape.
+  absl::optional<std::pair<Bucket, Bucket>> Split(double least_ratio = 1) const;
 
  private:
   Bucket(proto::Shape low, proto::Shape high)

@@ -82,6 +82,13 @@ TEST(Bucket, HalvesCoverItOnce) {
   EXPECT_EQ(two->first.Text(), "m=7/f32");
   EXPECT_EQ(two->second.Text(), "m=8/f32");
   EXPECT_FALSE(BucketOf("m=7/f32").Split().has_value());
+  EXPECT_FALSE(BucketOf("m=7..13/f32").Split(2).has_value());
+  EXPECT_TRUE(BucketOf("m=7..14/f32").Split(2).has_value());
+}
+
+TEST(Bucket, HasDoublings) {
+  EXPECT_EQ(BucketOf("m=1..64,n=2..4,k=9/f32").Doublings(), 7);
+  EXPECT_EQ(BucketOf("m=7/f32").Doublings(), 0);
 }
 
 TEST(Bucket, RandomShapesLieInside) {

@@ -153,6 +153,14 @@ bool AcceptsExact(const LookupRequest& request, const Entry& entry) {
   return validity == kValid;
 }
 
+// Returns whether the entry was measured with the request's kernel.
+bool IsVerified(const LookupRequest& request, const Entry& entry) {
+  const std::string& known = entry.tuned.kernel_id();
+  return !request.kernel_id.empty() &&
+         (known == request.kernel_id || (!request.former_kernel_id.empty() &&
+                                         known == request.former_kernel_id));
+}
+
 LookupResult Found(LookupSource source, const Entry& entry,
                    const LookupRequest& request) {
   LookupResult result;
@@ -160,11 +168,7 @@ LookupResult Found(LookupSource source, const Entry& entry,
   result.config = &entry.config;
   result.tuned = &entry.tuned;
   result.hardware_id = entry.hardware_id;
-  const std::string& known = entry.tuned.kernel_id();
-  result.unverified =
-      request.kernel_id.empty() ||
-      (known != request.kernel_id &&
-       (request.former_kernel_id.empty() || known != request.former_kernel_id));
+  result.unverified = !IsVerified(request, entry);
   result.from_overlay = entry.from_overlay;
   return result;
 }
@@ -296,32 +300,33 @@ struct TunedConfigStore::Impl {
                            const Entry* refused) const;
 };
 
-// Where buckets overlap, the one whose own shape is nearest answers.
+// Where buckets overlap, one that was verified with today's kernel answers, and
+// of several the one whose own shape is nearest.
 absl::optional<LookupResult> TunedConfigStore::Impl::FindBucket(
     const LookupRequest& request) const {
   const auto found = by_operator.find(request.operator_name);
   if (found == by_operator.end()) return absl::nullopt;
   const Key wanted = KeyOf(request);
   const Entry* nearest = nullptr;
-  double distance = 0;
+  std::pair<bool, double> order;  // unverified, distance
   for (const Entry* entry : found->second) {
     if (!entry->bucket.has_value() || !(KeyOf(*entry) == wanted) ||
         !entry->bucket->Contains(*request.shape) ||
         (!entry->tuned.ties() && !Accepts(request, entry->config))) {
       continue;
     }
-    const double to = *ShapeDistance(entry->shape, *request.shape);
-    if (nearest != nullptr && to >= distance) continue;
+    const std::pair<bool, double> to = {
+        !IsVerified(request, *entry),
+        *ShapeDistance(entry->shape, *request.shape)};
+    if (nearest != nullptr && to >= order) continue;
     nearest = entry;
-    distance = to;
+    order = to;
   }
   if (nearest == nullptr) return absl::nullopt;
-  LookupResult result;
+  LookupResult result = Found(LookupSource::kBucket, *nearest, request);
   // An entry that ties stands for the default, and each shape has its own.
-  if (!nearest->tuned.ties()) {
-    result = Found(LookupSource::kBucket, *nearest, request);
-  }
-  result.shape_distance = distance;
+  if (nearest->tuned.ties()) result.config = nullptr;
+  result.shape_distance = order.second;
   result.warning =
       absl::StrCat("using the ", nearest->tuned.ties() ? "default" : "config",
                    " that was verified for ", nearest->bucket->Text());
@@ -481,6 +486,18 @@ LookupResult TunedConfigStore::Lookup(const LookupRequest& request) const {
     return *std::move(found);
   }
   return impl_->FindNearest(request, exact);
+}
+
+bool TunedConfigStore::Covers(const LookupRequest& request,
+                              const Bucket& range) const {
+  const auto found = impl_->by_operator.find(request.operator_name);
+  if (found == impl_->by_operator.end()) return false;
+  const Key wanted = KeyOf(request);
+  return std::any_of(
+      found->second.begin(), found->second.end(), [&](const Entry* entry) {
+        return entry->bucket.has_value() && KeyOf(*entry) == wanted &&
+               IsVerified(request, *entry) && entry->bucket->Contains(range);
+      });
 }
 
 BestResult TunedConfigStore::FindBest(

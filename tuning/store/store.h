@@ -38,6 +38,8 @@
 
 namespace optrail::tuning {
 
+class Bucket;
+
 // A file of tuned configs: its path (for messages) and its text.
 struct TunedFile {
   std::string path;
@@ -105,7 +107,9 @@ struct KernelIds {
 // Points into the store and lives as long as it does.
 struct LookupResult {
   LookupSource source = LookupSource::kDefault;
-  const proto::Config* config = nullptr;      // nullptr if kDefault
+  // nullptr: the default. Its source is kBucket if it was verified for a range,
+  // else kDefault.
+  const proto::Config* config = nullptr;
   const proto::TunedConfig* tuned = nullptr;  // provenance; nullptr if kDefault
   absl::string_view hardware_id;              // on which it was tuned
   // The winner was measured with another kernel (or the id is unknown).
@@ -147,14 +151,18 @@ class TunedConfigStore {
   TunedConfigStore(TunedConfigStore&&) noexcept;
   TunedConfigStore& operator=(TunedConfigStore&&) noexcept;
 
-  // Exact; else the bucket with this shape; else, among entries without a
-  // bucket, the nearest shape (same operator, device kind, backend,
-  // objective, devices, attributes, data types and hardware), not farther away
-  // than kFarthest, whose config is a proven winner there, valid here and
-  // expected to beat the default here; then the same on the nearest other
-  // hardware; then kDefault. Thread-safe, lock-free; an exact lookup takes
-  // under 100 ns once warm.
+  // Exact; else the bucket with this shape, one of the request's kernel before
+  // others; else, among entries without a bucket, the nearest shape (same
+  // operator, device kind, backend, objective, devices, attributes, data types
+  // and hardware), not farther away than kFarthest, whose config is a proven
+  // winner there, valid here and expected to beat the default here; then the
+  // same on the nearest other hardware; then kDefault. Thread-safe, lock-free;
+  // an exact lookup takes under 100 ns once warm.
   LookupResult Lookup(const LookupRequest& request) const;
+
+  // Returns whether one bucket, verified with the request's kernel, holds all
+  // of `range`. The request's shape is not looked at.
+  bool Covers(const LookupRequest& request, const Bucket& range) const;
 
   // Which backend was fastest for exactly this request (whose backend and
   // kernel_id are not looked at). `ids` says which backends can run here and

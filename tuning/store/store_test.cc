@@ -12,6 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/store/bucket.h"
 #include "tuning/store/operator_folders.h"
 #include "tuning/store/store_files.h"
 
@@ -120,7 +121,8 @@ TEST(StoreTest, AConfigIsUsedInItsBucketAndNowhereElse) {
   // Next to a bucket, and where the default was verified.
   EXPECT_EQ(find("n=31/f32").source, LookupSource::kDefault);
   const LookupResult by_default = find("n=300/f32");
-  EXPECT_EQ(by_default.source, LookupSource::kDefault);
+  EXPECT_EQ(by_default.source, LookupSource::kBucket);
+  EXPECT_EQ(by_default.config, nullptr);
   EXPECT_EQ(by_default.warning,
             "using the default that was verified for n=257..999/f32");
 
@@ -135,6 +137,49 @@ TEST(StoreTest, AConfigIsUsedInItsBucketAndNowhereElse) {
   const ConfigPredicate is_valid(refuses_one);
   invalid.request.is_valid = &is_valid;
   EXPECT_NE(store.Lookup(invalid.request).source, LookupSource::kBucket);
+}
+
+TEST(StoreTest, ABucketOfTodaysKernelIsPreferred) {
+  StoreOptions options;
+  proto::TunedConfig former =
+      WithBucket(Tuned("n=64/f32", "u=1"), "n=32..256/f32");
+  former.set_kernel_id("k0");
+  options.checked_in = {
+      File("hw-a",
+           {former, WithBucket(Tuned("n=200/f32", "u=2"), "n=60..256/f32")})};
+  const TunedConfigStore store = LoadOrDie(options);
+  Query both("n=65/f32"), one("n=40/f32");
+  EXPECT_EQ(ConfigOf(store.Lookup(both.request)), "u=2");
+  EXPECT_FALSE(store.Lookup(both.request).unverified);
+  EXPECT_EQ(ConfigOf(store.Lookup(one.request)), "u=1");
+  EXPECT_TRUE(store.Lookup(one.request).unverified);
+}
+
+TEST(StoreTest, KnowsWhichRangesAreCovered) {
+  StoreOptions options;
+  proto::TunedConfig energy =
+      WithBucket(Tuned("n=4096/f32", "u=1"), "n=2048..8192/f32");
+  energy.set_objective("joules");
+  options.checked_in = {File(
+      "hw-a", {WithBucket(Tuned("n=64/f32", "u=1"), "n=32..256/f32"), energy,
+               WithBucket(Tuned("n=300/f32", "u=1"), "n=257..512/f32")})};
+  const TunedConfigStore store = LoadOrDie(options);
+  Query query("n=1/f32");
+  const auto covers = [&](const char* range) {
+    return store.Covers(query.request, *Bucket::Parse(range));
+  };
+  EXPECT_TRUE(covers("n=32..256/f32"));
+  EXPECT_TRUE(covers("n=100/f32"));
+  EXPECT_FALSE(covers("n=31..256/f32"));
+  EXPECT_FALSE(covers("n=200..300/f32"));  // by two
+  EXPECT_FALSE(covers("n=4096/f32"));      // for another objective
+  EXPECT_FALSE(covers("n=100/bf16"));
+  query.request.kernel_id = "k2";
+  EXPECT_FALSE(covers("n=100/f32"));
+  query.request.former_kernel_id = "k1";
+  EXPECT_TRUE(covers("n=100/f32"));
+  query.request.threads = 2;
+  EXPECT_FALSE(covers("n=100/f32"));
 }
 
 TEST(StoreTest, ABucketWithoutItsShapeIsRefused) {
