@@ -150,6 +150,7 @@ class DiagnoseCall {
         -> absl::StatusOr<proto::Config> {
       suites::TuneDriverOptions tune = options_.tune;
       tune.within = within;
+      tune.keep = false;
       evaluators_.Rest();
       OPTRAIL_ASSIGN_OR_RETURN(
           const std::vector<suites::TuneSummary> summaries,

@@ -220,9 +220,9 @@ absl::StatusOr<int> Tune(const std::string& op) {
   if (tuning::Bucket::IsRange(selection.shape_regex)) {
     OPTRAIL_ASSIGN_OR_RETURN(const tuning::Bucket range,
                              tuning::Bucket::Parse(selection.shape_regex));
-    return RunTuneBuckets({context, selection, range, options, .03, 2,
-                           absl::GetFlag(FLAGS_format)},
-                          std::cout, std::cerr);
+    TuneBucketsCommand command{context, selection, range, options};
+    command.format = absl::GetFlag(FLAGS_format);
+    return RunTuneBuckets(command, std::cout, std::cerr);
   }
   OPTRAIL_ASSIGN_OR_RETURN(std::vector<TaskEntry> tasks,
                            SelectTasks(selection, context.hardware));

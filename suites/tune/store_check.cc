@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -14,9 +15,11 @@
 #include "base/units.h"
 #include "ops/core/registry.h"
 #include "re2/re2.h"
+#include "suites/tune/tune_buckets.h"
 #include "tracker/command/command_support.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/search/strategies.h"
+#include "tuning/store/bucket.h"
 #include "tuning/store/store_files.h"
 #include "tuning/store/tuned_entry.h"
 
@@ -150,7 +153,30 @@ void Judge(const TuneSummary& summary, double min_gain, Entry* entry) {
   }
 }
 
-// Proves one stored config against the default.
+// Says why the config does not hold at a corner of its bucket any more, beside
+// the default there; "": it does. Nothing is kept.
+absl::StatusOr<std::string> WhyBucketEnds(const StoreCheckCommand& command,
+                                          TuneDriverOptions options,
+                                          const Entry& entry,
+                                          const tuning::Bucket& bucket) {
+  OPTRAIL_ASSIGN_OR_RETURN(const proto::Config config,
+                           tuning::ParseConfig(entry.tuned.config()));
+  options.keep = false;
+  options.forget_trials = true;
+  const TuneBucketsCommand buckets{command.context, {}, bucket, options};
+  for (const proto::Shape& corner : bucket.Corners()) {
+    TaskEntry at = entry.task;
+    if (tuning::CanonicalText(corner) == entry.tuned.shape()) continue;
+    *at.task.mutable_shape() = corner;
+    OPTRAIL_ASSIGN_OR_RETURN(const CheckedConfig checked,
+                             CheckConfig(buckets, at, config));
+    if (!checked.holds) return checked.why;
+  }
+  return "";
+}
+
+// Proves one stored config against the default: better at its own shape, and no
+// worse than a bucket may be at the corners of its bucket.
 absl::Status Verify(const StoreCheckCommand& command, absl::Duration proof_time,
                     Entry* entry) {
   if (entry->tuned.ties()) {
@@ -159,16 +185,37 @@ absl::Status Verify(const StoreCheckCommand& command, absl::Duration proof_time,
     return absl::OkStatus();
   }
   TuneDriverOptions options = command.tune;
-  options.stored_only = true;
   options.retune = false;
   options.total_trials = options.total_time_ns = 0;
   options.tune.budget.Clear();
   options.tune.budget.set_trials(1);
   options.tune.strategy = tuning::kDefaultStrategy;
   options.tune.proof.max_time = proof_time;
+  std::string why_bucket_ends;
+  if (!entry->tuned.bucket().empty()) {
+    OPTRAIL_ASSIGN_OR_RETURN(const tuning::Bucket bucket,
+                             tuning::Bucket::Parse(entry->tuned.bucket()));
+    const auto shapes = static_cast<double>(1 + bucket.Corners().size());
+    if (proof_time / shapes < kLeastProof) {
+      entry->state = State::kUndecided;
+      entry->text = absl::StrCat("the time is too short for the ", shapes,
+                                 " shapes of its bucket that are checked");
+      return absl::OkStatus();
+    }
+    options.tune.proof.max_time = proof_time / shapes;
+    OPTRAIL_ASSIGN_OR_RETURN(why_bucket_ends,
+                             WhyBucketEnds(command, options, *entry, bucket));
+    options.bucket =
+        why_bucket_ends.empty() ? entry->tuned.bucket() : entry->tuned.shape();
+  }
+  options.stored_only = true;
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<TuneSummary> summaries,
                            TuneTasks({entry->task}, command.context, options));
   Judge(summaries[0], options.tune.proof.min_gain, entry);
+  if (!why_bucket_ends.empty()) {
+    absl::StrAppend(&entry->text, "; its bucket ", entry->tuned.bucket(),
+                    " ends, ", why_bucket_ends);
+  }
   return absl::OkStatus();
 }
 

@@ -41,13 +41,15 @@ class StoreCheck : public ::testing::Test {
     command_.tune.tune.rank_rounds = 1;
   }
 
-  void Store(const std::string& config, const std::string& kernel_id) {
+  void Store(const std::string& config, const std::string& kernel_id,
+             const std::string& bucket = "") {
     proto::TunedConfig tuned;
     tuned.set_shape(kShape);
     tuned.set_config(config);
     tuned.set_threads(1);
     tuned.set_cache_mode(proto::HOT);
     tuned.set_kernel_id(kernel_id);
+    tuned.set_bucket(bucket);
     const absl::Status written =
         tuning::WriteOverlay(command_.context.store, "add",
                              command_.context.hardware.id(), proto::CPU, tuned);
@@ -116,6 +118,28 @@ TEST_F(StoreCheck, AConfigThatIsNotValidAnyMoreFails) {
   command_.dry_run = true;
   Run();
   EXPECT_THAT(notes_.str(), HasSubstr("every tuned config of"));
+}
+
+TEST_F(StoreCheck, ANewConfigDoesNotInheritTheBucketOfAnother) {
+  Store("no_such_knob=3", "0123456789abcdef", "n=2048..8192/f32");
+  command_.time = absl::Seconds(20);
+  EXPECT_EQ(Run(), 0) << out_.str() << notes_.str();
+  EXPECT_THAT(
+      out_.str(),
+      AllOf(HasSubstr(",tuned again,"),
+            HasSubstr("bucket n=2048..8192/f32 ends, at n=2048/f32: ")));
+  EXPECT_THAT(Overlay(), AllOf(HasSubstr("bucket: \"n=4096/f32\""),
+                               Not(HasSubstr("n=2048..8192"))));
+}
+
+TEST_F(StoreCheck, ABucketNeedsTimeForItsCorners) {
+  Store(DefaultConfig(), "0123456789abcdef", "n=2048..8192/f32");
+  command_.retune = false;
+  command_.time = absl::Seconds(4);
+  const std::string before = Overlay();
+  EXPECT_EQ(Run(), 3);
+  EXPECT_THAT(out_.str(), HasSubstr("too short for the 3 shapes"));
+  EXPECT_EQ(Overlay(), before);
 }
 
 // How it ends is up to the machine's noise; the entry stays unless the config

@@ -1,6 +1,7 @@
 #include "suites/tune/tune_buckets.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <string>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "base/units.h"
 #include "ops/core/registry.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/store/store.h"
 #include "tuning/store/store_files.h"
 #include "tuning/store/tuned_entry.h"
 
@@ -34,6 +36,7 @@ struct Part {
   double gain = 0;  // over the default, in the middle
   double loss = 0;  // the largest at a shape that was checked
   int sessions = 0;
+  int random_shapes = 0;  // for which it was verified
 };
 
 // A session of the task, which defends `incumbent` where there is one.
@@ -47,10 +50,11 @@ absl::StatusOr<TuneSummary> Tune(
     summary.error = std::string(computes.message());
     return summary;
   }
+  if (command.tune_one != nullptr) return command.tune_one(task, incumbent);
   TuneDriverOptions options = command.tune;
   options.total_time_ns = 0;
   options.retune = true;
-  options.of_range = true;
+  options.bucket = CanonicalText(task.task.shape());
   options.incumbent = incumbent;
   options.tune.incumbent_margin = command.most_loss;
   OPTRAIL_ASSIGN_OR_RETURN(std::vector<TuneSummary> summaries,
@@ -84,8 +88,9 @@ absl::StatusOr<CheckedConfig> CheckConfig(
   const proto::Session& session = *summary.session;
   const proto::Proof& proof = session.proof();
   bool stays = true;
+  checked.default_loss = std::max(0.0, proof.gain());
   if (!config.has_value()) {
-    checked.loss = std::max(0.0, proof.gain());
+    checked.loss = checked.default_loss;
   } else {
     // Against the best of the search, if another one, and against the default.
     checked.loss = std::max(0.0, session.incumbent_proof().gain());
@@ -103,13 +108,23 @@ absl::StatusOr<CheckedConfig> CheckConfig(
 
 namespace {
 
+// The findings at the checked shapes of a range.
+struct CheckedRange {
+  // A session checks both.
+  CheckedConfig config, by_default;
+  int sessions = 0;
+  int random_shapes = 0;
+};
+
 // Covers the range of one task.
 class BucketTuner {
  public:
   BucketTuner(const TuneBucketsCommand& command, TaskEntry task,
-              absl::Time deadline, std::vector<Part>* parts)
+              const tuning::TunedConfigStore& store, absl::Time deadline,
+              std::vector<Part>* parts)
       : command_(command),
         task_(std::move(task)),
+        store_(store),
         deadline_(deadline),
         parts_(*parts),
         rng_(command.tune.tune.seed) {}
@@ -124,16 +139,22 @@ class BucketTuner {
     *task.task.mutable_shape() = shape;
     return task;
   }
-  // Checks all shapes until one fails.
-  absl::StatusOr<CheckedConfig> CheckAll(
+  // Checks all shapes, unless both fail before. The middle was tuned.
+  absl::StatusOr<CheckedRange> CheckAll(
       const Bucket& range, const absl::optional<proto::Config>& config,
-      int* sessions);
+      bool default_too);
   // Returns whether an earlier call has stored a bucket with all of the range.
-  absl::StatusOr<bool> IsStored(const Bucket& range) const;
+  // This call stores parts of ranges that it has left.
+  bool IsStored(const Bucket& range) const {
+    tuning::LookupRequest request = tuning::RequestOf(task_.task);
+    request.former_kernel_id = task_.former_kernel_id;
+    return store_.Covers(request, range);
+  }
   Part& AddPart(const Bucket& range, const char* state, const std::string& why);
 
   const TuneBucketsCommand& command_;
   const TaskEntry task_;
+  const tuning::TunedConfigStore& store_;
   const absl::Time deadline_;
   std::vector<Part>& parts_;
   Rng rng_;
@@ -153,61 +174,50 @@ Part& BucketTuner::AddPart(const Bucket& range, const char* state,
   return part;
 }
 
-absl::StatusOr<bool> BucketTuner::IsStored(const Bucket& range) const {
-  OPTRAIL_ASSIGN_OR_RETURN(const tuning::TunedConfigStore store,
-                           LoadStore(command_.context, {task_}));
-  const tuning::KernelIds ids{task_.task.kernel_id(), task_.former_kernel_id};
-  for (const proto::TunedConfigs& file : store.Contents()) {
-    if (file.operator_name() != task_.task.operator_name() ||
-        file.hardware_id() != task_.task.hardware_id() ||
-        file.device_kind() != task_.task.device_kind()) {
-      continue;
-    }
-    for (const proto::TunedConfig& tuned : file.tuned()) {
-      if (tuned.bucket().empty() || !ids.Has(tuned.kernel_id()) ||
-          !tuned.objective().empty() ||
-          tuned.threads() != task_.task.threads() ||
-          tuned.cache_mode() != task_.task.cache_mode() ||
-          tuned.launch_mode() != task_.task.launch_mode() ||
-          tuned.backend() != task_.task.backend()) {
-        continue;
-      }
-      const absl::StatusOr<Bucket> bucket = Bucket::Parse(tuned.bucket());
-      if (bucket.ok() && bucket->Contains(range)) return true;
-    }
-  }
-  return false;
+// Adds what one shape says to what the shapes before it say.
+void Join(const CheckedConfig& at, CheckedConfig* all) {
+  if (all->holds && !at.holds) all->why = at.why;
+  all->holds = all->holds && at.holds;
+  all->loss = std::max(all->loss, at.loss);
 }
 
-absl::StatusOr<CheckedConfig> BucketTuner::CheckAll(
+absl::StatusOr<CheckedRange> BucketTuner::CheckAll(
     const Bucket& range, const absl::optional<proto::Config>& config,
-    int* sessions) {
+    bool default_too) {
   std::vector<proto::Shape> shapes = range.Corners();
-  for (int i = 0; i < command_.random_shapes; ++i) {
+  const size_t corners = shapes.size();
+  const int random_shapes =
+      command_.random_shapes *
+      std::max(1, static_cast<int>(std::ceil(range.Doublings())));
+  for (int i = 0; i < random_shapes; ++i) {
     shapes.push_back(range.RandomShape(rng_));
   }
   std::set<std::string> seen = {CanonicalText(range.Centre())};
-  CheckedConfig all;
-  all.holds = true;
-  for (const proto::Shape& shape : shapes) {
-    if (!seen.insert(CanonicalText(shape)).second) continue;
+  CheckedRange all;
+  all.config.holds = true;
+  all.by_default.holds = default_too;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    // A random shape that was checked before counts: it was drawn.
+    all.random_shapes += i >= corners;
+    if (!seen.insert(CanonicalText(shapes[i])).second) continue;
     OPTRAIL_ASSIGN_OR_RETURN(const CheckedConfig checked,
-                             CheckConfig(command_, At(shape), config));
-    ++*sessions;
-    if (!checked.holds) return checked;
-    all.loss = std::max(all.loss, checked.loss);
+                             CheckConfig(command_, At(shapes[i]), config));
+    ++all.sessions;
+    CheckedConfig by_default;
+    by_default.loss = checked.default_loss;
+    by_default.holds = checked.default_loss <= command_.most_loss;
+    Join(checked, &all.config);
+    Join(by_default, &all.by_default);
+    if (!all.config.holds && !all.by_default.holds) break;
   }
   return all;
 }
 
 absl::Status BucketTuner::Cover(
     const Bucket& range, const absl::optional<proto::Config>& inherited) {
-  if (!command_.tune.retune) {
-    OPTRAIL_ASSIGN_OR_RETURN(const bool stored, IsStored(range));
-    if (stored) {
-      AddPart(range, "verified", "tuned already");
-      return absl::OkStatus();
-    }
+  if (!command_.tune.retune && IsStored(range)) {
+    AddPart(range, "verified", "tuned already");
+    return absl::OkStatus();
   }
   if (absl::Now() > deadline_) {
     AddPart(range, "not reached", "the total time is over");
@@ -226,41 +236,55 @@ absl::Status BucketTuner::Cover(
             summary.error.empty() ? "no config works" : summary.error);
     return absl::OkStatus();
   }
-  proto::TunedConfig tuned = TunedConfigOf(*summary.session);
+  const proto::Session& session = *summary.session;
+  proto::TunedConfig tuned = TunedConfigOf(session);
   tuning::ShortenEntry(&tuned);
   absl::optional<proto::Config> config;
-  if (!tuned.ties()) config = summary.session->winner();
-  int sessions = 1;
-  OPTRAIL_ASSIGN_OR_RETURN(const CheckedConfig checked,
-                           CheckAll(range, config, &sessions));
-  if (checked.holds) {
-    tuned.set_bucket(range.Text());
-    const proto::Task& task = task_.task;
-    OPTRAIL_RETURN_IF_ERROR(
-        tuning::WriteOverlay(command_.context.store, task.operator_name(),
-                             task.hardware_id(), task.device_kind(), tuned));
+  if (!tuned.ties()) config = session.winner();
+  const auto halves = range.Split(kLeastRatio);
+  const double default_loss =
+      config.has_value() ? std::max(0.0, session.proof().gain()) : 0;
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const CheckedRange checked,
+      CheckAll(range, config,
+               !halves.has_value() && config.has_value() &&
+                   session.has_proof() && default_loss <= command_.most_loss));
+  const bool holds = checked.config.holds || checked.by_default.holds;
+  const bool by_default = holds && !checked.config.holds;
+  if (by_default) {
+    // The entry is that of a session which proved nothing better.
+    tuned = TunedConfigOf(session);
+    tuned.set_config(CanonicalText(DefaultFinalist(session)->config()));
+    tuned.set_time_ns(tuned.default_time_ns());
+    tuned.mutable_proof()->set_claimed(false);
+    tuning::ShortenEntry(&tuned);
   }
-  const auto halves = range.Split();
-  double ratio = 1;
-  const std::vector<proto::Shape> corners = range.Corners();
-  for (int i = 0; i < centre.dims_size(); ++i) {
-    ratio =
-        std::max(ratio, static_cast<double>(corners.back().dims(i).value()) /
-                            static_cast<double>(corners[0].dims(i).value()));
+  // Where it does not hold, a wider bucket of an earlier call ends as well.
+  tuned.set_bucket(holds ? range.Text() : CanonicalText(centre));
+  const proto::Task& task = task_.task;
+  OPTRAIL_RETURN_IF_ERROR(
+      tuning::WriteOverlay(command_.context.store, task.operator_name(),
+                           task.hardware_id(), task.device_kind(), tuned));
+  if (!holds && halves.has_value()) {
+    OPTRAIL_RETURN_IF_ERROR(Cover(halves->first, config));
+    return Cover(halves->second, config);
   }
-  if (checked.holds || ratio < kLeastRatio || !halves.has_value()) {
-    Part& part = AddPart(range, checked.holds ? "verified" : "not verified",
-                         checked.holds ? "" : checked.why);
-    part.config = tuned.ties() ? "the default" : tuned.config();
-    part.gain = summary.session->proof().claimed()
-                    ? summary.session->proof().gain()
-                    : 0;
-    part.loss = checked.loss;
-    part.sessions = sessions;
-    return absl::OkStatus();
-  }
-  OPTRAIL_RETURN_IF_ERROR(Cover(halves->first, config));
-  return Cover(halves->second, config);
+  Part& part = AddPart(range, holds ? "verified" : "not verified",
+                       holds ? "" : checked.config.why);
+  part.config = tuned.ties() ? "the default" : tuned.config();
+  part.gain =
+      !tuned.ties() && session.proof().claimed() ? session.proof().gain() : 0;
+  part.loss = by_default ? std::max(default_loss, checked.by_default.loss)
+                         : checked.config.loss;
+  part.sessions = 1 + checked.sessions;
+  if (holds) part.random_shapes = checked.random_shapes;
+  return absl::OkStatus();
+}
+
+// The largest part of the shapes that may lose more than the bound although
+// that many random ones do not, with 95% confidence.
+double ShareBeyond(int random_shapes) {
+  return 1 - std::pow(.05, 1.0 / std::max(random_shapes, 1));
 }
 
 }  // namespace
@@ -289,7 +313,9 @@ absl::StatusOr<int> RunTuneBuckets(const TuneBucketsCommand& command,
     if (CanonicalText(task.task.shape()) != lowest) continue;
     found = true;
     OPTRAIL_RETURN_IF_ERROR(task.available);
-    OPTRAIL_RETURN_IF_ERROR(BucketTuner(command, task, deadline, &parts)
+    OPTRAIL_ASSIGN_OR_RETURN(const tuning::TunedConfigStore store,
+                             LoadStore(command.context, {task}));
+    OPTRAIL_RETURN_IF_ERROR(BucketTuner(command, task, store, deadline, &parts)
                                 .Cover(command.range, absl::nullopt));
   }
   if (!found) {
@@ -304,16 +330,26 @@ absl::StatusOr<int> RunTuneBuckets(const TuneBucketsCommand& command,
                {"state"},
                {"gain", Align::kRight},
                {"loss", Align::kRight, "loss_at_most"},
+               {"lose more", Align::kRight, "share_beyond_loss_at_most"},
                {"sessions", Align::kRight},
                {"config", Align::kLeft, "", Clip::kFold},
                {"why", Align::kLeft, "", Clip::kFold}});
   bool all_verified = true;
   for (const Part& part : parts) {
     all_verified = all_verified && part.state == "verified";
-    table.AddRow({part.task, part.bucket, part.state,
-                  Cell::Number(part.gain, FormatChange(part.gain)),
-                  Cell::Number(part.loss, FormatPercent(part.loss)),
-                  Cell::Integer(part.sessions), part.config, part.why});
+    table.AddRow(
+        {part.task, part.bucket, part.state,
+         Cell::Number(part.gain, FormatChange(part.gain)),
+         Cell::Number(part.loss, FormatPercent(part.loss)),
+         part.random_shapes == 0
+             ? Cell::None()
+             : Cell::Number(
+                   ShareBeyond(part.random_shapes),
+                   absl::StrCat(
+                       "at most ",
+                       FormatPercent(ShareBeyond(part.random_shapes), 0),
+                       " of shapes")),
+         Cell::Integer(part.sessions), part.config, part.why});
   }
   out << table.Format(command.format, TerminalWidth());
   if (all_verified) return 0;

@@ -8,9 +8,11 @@
 // shapes inside a session searches as well and defends this config: it stays
 // unless another one is proven better by more than `most_loss`. Where it stays
 // everywhere, the range is its bucket (tuning/store/bucket.h). Else the range
-// is cut in two, and each half is tuned so.
+// is cut in two, and each half is tuned so. A range that is too small to be cut
+// is the default's bucket, if that holds everywhere.
 // docs/reference/tuned_configs.md.
 
+#include <functional>
 #include <ostream>
 #include <string>
 
@@ -34,8 +36,14 @@ struct TuneBucketsCommand {
   // The seed draws the shapes inside, too.
   TuneDriverOptions tune;
   double most_loss = .03;  // of time
-  int random_shapes = 2;   // in each bucket
+  // For each doubling of a bucket's sizes, and at least as many.
+  int random_shapes = 2;
   OutputFormat format = OutputFormat::kTable;
+  // Tunes one task, and defends the incumbent where there is one. nullptr:
+  // TuneTasks(); tests answer without measuring.
+  std::function<absl::StatusOr<TuneSummary>(
+      const TaskEntry&, const absl::optional<proto::Config>& incumbent)>
+      tune_one = nullptr;
 };
 
 struct CheckedConfig {
@@ -44,6 +52,8 @@ struct CheckedConfig {
   // where that is this one.
   double loss = 0;
   std::string why;  // it does not hold
+  // The same of the default; 1 where no session said so.
+  double default_loss = 1;
 };
 
 // Tunes the task with the command's options, and says what `config` (nullopt:

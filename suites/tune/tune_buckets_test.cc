@@ -3,17 +3,25 @@
 
 #include "suites/tune/tune_buckets.h"
 
+#include <algorithm>
+#include <array>
+#include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <sstream>
 #include <string>
 
+#include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
 #include "base/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "suites/stopwatch/stopwatch.h"
 #include "suites/worker/worker.h"
+#include "suites/workload/tasks.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/store/store.h"
+#include "tuning/store/store_files.h"
 
 namespace optrail::suites {
 namespace {
@@ -107,10 +115,180 @@ TEST_F(TuneBuckets, WhatLosesTooMuchIsCutAndNotStored) {
             std::string::npos);
 }
 
+// Which config wins the second time is up to the machine's noise.
+TEST_F(TuneBuckets, RetuningKeepsTheBucketOfTheSameConfigAlone) {
+  command_.most_loss = 100;
+  ASSERT_EQ(*Run(), 0) << out_.str();
+  const auto entry = [&] {
+    const auto files = tuning::ReadOverlay(command_.context.store);
+    EXPECT_TRUE(files.ok()) << files.status();
+    for (const proto::TunedConfig& tuned : (*files)[0].tuned()) {
+      if (tuned.shape() == "n=1001/f32") return tuned;
+    }
+    ADD_FAILURE() << "no entry of the middle";
+    return proto::TunedConfig();
+  };
+  const proto::TunedConfig before = entry();
+  EXPECT_EQ(before.bucket(), "n=1000..1003/f32");
+  TaskSelection selection = command_.selection;
+  selection.shape_regex = before.shape();
+  const auto tasks = SelectTasks(selection, command_.context.hardware);
+  ASSERT_TRUE(tasks.ok()) << tasks.status();
+  command_.tune.retune = true;
+  command_.tune.defend_stored = false;
+  ASSERT_TRUE(TuneTasks(*tasks, command_.context, command_.tune).ok());
+  const proto::TunedConfig after = entry();
+  EXPECT_NE(after.session_id(), before.session_id());
+  EXPECT_EQ(after.bucket(), after.config() == before.config()
+                                ? "n=1000..1003/f32"
+                                : "n=1001/f32");
+}
+
 TEST_F(TuneBuckets, TheTotalTimeEndsIt) {
   command_.tune.total_time_ns = 1;
   EXPECT_EQ(*Run(), 1);
   EXPECT_THAT(out_.str(), HasSubstr("add,n=1000..1003/f32,not reached,"));
+}
+
+// Three configs whose times at a shape are known: sessions find the fastest.
+class KnownTimes : public TuneBuckets {
+ protected:
+  // The default, unroll=1 and unroll=4 take these times.
+  using Times = std::array<double, 3>;
+
+  void Use(const std::function<Times(int64_t n)>& times) {
+    times_ = times;
+    command_.random_shapes = 2;
+    command_.tune_one = [this](const TaskEntry& task,
+                               const absl::optional<proto::Config>& incumbent) {
+      return Session(task.task, incumbent);
+    };
+  }
+  static proto::Config ConfigAt(int i) {
+    return *tuning::ParseConfig(absl::StrCat(
+        "block_elements=16384,prefetch_bytes=0,stores=cached,unroll=",
+        i == 0   ? 2
+        : i == 1 ? 1
+                 : 4));
+  }
+  static int IndexOf(const proto::Config& config) {
+    for (int i = 0; i < 3; ++i) {
+      if (tuning::CanonicalText(ConfigAt(i)) == tuning::CanonicalText(config)) {
+        return i;
+      }
+    }
+    ADD_FAILURE() << tuning::CanonicalText(config);
+    return 0;
+  }
+  // The share of time that the store's answer loses at a shape.
+  double LossAt(const tuning::TunedConfigStore& store, int64_t n) {
+    const Times times = times_(n);
+    const tuning::LookupResult found =
+        Lookup(store, absl::StrCat("n=", n, "/f32"));
+    const int used = found.config == nullptr || found.tuned->ties()
+                         ? 0
+                         : IndexOf(*found.config);
+    return 1 - *std::min_element(times.begin(), times.end()) / times[used];
+  }
+
+ private:
+  TuneSummary Session(const proto::Task& task,
+                      const absl::optional<proto::Config>& incumbent) {
+    const Times times = times_(task.shape().dims(0).value());
+    TuneSummary summary;
+    summary.task = task;
+    proto::Session& session = summary.session.emplace();
+    *session.mutable_task() = task;
+    session.set_session_id("20261126T000000Z-1");
+    for (int i = 0; i < 3; ++i) {
+      proto::Finalist& finalist = *session.add_finalists();
+      *finalist.mutable_config() = ConfigAt(i);
+      finalist.set_is_default(i == 0);
+      finalist.set_outcome(proto::OK);
+      finalist.set_time_ns(times[i]);
+    }
+    int first = times[1] <= times[2] ? 1 : 2;
+    const int defended = incumbent ? IndexOf(*incumbent) : first;
+    if (first != defended) {
+      proto::Proof& proof = *session.mutable_incumbent_proof();
+      *proof.mutable_candidate() = ConfigAt(first);
+      proof.set_gain(1 - times[first] / times[defended]);
+      proof.set_claimed(proof.gain() > command_.most_loss);
+      if (!proof.claimed()) first = defended;
+    }
+    proto::Proof& proof = *session.mutable_proof();
+    *proof.mutable_candidate() = ConfigAt(first);
+    proof.set_gain(1 - times[first] / times[0]);
+    proof.set_claimed(proof.gain() > .005);
+    const bool stays = incumbent && first == defended
+                           ? proof.gain() >= -command_.most_loss
+                           : proof.claimed();
+    *session.mutable_winner() = ConfigAt(stays ? first : 0);
+    return summary;
+  }
+
+  std::function<Times(int64_t n)> times_;
+};
+
+TEST_F(KnownTimes, NoShapeOfABucketLosesMoreThanTheBound) {
+  Use([](int64_t n) {
+    return n < 100 ? Times{1200, 1000, 1100} : Times{1200, 1100, 1000};
+  });
+  command_.range = Range("n=16..1024/f32");
+  EXPECT_EQ(*Run(), 1);
+  EXPECT_THAT(out_.str(), AllOf(HasSubstr("add,n=129..1024/f32,verified,"),
+                                HasSubstr("add,n=77..128/f32,not verified,")));
+  const auto store = LoadStore(command_.context, {});
+  ASSERT_TRUE(store.ok()) << store.status();
+  int in_buckets = 0;
+  for (int64_t n = 1; n <= 2048; ++n) {
+    const tuning::LookupResult found =
+        Lookup(*store, absl::StrCat("n=", n, "/f32"));
+    if (found.source == tuning::LookupSource::kDefault) {
+      EXPECT_TRUE(n < 16 || n > 1024 || (n > 76 && n < 129)) << n;
+    } else {
+      ++in_buckets;
+      EXPECT_LE(LossAt(*store, n), command_.most_loss) << n;
+    }
+  }
+  EXPECT_GE(in_buckets, 950);
+}
+
+TEST_F(KnownTimes, WhatIsTooSmallToBeCutGetsTheDefaultIfThatHolds) {
+  Use([](int64_t n) {
+    return Times{1000, n > 99 && n < 110 ? 980.0 : 1200.0, 1500};
+  });
+  command_.range = Range("n=90..120/f32");
+  EXPECT_EQ(*Run(), 0) << out_.str();
+  EXPECT_THAT(out_.str(), AllOf(HasSubstr("add,n=90..120/f32,verified,0,0.02"),
+                                HasSubstr(",the default,")));
+  const auto store = LoadStore(command_.context, {});
+  ASSERT_TRUE(store.ok()) << store.status();
+  for (int64_t n = 90; n <= 120; ++n) {
+    EXPECT_LE(LossAt(*store, n), command_.most_loss) << n;
+  }
+  EXPECT_EQ(Lookup(*store, "n=95/f32").source, tuning::LookupSource::kBucket);
+}
+
+TEST_F(KnownTimes, EachDoublingIsCheckedAtRandomShapes) {
+  Use([](int64_t) { return Times{1200, 1000, 1100}; });
+  command_.range = Range("n=16..1024/f32");
+  EXPECT_EQ(*Run(), 0) << out_.str();
+  // Twelve of them: 1 - .05^(1 / 12).
+  EXPECT_THAT(out_.str(), HasSubstr(",0.220"));
+}
+
+// A later call finds that a bucket does not hold any more.
+TEST_F(KnownTimes, ABucketThatDoesNotHoldAnyMoreEnds) {
+  Use([](int64_t) { return Times{1200, 1000, 1100}; });
+  command_.range = Range("n=100..150/f32");
+  ASSERT_EQ(*Run(), 0) << out_.str();
+  Use([](int64_t n) { return Times{1200, 1000, n < 140 ? 1100.0 : 900.0}; });
+  command_.tune.retune = true;
+  EXPECT_EQ(*Run(), 1) << out_.str();
+  const auto store = LoadStore(command_.context, {});
+  ASSERT_TRUE(store.ok()) << store.status();
+  EXPECT_EQ(Lookup(*store, "n=130/f32").source, tuning::LookupSource::kDefault);
 }
 
 TEST_F(TuneBuckets, WhatIsNoRangeOfAnOperatorIsRefused) {

@@ -201,23 +201,31 @@ absl::StatusOr<tuning::TunedConfigStore> LoadStore(
 
 namespace {
 
-// The answer for exactly this task, of whatever kernel; no config: there is
-// none that is valid.
+// The entry of exactly this task, of whatever kernel; no config: there is none,
+// or `is_valid` refuses it.
+tuning::LookupResult FindEntry(
+    const tuning::TunedConfigStore& store, const TaskEntry& task,
+    const std::string& objective,
+    const tuning::ConfigPredicate* is_valid = nullptr) {
+  tuning::LookupRequest request = tuning::RequestOf(task.task);
+  request.former_kernel_id = task.former_kernel_id;
+  request.objective = objective;
+  request.is_valid = is_valid;
+  const tuning::LookupResult found = store.Lookup(request);
+  return found.source == tuning::LookupSource::kExact ? found
+                                                      : tuning::LookupResult();
+}
+
+// The same, with a config that is valid in the space.
 tuning::LookupResult FindExact(const tuning::TunedConfigStore& store,
                                const TaskEntry& task,
                                const std::string& objective,
                                const TaskSpace& space) {
-  tuning::LookupRequest request = tuning::RequestOf(task.task);
-  request.former_kernel_id = task.former_kernel_id;
-  request.objective = objective;
   const auto is_valid = [&](const proto::Config& config) {
     return space.Validate(config).ok();
   };
   const tuning::ConfigPredicate predicate(is_valid);
-  request.is_valid = &predicate;
-  const tuning::LookupResult found = store.Lookup(request);
-  return found.source == tuning::LookupSource::kExact ? found
-                                                      : tuning::LookupResult();
+  return FindEntry(store, task, objective, &predicate);
 }
 
 }  // namespace
@@ -301,6 +309,9 @@ class TuneCall {
     std::unique_ptr<tuning::Session> session;  // while it is open
     bool recorded = false;
     bool was_recorded = false;  // by an earlier call
+    // Of the entry that the winner's replaces, if there is one.
+    std::string stored_config, stored_bucket;
+    bool stored_verified = false;
   };
 
   bool together() const {
@@ -330,6 +341,10 @@ class TuneCall {
       const std::vector<TaskEntry>& tasks);
   void Begin(Pending& pending);
   absl::Status Record(Pending& pending, absl::StatusOr<proto::Session> session);
+  // A bucket was verified for one config and kernel; the entry of another one
+  // has its own shape as its bucket, and is no neighbour of others.
+  std::string BucketOf(const Pending& pending,
+                       const proto::TunedConfig& tuned) const;
 
   std::string Title(size_t i) const {
     return absl::StrCat("[", i + 1, "/", pending_.size(), "] ",
@@ -367,7 +382,7 @@ std::shared_ptr<CompilePool> TuneCall::Compilers(
 std::map<std::string, proto::Session> TuneCall::FindRecorded(
     const std::vector<TaskEntry>& tasks) {
   std::map<std::string, proto::Session> sessions;
-  if (!options_.retune || together() || options_.within) return sessions;
+  if (!options_.retune || together() || !options_.keep) return sessions;
   recorded_.emplace(JoinPath(context_.state, "tuning"), tasks, options_);
   for (const std::string& id : recorded_->ids()) {
     absl::StatusOr<proto::Session> session = history_.ReadSession(id);
@@ -435,6 +450,12 @@ absl::Status TuneCall::FindPending(const std::vector<TaskEntry>& tasks) {
     }
     Pending pending;
     pending.task = &task;
+    if (const tuning::LookupResult replaced = FindEntry(store, task, objective);
+        replaced.tuned != nullptr) {
+      pending.stored_config = replaced.tuned->config();
+      pending.stored_bucket = replaced.tuned->bucket();
+      pending.stored_verified = !replaced.unverified;
+    }
     pending.tune = options_.tune;
     const ops::Operator& op = *task.entry->op;
     pending.tune.objectives =
@@ -528,7 +549,7 @@ absl::Status TuneCall::Record(Pending& pending,
     summary.error = std::string(session.status().message());
     return absl::OkStatus();
   }
-  if (options_.within) {
+  if (!options_.keep) {
     pending.recorded = true;
     summary.session = *std::move(session);
     return absl::OkStatus();
@@ -546,7 +567,7 @@ absl::Status TuneCall::Record(Pending& pending,
   if (session->has_winner() && !tuning::IncumbentStays(*session) &&
       (!options_.stored_only || session->proof().claimed())) {
     proto::TunedConfig tuned = TunedConfigOf(*session);
-    if (options_.of_range) tuned.set_bucket(tuned.shape());
+    tuned.set_bucket(BucketOf(pending, tuned));
     OPTRAIL_RETURN_IF_ERROR(
         tuning::WriteOverlay(context_.store, task.operator_name(),
                              task.hardware_id(), task.device_kind(), tuned));
@@ -576,6 +597,22 @@ absl::Status TuneCall::Record(Pending& pending,
   earlier_.push_back(std::move(info));
   summary.session = *std::move(session);
   return absl::OkStatus();
+}
+
+std::string TuneCall::BucketOf(const Pending& pending,
+                               const proto::TunedConfig& tuned) const {
+  if (!options_.bucket.empty() || pending.stored_bucket.empty()) {
+    return options_.bucket;
+  }
+  if (pending.stored_verified && pending.stored_config == tuned.config()) {
+    return pending.stored_bucket;
+  }
+  std::cerr << "note: " << ShortTaskText(pending.task->task)
+            << " stood for the range " << pending.stored_bucket
+            << ", for which the new entry is not verified; next: optrail tune "
+            << "--op=" << pending.task->task.operator_name()
+            << " --shape=" << pending.stored_bucket << "\n";
+  return tuned.shape();
 }
 
 void TuneCall::AskAhead(size_t i) {

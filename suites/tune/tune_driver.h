@@ -7,6 +7,7 @@
 // store's overlay.
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -41,13 +42,15 @@ struct TuneDriverOptions {
   // nothing; the store changes only where the proof succeeds. Tasks of which it
   // has no valid config are skipped. Not with a total.
   bool stored_only = false;
-  // The sessions tune shapes of a range (tune_buckets.h): winners go to the
-  // store for their own shape alone, and are no neighbours of others.
-  bool of_range = false;
+  // What the winner's entry has as its bucket (tuning/store/bucket.h); empty:
+  // none. For a single task.
+  std::string bucket;
+  // Whether the history and the store keep the sessions. Not false with a
+  // total.
+  bool keep = true;
   // A valid config that is defended in place of the store's; absent: that.
   absl::optional<proto::Config> incumbent;
-  // Searches some knobs around a config. The sessions are returned, and neither
-  // the history nor the store keeps them. Not with a total.
+  // Searches some knobs around a config. `keep` has to be false.
   absl::optional<SearchWithin> within;
   // Start over without the trials of earlier sessions.
   bool forget_trials = false;
