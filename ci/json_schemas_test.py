@@ -123,6 +123,10 @@ def main():
                         '--quiet'),
         'bisect': output('bisect', 'HEAD~24', 'HEAD~14', run, '--quiet'),
         'store_show': output('store', 'show'),
+        'tune': output('tune', '--op=add', '--shape=n=4096/f32', '--trials=2',
+                       '--proof_time=50ms', '--quiet'),
+        'tune_range': output('tune', '--op=add', '--shape=n=1000..1003/f32',
+                             '--trials=1', '--proof_time=50ms', '--quiet'),
     }
     subprocess.run([optrail, 'note', 'BM_.*', 'HEAD', 'a new disk'],
                    check=True, stdout=subprocess.DEVNULL)
