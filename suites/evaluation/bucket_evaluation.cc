@@ -2,8 +2,8 @@
 // shapes of each operator is tuned on this machine's CPU, then random shapes
 // inside and up to one doubling beyond it are tuned as well. The share is the
 // time of the best config found there over the time of the config that a lookup
-// answers: by buckets, and by today's rule of the nearest shape on the same
-// entries without their buckets.
+// answers: by buckets, and by the rule of the nearest shape on the same entries
+// without their buckets. "Inside" is by buckets, for the shapes of the range.
 //
 //   ./bazelw run //suites/evaluation:bucket_evaluation -- --seed=1
 
@@ -16,18 +16,16 @@
 
 #include "absl/flags/flag.h"
 #include "absl/time/time.h"
-#include "absl/types/optional.h"
 #include "base/random.h"
 #include "base/status_macros.h"
-#include "ops/core/tuned_kernel.h"
 #include "suites/evaluation/evaluation.h"
+#include "suites/evaluation/store_answer.h"
 #include "suites/stopwatch/stopwatch.h"
 #include "suites/tune/tune_buckets.h"
 #include "suites/workload/tasks.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/search/strategies.h"
 #include "tuning/store/bucket.h"
-#include "tuning/store/store.h"
 #include "tuning/store/store_files.h"
 
 ABSL_FLAG(uint64_t, seed, 1, "Of searches and of the shapes that are drawn.");
@@ -64,43 +62,6 @@ absl::Status CopyWithoutBuckets(const std::string& from,
   return absl::OkStatus();
 }
 
-struct Answer {
-  absl::optional<proto::Config> config;  // nullopt: the default
-  const char* how = "default";
-};
-
-absl::StatusOr<Answer> AnswerOf(const std::string& store_folder,
-                                const proto::Task& task,
-                                const proto::Hardware& hardware) {
-  tuning::StoreOptions options;
-  options.overlay_directory = store_folder;
-  OPTRAIL_ASSIGN_OR_RETURN(const tuning::TunedConfigStore store,
-                           tuning::TunedConfigStore::Load(options));
-  ops::KernelQuestion question;
-  question.operator_name = task.operator_name();
-  question.shape = task.shape();
-  OPTRAIL_ASSIGN_OR_RETURN(const ops::ChosenKernel kernel,
-                           ops::ChooseKernel(question, hardware, &store));
-  Answer answer;
-  if (kernel.found.config == nullptr || kernel.found.tuned->ties()) {
-    return answer;
-  }
-  answer.config = kernel.config;
-  answer.how = kernel.found.source == tuning::LookupSource::kExact ? "exact"
-               : kernel.found.source == tuning::LookupSource::kBucket
-                   ? "bucket"
-                   : "nearest";
-  return answer;
-}
-
-// The share of the best that was found.
-absl::StatusOr<double> ShareOf(const TuneBucketsCommand& command,
-                               const TaskEntry& task, const Answer& answer) {
-  OPTRAIL_ASSIGN_OR_RETURN(const CheckedConfig checked,
-                           CheckConfig(command, task, answer.config));
-  return 1 - checked.loss;
-}
-
 absl::Status Evaluate(const Case& c, TuneBucketsCommand command, Rng& rng) {
   command.selection.op_regex = c.op;
   OPTRAIL_ASSIGN_OR_RETURN(command.range, Bucket::Parse(c.tuned));
@@ -116,35 +77,37 @@ absl::Status Evaluate(const Case& c, TuneBucketsCommand command, Rng& rng) {
   OPTRAIL_ASSIGN_OR_RETURN(const Bucket drawn, Bucket::Parse(c.drawn));
   TaskSelection selection;
   selection.op_regex = c.op;
-  std::vector<double> by_bucket, by_nearest;
+  std::vector<double> by_bucket, by_nearest, inside;
   for (int i = 0; i < absl::GetFlag(FLAGS_shapes); ++i) {
     selection.shape_regex = CanonicalText(drawn.RandomShape(rng));
     OPTRAIL_ASSIGN_OR_RETURN(const std::vector<TaskEntry> tasks,
                              SelectTasks(selection, command.context.hardware));
     const TaskEntry& task = tasks[0];
     OPTRAIL_ASSIGN_OR_RETURN(
-        const Answer bucket,
+        const StoreAnswer bucket,
         AnswerOf(buckets, task.task, command.context.hardware));
     OPTRAIL_ASSIGN_OR_RETURN(
-        const Answer near,
+        const StoreAnswer near,
         AnswerOf(nearest, task.task, command.context.hardware));
     OPTRAIL_ASSIGN_OR_RETURN(const double share,
-                             ShareOf(command, task, bucket));
-    const auto text = [](const Answer& answer) {
+                             ShareOfBest(command, task, bucket));
+    const auto text = [](const StoreAnswer& answer) {
       return answer.config ? CanonicalText(*answer.config) : "";
     };
     double near_share = share;
     if (text(near) != text(bucket)) {
-      OPTRAIL_ASSIGN_OR_RETURN(near_share, ShareOf(command, task, near));
+      OPTRAIL_ASSIGN_OR_RETURN(near_share, ShareOfBest(command, task, near));
     }
     by_bucket.push_back(share);
+    if (command.range.Contains(task.task.shape())) inside.push_back(share);
     by_nearest.push_back(near_share);
     std::printf("%-12s %-32s %-8s %.3f   %-8s %.3f\n", c.op,
-                selection.shape_regex.c_str(), bucket.how, share, near.how,
-                near_share);
+                selection.shape_regex.c_str(), bucket.how.c_str(), share,
+                near.how.c_str(), near_share);
     std::fflush(stdout);
   }
   const auto print = [&](const char* rule, const std::vector<double>& shares) {
+    if (shares.empty()) return;
     double sum = 0;
     for (const double share : shares) sum += share;
     std::printf("%-12s %-10s mean %.3f, worst %.3f of %zu shapes\n", c.op, rule,
@@ -152,6 +115,7 @@ absl::Status Evaluate(const Case& c, TuneBucketsCommand command, Rng& rng) {
                 *std::min_element(shares.begin(), shares.end()), shares.size());
   };
   print("buckets", by_bucket);
+  print("inside", inside);
   print("nearest", by_nearest);
   return absl::OkStatus();
 }
