@@ -91,8 +91,7 @@ absl::StatusOr<int> RunFleetStatus(const FleetStatusCommand& options,
   } else if (options.file.empty() || options.file == "-") {
     out << OpenMetricsText(status);
   } else {
-    OPTRAIL_RETURN_IF_ERROR(
-        WriteFileAtomically(options.file, OpenMetricsText(status)));
+    OPTRAIL_RETURN_IF_ERROR(WriteOutput(options.file, OpenMetricsText(status)));
   }
   return 0;
 }

@@ -488,7 +488,7 @@ absl::Status ReportToGoogleBenchmark(const proto::Run& run, std::ostream& out) {
   std::ostringstream file;
   Report(run, absl::GetFlag(FLAGS_benchmark_out_format), /*color=*/false,
          aggregates_everywhere ? Detail::kAggregatesOnly : Detail::kAll, file);
-  return WriteFileAtomically(OutFile(), file.str());
+  return WriteOutput(OutFile(), file.str());
 }
 
 }  // namespace optrail::suites

@@ -426,7 +426,7 @@ absl::StatusOr<ExitCode> RunGraph(const GraphRunCommand& asked,
       Check(command, graph, inputs, *runner, ReferenceFlop(graph), out));
   OPTRAIL_ASSIGN_OR_RETURN(const Timed timed, TimeAll(*runner, *device));
   if (!command.page.empty()) {
-    OPTRAIL_RETURN_IF_ERROR(WriteFileAtomically(
+    OPTRAIL_RETURN_IF_ERROR(WriteOutput(
         command.page, GraphPageText(PageOf(command, *runner, timed, flop))));
     std::cerr << "wrote " << command.page << "\n";
   }

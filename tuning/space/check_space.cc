@@ -93,7 +93,7 @@ absl::StatusOr<std::string> Check() {
 absl::Status Run() {
   OPTRAIL_ASSIGN_OR_RETURN(const std::string summary, Check());
   const std::string out = absl::GetFlag(FLAGS_out);
-  if (!out.empty()) return WriteFileAtomically(out, summary);
+  if (!out.empty()) return WriteOutput(out, summary);
   std::cout << summary;
   return absl::OkStatus();
 }
