@@ -17,7 +17,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1) OPTRAIL_CLUSTER
   if (threadIdx.x == 0) {
     if (!kUnalignedA) PrefetchMap(&map_a);
     if (!kUnalignedB) PrefetchMap(&map_b);
-    if (!kUnalignedB) PrefetchMap(&map_c);
+    if (!kUnalignedC) PrefetchMap(&map_c);
   }
   const Sizes sizes(m, n, k);
   const MatrixEpilogue epilogue(bias, n);

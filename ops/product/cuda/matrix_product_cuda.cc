@@ -18,9 +18,9 @@ constexpr int64_t kMaxBatch = 65535;
 constexpr int64_t kTileK = HopperProduct::kTileK;
 
 // Which rows are no multiples of 16 bytes, as the macro UNALIGNED: those of a
-// (1), those of b and c (2).
+// (1), those of b (2) and c (4).
 int Unaligned(const MatrixProduct& product) {
-  return (product.size.k % 8 != 0 ? 1 : 0) + (product.size.n % 8 != 0 ? 2 : 0);
+  return (product.size.k % 8 != 0 ? 1 : 0) + (product.size.n % 8 != 0 ? 6 : 0);
 }
 
 // Returns whether no tile has rows of two matrices of a batch.
@@ -116,7 +116,7 @@ absl::StatusOr<CudaPlan> MatrixProductCuda::Plan(
   const std::string kernel = cuda::VariantKnob(config, "kernel");
   CudaPlan plan;
   if (kernel == "hopper_skinny") {
-    plan = SkinnyPlan(size, Unaligned(product), config);
+    plan = SkinnyPlan(size, Unaligned(product) & 3, config);
   } else if (kernel == "mma") {
     if (size.batch > kMaxBatch) {
       return absl::InvalidArgumentError(
@@ -170,7 +170,7 @@ absl::Status MatrixProductCuda::Arguments(
             : maps.Add(operands[1], unaligned & 2, k, n, kTileK));
     if (!skinny) {
       OPTRAIL_RETURN_IF_ERROR(
-          maps.Add(operands.back(), unaligned & 2, m, n, hopper.BoxRowsOfC()));
+          maps.Add(operands.back(), unaligned & 4, m, n, hopper.BoxRowsOfC()));
     }
   }
   arguments->Add(operands[0]);
