@@ -12,6 +12,8 @@
 //             under the filter, with zeros for padding: S * C channels of one
 //             place, so that small numbers of channels fill steps of 64
 
+#include "global_words.cuh"
+
 #define AS_IS 0
 #define FILTERS 1
 #define CHANNELS 2
@@ -19,15 +21,6 @@
 
 #if LAYOUT != AS_IS
 constexpr int Padded(int count) { return (count + 7) / 8 * 8; }
-
-// The eight elements at `at`, a multiple of 8, of a matrix of `count`; zeros
-// beyond it.
-__device__ __forceinline__ Words4 AlignedWord(const uint16_t* matrix,
-                                              long long at, long long count) {
-  if (at + 8 > count) return LastWord(matrix + at, (int)(count - at));
-  const uint4 v = __ldg((const uint4*)(matrix + at));
-  return {{v.x, v.y, v.z, v.w}};
-}
 
 // A copy of lines of kLine elements: from each line kColumns rows, of which row
 // i has the kRun elements from kFirst + i * kStep on and zeros up to a multiple
@@ -45,15 +38,9 @@ struct CopiedRows {
     const int end = min(min(8, kRun - within), kLine - begin);
     const int outside = begin < 0 ? -begin : 0;  // elements before the line
     if (outside >= end) return {};
-    const long long count = (long long)lines * kLine;
-    // May be negative, in the first line.
-    const long long first = (long long)line * kLine + begin;
-    const int shift = (int)(first & 7);
-    const long long at = first - shift;
-    const Words4 low = at < 0 ? Words4{} : AlignedWord(from, at, count);
-    Words4 high = {};
-    if (shift + end > 8) high = AlignedWord(from, at + 8, count);
-    Words4 result = Shifted<true>(low, high, shift, end);
+    // `begin` may be negative in the first line.
+    Words4 result = WordAt<true>(from, (long long)line * kLine + begin,
+                                 (long long)lines * kLine, end);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       if (outside > i * 2)

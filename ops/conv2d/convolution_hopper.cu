@@ -11,7 +11,7 @@
 
 #include "convolution.cuh"
 #include "unaligned_steps.cuh"
-// After Words4:
+// After the integers' names:
 #include "convolution_copy.cuh"
 
 // Places of the filter, and channels of a place.

@@ -64,6 +64,85 @@ CudaPlan SkinnyPlan(const BatchedSize& size, int unaligned,
   return plan;
 }
 
+// How thin_product.cu computes a product: which of its forms, and what its
+// threads share.
+struct ThinForm {
+  // The macro FORM.
+  enum Form { kSumsOfFew, kLongRows, kLongColumns };
+  Form form = kSumsOfFew;
+  bool flipped = false;
+  int64_t few = 1;
+  int64_t lanes = 1, rows = 1;
+  int64_t period = 1;  // rows of c so far apart start alike within words
+  int64_t grid = 1;
+
+  explicit ThinForm(const MatrixProduct& product) {
+    // Threads and blocks that keep a large GPU busy.
+    constexpr int64_t kThreads = 256, kBlocks = 1024, kBusy = 65536;
+    const auto [batch, m, n, k] = product.size;
+    if (k <= 16 && n >= 64) {
+      constexpr int64_t kWords = 128, kMostRows = 64;  // of a block
+      few = k;
+      while (period * n % 8 != 0) period *= 2;
+      const int64_t tiles = CeilDiv(period == 1 ? n / 8 : (n + 14) / 8, kWords);
+      rows = std::min(
+          CeilDiv(m, period),
+          std::clamp<int64_t>(batch * tiles * m / kBlocks, 4, kMostRows));
+      grid = tiles * period * CeilDiv(m, period * rows);
+      return;
+    }
+    flipped = n > 8;
+    few = flipped ? m : n;
+    const int64_t length = flipped ? n : m;
+    if (flipped != (flipped ? product.transposed_b : product.transposed_a)) {
+      form = kLongColumns;
+      grid = CeilDiv(length, 256);
+      return;
+    }
+    form = kLongRows;
+    const int64_t words = CeilDiv(k, 8);
+    while (lanes < 32 && lanes < words) lanes *= 2;
+    if (words >= kThreads && batch * length * lanes / 4 < kBusy) {
+      lanes = kThreads;
+    }
+    rows = 4;
+    while (rows > 1 && batch * CeilDiv(length, rows) * lanes < kBusy) rows /= 2;
+    grid = CeilDiv(length, rows * (kThreads / lanes));
+  }
+};
+
+absl::StatusOr<CudaPlan> ThinPlan(const MatrixProduct& product) {
+  const BatchedSize& size = product.size;
+  const bool short_sums = size.k <= 16 && size.n >= 64;
+  if (!short_sums && std::min(size.m, size.n) > 8) {
+    return absl::InvalidArgumentError(absl::StrCat("a product of ", size.m,
+                                                   " x ", size.n, " x ", size.k,
+                                                   ", expected a thin one"));
+  }
+  const ThinForm thin(product);
+  CudaPlan plan;
+  plan.source = "thin_product.cu";
+  plan.function = "thin_product";
+  plan.grid_x = static_cast<unsigned>(thin.grid);
+  plan.grid_y = static_cast<unsigned>(size.batch);
+  plan.block_x = thin.form == ThinForm::kSumsOfFew ? 128 : 256;
+  // Rows of the long matrix, in their stored layout.
+  const int64_t columns = thin.form == ThinForm::kLongRows ? size.k
+                          : thin.flipped                   ? size.n
+                                                           : size.m;
+  plan.defines = {absl::StrCat("FORM=", thin.form),
+                  absl::StrCat("FLIPPED=", thin.flipped ? 1 : 0),
+                  absl::StrCat("FEW=", thin.few)};
+  if (thin.form != ThinForm::kSumsOfFew) {
+    plan.defines.push_back(absl::StrCat("ALIGNED=", columns % 8 == 0 ? 1 : 0));
+  }
+  if (thin.form == ThinForm::kLongRows) {
+    plan.defines.push_back(absl::StrCat("LANES=", thin.lanes));
+    plan.defines.push_back(absl::StrCat("ROWS=", thin.rows));
+  }
+  return plan;
+}
+
 // Adds how the copy engine sees matrices; nothing where it cannot.
 class Maps {
  public:
@@ -114,14 +193,17 @@ absl::StatusOr<CudaPlan> MatrixProductCuda::Plan(
   const MatrixProduct product = ProductOf(shape);
   const BatchedSize& size = product.size;
   const std::string kernel = cuda::VariantKnob(config, "kernel");
+  const bool is_plain = kernel == "mma" || kernel == "thin";
+  if (is_plain && size.batch > kMaxBatch) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(size.batch, " products, expected at most ", kMaxBatch));
+  }
   CudaPlan plan;
   if (kernel == "hopper_skinny") {
     plan = SkinnyPlan(size, Unaligned(product) & 3, config);
+  } else if (kernel == "thin") {
+    OPTRAIL_ASSIGN_OR_RETURN(plan, ThinPlan(product));
   } else if (kernel == "mma") {
-    if (size.batch > kMaxBatch) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(size.batch, " products, expected at most ", kMaxBatch));
-    }
     plan = MmaProductPlan("matrix_product_mma.cu", "matrix_product_mma", size,
                           VectorOf(product.transposed_a, size.k),
                           VectorOf(product.transposed_b, size.n), config);
@@ -154,7 +236,8 @@ absl::Status MatrixProductCuda::Arguments(
   const auto [batch, m, n, k] = product.size;
   const std::string kernel = cuda::VariantKnob(config, "kernel");
   const HopperProduct hopper(product.size, config);
-  if (kernel != "mma") {
+  const bool is_plain = kernel == "mma" || kernel == "thin";
+  if (!is_plain) {
     const bool skinny = kernel == "hopper_skinny";
     const int unaligned = Unaligned(product);
     Maps maps(driver, shape.data_types(0), batch, IsFlat(product.size, config),
@@ -180,12 +263,15 @@ absl::Status MatrixProductCuda::Arguments(
   const auto add = [&](int64_t value) {
     arguments->Add(static_cast<int>(value));
   };
-  if (kernel != "mma" && kernel != "hopper_skinny") add(batch);
+  if (!is_plain && kernel != "hopper_skinny") add(batch);
   for (const int64_t value : {m, n, k}) add(value);
   if (kernel == "hopper_skinny") {
     add(Knob(config, "stages"));
   } else if (kernel == "mma") {
     add(Knob(config, "group"));
+  } else if (kernel == "thin") {
+    const ThinForm thin(product);
+    for (const int64_t value : {batch, thin.period, thin.rows}) add(value);
   } else {
     hopper.AddWalk(workspace, arguments);
   }
