@@ -126,16 +126,15 @@ absl::StatusOr<CudaPlan> ThinPlan(const MatrixProduct& product) {
   plan.grid_x = static_cast<unsigned>(thin.grid);
   plan.grid_y = static_cast<unsigned>(size.batch);
   plan.block_x = thin.form == ThinForm::kSumsOfFew ? 128 : 256;
-  // Rows of the long matrix, in their stored layout.
+  // Columns of the long matrix in its stored layout, or of b.
   const int64_t columns = thin.form == ThinForm::kLongRows ? size.k
-                          : thin.flipped                   ? size.n
-                                                           : size.m;
+                          : thin.form == ThinForm::kLongColumns && !thin.flipped
+                              ? size.m
+                              : size.n;
   plan.defines = {absl::StrCat("FORM=", thin.form),
                   absl::StrCat("FLIPPED=", thin.flipped ? 1 : 0),
-                  absl::StrCat("FEW=", thin.few)};
-  if (thin.form != ThinForm::kSumsOfFew) {
-    plan.defines.push_back(absl::StrCat("ALIGNED=", columns % 8 == 0 ? 1 : 0));
-  }
+                  absl::StrCat("FEW=", thin.few),
+                  absl::StrCat("ALIGNED=", columns % 8 == 0 ? 1 : 0)};
   if (thin.form == ThinForm::kLongRows) {
     plan.defines.push_back(absl::StrCat("LANES=", thin.lanes));
     plan.defines.push_back(absl::StrCat("ROWS=", thin.rows));

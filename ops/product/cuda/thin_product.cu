@@ -17,7 +17,7 @@
 //   [k][m], b[i] as [n][k]);
 //   FEW   the steps of SUMS_OF_FEW, up to 16; else columns or rows, up to 8
 //   LANES 1 to 32 or 256, ROWS 1|2|4   of LONG_ROWS
-//   ALIGNED 0|1  rows of x are multiples of 16 bytes
+//   ALIGNED 0|1  rows of x, or of b, are multiples of 16 bytes
 
 #include "epilogue.cuh"
 #include "global_words.cuh"
@@ -35,6 +35,25 @@ __device__ __forceinline__ void WordToFloats(const Words4& word,
   ToFloats(elements, to);
 }
 
+// Eight elements that are on their way: two words.
+struct Pending {
+  Words4 low, high;
+  int shift;
+
+  // From `at` on, if 16 elements from its word on are inside the matrix.
+  __device__ __forceinline__ void Fetch(const uint16_t* matrix, long long at) {
+    shift = (int)(at & 7);
+    low = WholeWord(matrix + at - shift);
+    if constexpr (!ALIGNED) high = WholeWord(matrix + at - shift + 8);
+  }
+  __device__ __forceinline__ void Set(const Words4& word) {
+    low = word, shift = 0;
+  }
+  __device__ __forceinline__ Words4 Get() const {
+    return ALIGNED ? low : Shifted<false>(low, high, shift, 8);
+  }
+};
+
 #if FORM == SUMS_OF_FEW
 constexpr int kThreads = 128;
 constexpr int kMostRows = 64;
@@ -51,6 +70,39 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   const int start = blockIdx.x / tiles % period;
   const int first = blockIdx.x / tiles / period * rows * period + start;
   const long long product = blockIdx.y;
+  const int shift = (int)((product * m + first) * n % 8);
+  const int column =
+      ((int)(blockIdx.x % tiles) * kThreads + (int)threadIdx.x) * 8 - shift;
+  // Elements of other rows belong to columns that are not stored.
+  float of_b[FEW][8];
+  const long long base = product * n * FEW;
+  if constexpr (TRANSPOSED_B) {
+#pragma unroll
+    for (int j = 0; j < 8; ++j) {
+      const int at = min(max(column + j, 0), n - 1);
+#pragma unroll
+      for (int step = 0; step < FEW; ++step)
+        of_b[step][j] = ToFloat(__ldg(b + base + (long long)at * FEW + step));
+    }
+  } else if (const long long count = (long long)batch * n * FEW;
+             base + column >= 0 && column < n &&
+             base + (FEW - 1ll) * n + column + 16 <= count) {
+    Pending words[FEW];
+#pragma unroll
+    for (int step = 0; step < FEW; ++step)
+      words[step].Fetch(b, base + (long long)step * n + column);
+#pragma unroll
+    for (int step = 0; step < FEW; ++step)
+      WordToFloats(words[step].Get(), of_b[step]);
+  } else if (column < n) {
+#pragma unroll
+    for (int step = 0; step < FEW; ++step) {
+      WordToFloats(
+          WordAt<false>(b, base + (long long)step * n + column, count, 8),
+          of_b[step]);
+    }
+  }
+#pragma unroll 4
   for (int i = threadIdx.x; i < rows * FEW; i += kThreads) {
     const int row = first + i / FEW * period, step = i % FEW;
     const long long at =
@@ -58,28 +110,8 @@ extern "C" __global__ void __launch_bounds__(kThreads)
                                           : (long long)row * FEW + step);
     of_a[i / FEW][step] = row < m ? ToFloat(__ldg(a + at)) : 0;
   }
-  const int shift = (int)((product * m + first) * n % 8);
-  const int column =
-      ((int)(blockIdx.x % tiles) * kThreads + (int)threadIdx.x) * 8 - shift;
   __syncthreads();
   if (column >= n) return;
-  float of_b[FEW][8];
-#pragma unroll
-  for (int step = 0; step < FEW; ++step) {
-    const long long base = product * n * FEW;
-    if constexpr (TRANSPOSED_B) {
-#pragma unroll
-      for (int j = 0; j < 8; ++j) {
-        const int at = min(max(column + j, 0), n - 1);
-        of_b[step][j] = ToFloat(__ldg(b + base + (long long)at * FEW + step));
-      }
-    } else {
-      // Elements of other rows belong to columns that are not stored.
-      WordToFloats(WordAt<false>(b, base + (long long)step * n + column,
-                                 (long long)batch * n * FEW, 8),
-                   of_b[step]);
-    }
-  }
   const MatrixEpilogue epilogue(bias, n);
   MatrixEpilogue::Column of_column[8];
 #pragma unroll
@@ -115,18 +147,45 @@ extern "C" __global__ void __launch_bounds__(kThreads)
 
 constexpr int kThreads = 256;
 
-// y[step][j] of one product.
-struct Short {
-  const uint16_t* y;
-  int m, n, k;
-  __device__ __forceinline__ uint16_t At(int step, int j) const {
-    if (FLIPPED)
-      return __ldg(y + (TRANSPOSED_A ? (long long)step * m + j
-                                     : (long long)j * k + step));
-    return __ldg(
-        y + (TRANSPOSED_B ? (long long)j * k + step : (long long)step * n + j));
+// Whether y is stored as [column or row][step].
+constexpr bool kAlong = FLIPPED ? !TRANSPOSED_A : TRANSPOSED_B;
+
+__device__ __forceinline__ uint16_t ElementOf(const Words4& word, int i) {
+  return (uint16_t)(word.v[i / 2] >> i % 2 * 16);
+}
+
+// Calls put(step, j, element) for the elements of the `steps` steps of a
+// product's y from `begin` on, and for zeros up to a multiple of 8 steps; by
+// all threads.
+template <class Put>
+__device__ __forceinline__ void ReadShort(const uint16_t* y, long long product,
+                                          int batch, int k, int begin,
+                                          int steps, const Put& put) {
+  const int padded = (steps + 7) / 8 * 8;
+  const long long base = product * FEW * k;
+  const long long count = (long long)batch * FEW * k;
+  if constexpr (kAlong) {
+    const int words = padded / 8;  // of a row
+    for (int i = threadIdx.x; i < FEW * words; i += kThreads) {
+      const int j = i / words, step = i % words * 8;
+      const Words4 word =
+          WordAt<true>(y, base + (long long)j * k + begin + step, count,
+                       min(8, steps - step));
+#pragma unroll
+      for (int e = 0; e < 8; ++e) put(step + e, j, ElementOf(word, e));
+    }
+  } else {
+    for (int i = threadIdx.x * 8; i < padded * FEW; i += kThreads * 8) {
+      const int left = min(8, steps * FEW - i);
+      Words4 word = {};
+      if (left > 0)
+        word = WordAt<true>(y, base + (long long)begin * FEW + i, count, left);
+#pragma unroll
+      for (int e = 0; e < 8; ++e)
+        put((i + e) / FEW, (i + e) % FEW, ElementOf(word, e));
+    }
   }
-};
+}
 
 // Writes the results of one row of x, `row`, of which column or row `j` of c.
 __device__ __forceinline__ void WriteSum(const MatrixEpilogue& epilogue,
@@ -141,7 +200,8 @@ __device__ __forceinline__ void WriteSum(const MatrixEpilogue& epilogue,
 #endif
 
 #if FORM == LONG_ROWS
-constexpr int kSteps = 2048;  // of y that are in shared memory
+// Steps of y that are in shared memory.
+constexpr int kSteps = FEW <= 1 ? 8192 : FEW <= 2 ? 4096 : 2048;
 constexpr int kGroups = kThreads / LANES;
 
 extern "C" __global__ void __launch_bounds__(kThreads)
@@ -152,57 +212,41 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   const long long product = blockIdx.y;
   const uint16_t* const x = FLIPPED ? b : a;
   const long long count = (long long)batch * length * k;
-  const Short y = {FLIPPED ? a + product * m * k : b + product * n * k, m, n,
-                   k};
   const int lane = threadIdx.x % LANES;
   const int row0 = (int)(blockIdx.x * kGroups + threadIdx.x / LANES) * ROWS;
   const long long first = (product * length + row0) * k;
   float sums[ROWS][FEW] = {};
+  Pending words[ROWS];
+  const auto fetch = [&](int step) {
+    if (row0 + ROWS <= length && step + 8 <= k &&
+        first + step + (ROWS - 1ll) * k + 16 <= count) {
+#pragma unroll
+      for (int r = 0; r < ROWS; ++r)
+        words[r].Fetch(x, first + step + (long long)r * k);
+    } else {
+#pragma unroll
+      for (int r = 0; r < ROWS; ++r) {
+        words[r].Set(row0 + r < length && step < k
+                         ? WordAt<true>(x, first + step + (long long)r * k,
+                                        count, min(8, k - step))
+                         : Words4{});
+      }
+    }
+  };
 #pragma unroll 1
   for (int begin = 0; begin < k; begin += kSteps) {
     const int steps = min(kSteps, k - begin);
-    const int padded = (steps + 7) / 8 * 8;
-    for (int i = threadIdx.x; i < padded * FEW; i += kThreads) {
-      // Neighbours in y are read by neighbours.
-      const bool along = FLIPPED ? !TRANSPOSED_A : TRANSPOSED_B;
-      const int step = along ? i % padded : i / FEW;
-      const int j = along ? i / padded : i % FEW;
-      of_y[j][step] = step < steps ? y.At(begin + step, j) : 0;
-    }
+    fetch(begin + lane * 8);
+    ReadShort(
+        FLIPPED ? a : b, product, batch, k, begin, steps,
+        [&](int step, int j, uint16_t element) { of_y[j][step] = element; });
     __syncthreads();
 #pragma unroll 1
     for (int step = lane * 8; step < steps; step += LANES * 8) {
-      const long long at = first + begin + step;
-      Words4 words[ROWS];
-      // Words of all rows are whole, and inside the matrix.
-      if (row0 + ROWS <= length && begin + step + 8 <= k &&
-          at + (long long)(ROWS - 1) * k + 16 <= count) {
-        Words4 low[ROWS], high[ROWS];
-#pragma unroll
-        for (int r = 0; r < ROWS; ++r) {
-          const long long of_row = at + (long long)r * k;
-          low[r] = WholeWord(x + (of_row & ~7ll));
-          if (!ALIGNED) high[r] = WholeWord(x + (of_row & ~7ll) + 8);
-        }
-#pragma unroll
-        for (int r = 0; r < ROWS; ++r) {
-          words[r] =
-              ALIGNED ? low[r]
-                      : Shifted<false>(low[r], high[r],
-                                       (int)((at + (long long)r * k) & 7), 8);
-        }
-      } else {
-#pragma unroll
-        for (int r = 0; r < ROWS; ++r) {
-          words[r] = row0 + r < length
-                         ? WordAt<true>(x, at + (long long)r * k, count,
-                                        min(8, k - begin - step))
-                         : Words4{};
-        }
-      }
       float of_x[ROWS][8];
 #pragma unroll
-      for (int r = 0; r < ROWS; ++r) WordToFloats(words[r], of_x[r]);
+      for (int r = 0; r < ROWS; ++r) WordToFloats(words[r].Get(), of_x[r]);
+      if (step + LANES * 8 < steps) fetch(begin + step + LANES * 8);
 #pragma unroll
       for (int j = 0; j < FEW; ++j) {
         float factors[8];
@@ -261,91 +305,99 @@ constexpr int kAhead = 4;  // loads of a thread in flight
 extern "C" __global__ void __launch_bounds__(kThreads)
     thin_product(const uint16_t* a, const uint16_t* b, const uint16_t* bias,
                  uint16_t* c, int m, int n, int k, int batch) {
-  __shared__ __align__(16) float of_y[kSteps][FEW];
+  // Then sums of half the warps: eight rows a thread.
+  __shared__ __align__(16) float shared[kSteps * FEW];
+  static_assert(kWarps / 2 * 8 * 32 <= kSteps);
   const int length = FLIPPED ? n : m;
   const long long product = blockIdx.y;
   const uint16_t* const x = FLIPPED ? b : a;
   const long long count = (long long)batch * length * k;
-  const Short y = {FLIPPED ? a + product * m * k : b + product * n * k, m, n,
-                   k};
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int row0 = (int)blockIdx.x * 256 + lane * 8;
   float sums[8][FEW] = {};
-  const auto add = [&](const Words4& word, int step) {
-    float of_x[8];
-    WordToFloats(word, of_x);
+  // Rows beyond the last are sums of other rows' elements: they are not stored.
+  Pending words[kAhead];
+  const auto fetch = [&](int step) {
+    const long long at = (product * k + step) * length + row0;
+    if (row0 < length && step + kAhead <= k &&
+        at + (kAhead - 1ll) * length + 16 <= count) {
 #pragma unroll
-    for (int j = 0; j < FEW; ++j) {
-      const float factor = of_y[step][j];
+      for (int i = 0; i < kAhead; ++i)
+        words[i].Fetch(x, at + (long long)i * length);
+    } else {
 #pragma unroll
-      for (int i = 0; i < 8; ++i)
-        sums[i][j] = fmaf(of_x[i], factor, sums[i][j]);
+      for (int i = 0; i < kAhead; ++i) {
+        words[i].Set(
+            row0 < length && step + i < k
+                ? WordAt<false>(x, at + (long long)i * length, count, 8)
+                : Words4{});
+      }
     }
   };
 #pragma unroll 1
   for (int begin = 0; begin < k; begin += kSteps) {
     const int steps = min(kSteps, k - begin);
-    for (int i = threadIdx.x; i < steps * FEW; i += kThreads) {
-      // Neighbours in y are read by neighbours.
-      const bool along = FLIPPED ? !TRANSPOSED_A : TRANSPOSED_B;
-      const int step = along ? i % steps : i / FEW;
-      const int j = along ? i / steps : i % FEW;
-      of_y[step][j] = ToFloat(y.At(begin + step, j));
-    }
+    fetch(begin + warp * kAhead);
+    ReadShort(FLIPPED ? a : b, product, batch, k, begin, steps,
+              [&](int step, int j, uint16_t element) {
+                shared[step * FEW + j] = ToFloat(element);
+              });
     __syncthreads();
-    // Rows beyond the last are sums of other rows' elements: they are not
-    // stored.
+    // Steps beyond the last are zeros in both.
 #pragma unroll 1
-    for (int step = warp * kAhead; row0 < length && step < steps;
-         step += kWarps * kAhead) {
-      const long long at = (product * k + begin + step) * length + row0;
-      const int left = min(kAhead, steps - step);
-      if (left == kAhead && at + (kAhead - 1ll) * length + 16 <= count) {
-        Words4 low[kAhead], high[kAhead];
+    for (int step = warp * kAhead; step < steps; step += kWarps * kAhead) {
+      float of_x[kAhead][8];
 #pragma unroll
-        for (int i = 0; i < kAhead; ++i) {
-          const long long of_step = at + (long long)i * length;
-          low[i] = WholeWord(x + (of_step & ~7ll));
-          if (!ALIGNED) high[i] = WholeWord(x + (of_step & ~7ll) + 8);
-        }
+      for (int i = 0; i < kAhead; ++i) WordToFloats(words[i].Get(), of_x[i]);
+      if (step + kWarps * kAhead < steps) fetch(begin + step + kWarps * kAhead);
 #pragma unroll
-        for (int i = 0; i < kAhead; ++i) {
-          add(ALIGNED
-                  ? low[i]
-                  : Shifted<false>(low[i], high[i],
-                                   (int)((at + (long long)i * length) & 7), 8),
-              step + i);
-        }
-      } else {
-        for (int i = 0; i < left; ++i) {
-          add(WordAt<false>(x, at + (long long)i * length, count, 8), step + i);
-        }
-      }
-    }
-    __syncthreads();
-  }
-  // The warps add up their sums one after the other.
-  __shared__ float of_rows[256][FEW];
-  for (int turn = 0; turn < kWarps; ++turn) {
-    if (turn == warp) {
-#pragma unroll
-      for (int i = 0; i < 8; ++i) {
+      for (int i = 0; i < kAhead; ++i) {
 #pragma unroll
         for (int j = 0; j < FEW; ++j) {
-          float& sum = of_rows[lane * 8 + i][j];
-          sum = turn == 0 ? sums[i][j] : sum + sums[i][j];
+          const float factor = shared[(step + i) * FEW + j];
+#pragma unroll
+          for (int row = 0; row < 8; ++row)
+            sums[row][j] = fmaf(of_x[i][row], factor, sums[row][j]);
         }
       }
     }
     __syncthreads();
   }
+  // The sums of the second half of the warps are added to those of the first.
+#pragma unroll
+  for (int half = kWarps / 2; half > 0; half /= 2) {
+    const auto at = [&](int of_warp, int i) {
+      return (of_warp * 8 * FEW + i) * 32 + lane;
+    };
+    if (warp >= half && warp < 2 * half) {
+#pragma unroll
+      for (int i = 0; i < 8 * FEW; ++i)
+        shared[at(warp - half, i)] = sums[i / FEW][i % FEW];
+    }
+    __syncthreads();
+    if (warp < half) {
+#pragma unroll
+      for (int i = 0; i < 8 * FEW; ++i)
+        sums[i / FEW][i % FEW] += shared[at(warp, i)];
+    }
+    __syncthreads();
+  }
+  // All threads write, neighbours beside each other.
+  constexpr int kPitch = FEW + (FEW % 2 == 0);
+  static_assert(256 * kPitch <= kSteps * FEW);
+  if (warp == 0) {
+#pragma unroll
+    for (int i = 0; i < 8 * FEW; ++i)
+      shared[(lane * 8 + i / FEW) * kPitch + i % FEW] = sums[i / FEW][i % FEW];
+  }
+  __syncthreads();
   const MatrixEpilogue epilogue(bias, n);
   c += product * m * n;
   for (int i = threadIdx.x; i < 256 * FEW; i += kThreads) {
     const int at = FLIPPED ? i % 256 : i / FEW;
     const int j = FLIPPED ? i / 256 : i % FEW;
     const int row = (int)blockIdx.x * 256 + at;
-    if (row < length) WriteSum(epilogue, c, n, row, j, of_rows[at][j]);
+    if (row < length) WriteSum(epilogue, c, n, row, j, shared[at * kPitch + j]);
   }
 }
 #endif
