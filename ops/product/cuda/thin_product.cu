@@ -64,7 +64,8 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     thin_product(const uint16_t* a, const uint16_t* b, const uint16_t* bias,
                  uint16_t* c, int m, int n, int k, int batch, int period,
                  int rows) {
-  __shared__ float of_a[kMostRows][FEW];
+  // Rows of whole words, which are loaded four floats at a time.
+  __shared__ __align__(16) float of_a[kMostRows][(FEW + 3) / 4 * 4];
   const int words = period == 1 ? n / 8 : (n + 14) / 8;
   const int tiles = (words + kThreads - 1) / kThreads;
   const int start = blockIdx.x / tiles % period;
@@ -123,10 +124,15 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     if (row >= m) return;
     float sums[8] = {};
 #pragma unroll
-    for (int step = 0; step < FEW; ++step) {
+    for (int first_step = 0; first_step < FEW; first_step += 4) {
+      const float4 four = *(const float4*)&of_a[i][first_step];
+      const float of_row[4] = {four.x, four.y, four.z, four.w};
 #pragma unroll
-      for (int j = 0; j < 8; ++j)
-        sums[j] = fmaf(of_a[i][step], of_b[step][j], sums[j]);
+      for (int step = first_step; step < first_step + 4 && step < FEW; ++step) {
+#pragma unroll
+        for (int j = 0; j < 8; ++j)
+          sums[j] = fmaf(of_row[step - first_step], of_b[step][j], sums[j]);
+      }
     }
 #pragma unroll
     for (int j = 0; j < 8; ++j)
@@ -134,7 +140,11 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     uint16_t* const to = c + (product * m + row) * n + column;
     const Elements<8> result = FromFloats(sums);
     if (whole) {
-      *(Elements<8>*)to = result;
+      const uint32_t* const pairs = (const uint32_t*)result.at;
+      // A struct would be stored element by element.
+      asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to),
+                   "r"(pairs[0]), "r"(pairs[1]), "r"(pairs[2]), "r"(pairs[3])
+                   : "memory");
       continue;
     }
 #pragma unroll
@@ -250,7 +260,8 @@ extern "C" __global__ void __launch_bounds__(kThreads)
 #pragma unroll
       for (int j = 0; j < FEW; ++j) {
         float factors[8];
-        ToFloats(*(const Elements<8>*)&of_y[j][step], factors);
+        const uint4 word = *(const uint4*)&of_y[j][step];
+        WordToFloats({{word.x, word.y, word.z, word.w}}, factors);
 #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
 #pragma unroll
