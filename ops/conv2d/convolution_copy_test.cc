@@ -24,6 +24,7 @@ uint4 make_uint4(uint32_t x, uint32_t y, uint32_t z, uint32_t w) {
   return {x, y, z, w};
 }
 uint4 __ldg(const uint4* from) { return *from; }
+uint16_t __ldg(const uint16_t* from) { return *from; }
 uint32_t __funnelshift_l(uint32_t low, uint32_t high, int by) {
   return static_cast<uint32_t>(((uint64_t{high} << 32 | low) << by) >> 32);
 }

@@ -19,8 +19,16 @@ __device__ __forceinline__ Words4 WholeWord(const uint16_t* from) {
 __device__ __forceinline__ Words4 AlignedWord(const uint16_t* matrix,
                                               long long at, long long count) {
   if (at < 0 || at >= count) return {};
-  if (at + 8 > count) return LastWord(matrix + at, (int)(count - at));
-  return WholeWord(matrix + at);
+  if (at + 8 <= count) return WholeWord(matrix + at);
+  // All loads of the last word are in flight together.
+  uint32_t last[8];
+#pragma unroll
+  for (int i = 0; i < 8; ++i)
+    last[i] = at + i < count ? __ldg(matrix + at + i) : 0;
+  Words4 word;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) word.v[i] = last[2 * i] | last[2 * i + 1] << 16;
+  return word;
 }
 
 // `used` elements from `first` on, at least one; with `kCut`, zeros behind

@@ -46,6 +46,17 @@ struct Pending {
     low = WholeWord(matrix + at - shift);
     if constexpr (!ALIGNED) high = WholeWord(matrix + at - shift + 8);
   }
+  // From any place; words that are not wholly inside the matrix of at least
+  // eight elements are wrong.
+  __device__ __forceinline__ void FetchNear(const uint16_t* matrix,
+                                            long long at, long long count) {
+    const long long last = count - 8 - (count & 7);
+    const long long word = at & ~7ll;
+    shift = (int)(at & 7);
+    low = WholeWord(matrix + max(min(word, last), 0ll));
+    if constexpr (!ALIGNED)
+      high = WholeWord(matrix + max(min(word + 8, last), 0ll));
+  }
   __device__ __forceinline__ void Set(const Words4& word) {
     low = word, shift = 0;
   }
@@ -85,22 +96,21 @@ extern "C" __global__ void __launch_bounds__(kThreads)
       for (int step = 0; step < FEW; ++step)
         of_b[step][j] = ToFloat(__ldg(b + base + (long long)at * FEW + step));
     }
-  } else if (const long long count = (long long)batch * n * FEW;
-             base + column >= 0 && column < n &&
-             base + (FEW - 1ll) * n + column + 16 <= count) {
+  } else {
+    const long long count = (long long)batch * n * FEW;
+    const long long begin = base + min(column, n);
     Pending words[FEW];
+    if (count >= 8) {
 #pragma unroll
-    for (int step = 0; step < FEW; ++step)
-      words[step].Fetch(b, base + (long long)step * n + column);
-#pragma unroll
-    for (int step = 0; step < FEW; ++step)
-      WordToFloats(words[step].Get(), of_b[step]);
-  } else if (column < n) {
+      for (int step = 0; step < FEW; ++step)
+        words[step].FetchNear(b, begin + (long long)step * n, count);
+    }
 #pragma unroll
     for (int step = 0; step < FEW; ++step) {
-      WordToFloats(
-          WordAt<false>(b, base + (long long)step * n + column, count, 8),
-          of_b[step]);
+      const long long at = begin + (long long)step * n;
+      if (at < 0 || at + 16 > count)
+        words[step].Set(WordAt<false>(b, at, count, 8));
+      WordToFloats(words[step].Get(), of_b[step]);
     }
   }
 #pragma unroll 4
