@@ -107,8 +107,8 @@ constexpr int kMaxStages = 16;
 constexpr bool kFirstAcross = TRANSPOSED ? !TRANSPOSED_B : TRANSPOSED_A;
 constexpr bool kSecondAcross = TRANSPOSED ? TRANSPOSED_A : !TRANSPOSED_B;
 
-static_assert(!UNALIGNED || (!TRANSPOSED && !TRANSPOSED_A && !TRANSPOSED_B &&
-                             kClusterSize == 1));
+static_assert(!UNALIGNED || (!TRANSPOSED && kClusterSize == 1));
+static_assert(!UNALIGNED_LOADS || (!TRANSPOSED_A && !TRANSPOSED_B));
 static_assert(!TRANSPOSED || !TRANSPOSED_A);
 static_assert(TRANSPOSED || COLUMNS % 64 == 0);
 static_assert(SHARES == 1 || (kLoaders == 1 && !TRANSPOSED && !SPLIT));

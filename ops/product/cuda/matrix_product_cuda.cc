@@ -17,11 +17,86 @@ using cuda::Knob;
 constexpr int64_t kMaxBatch = 65535;
 constexpr int64_t kTileK = HopperProduct::kTileK;
 
-// Which rows are no multiples of 16 bytes, as the macro UNALIGNED: those of a
-// (1), those of b (2) and c (4).
-int Unaligned(const MatrixProduct& product) {
-  return (product.size.k % 8 != 0 ? 1 : 0) + (product.size.n % 8 != 0 ? 6 : 0);
+// A matrix as it is stored, all of a batch one behind the other.
+struct Stored {
+  int64_t rows, columns;
+  bool odd() const { return columns % 8 != 0; }
+  int64_t padded() const { return CeilDiv(columns, 8) * 8; }
+};
+Stored StoredA(const MatrixProduct& product) {
+  const auto [batch, m, n, k] = product.size;
+  return product.transposed_a ? Stored{batch * k, m} : Stored{batch * m, k};
 }
+Stored StoredB(const MatrixProduct& product) {
+  const auto [batch, m, n, k] = product.size;
+  return product.transposed_b ? Stored{batch * n, k} : Stored{batch * k, n};
+}
+
+bool IsPadded(const proto::Config& config) {
+  for (const proto::KnobValue& value : config.set()) {
+    if (value.knob() == "layout") return value.variant() == "padded";
+  }
+  return false;
+}
+
+// Which rows are no multiples of 16 bytes, as the macro UNALIGNED: those of a
+// (1), those of b (2), of which there may be padded copies, and those of c (4).
+int Unaligned(const MatrixProduct& product, const proto::Config& config) {
+  const int loads =
+      (StoredA(product).odd() ? 1 : 0) + (StoredB(product).odd() ? 2 : 0);
+  return (IsPadded(config) ? 0 : loads) + (product.size.n % 8 != 0 ? 4 : 0);
+}
+
+// The copies of a and b in the workspace, which end it.
+class Copies {
+ public:
+  Copies(const MatrixProduct& product, const proto::Config& config) {
+    if (!IsPadded(config)) return;
+    if (StoredA(product).odd()) a_ = StoredA(product);
+    if (StoredB(product).odd()) b_ = StoredB(product);
+  }
+
+  int64_t words() const { return a_.rows * a_.padded() / 8 + WordsOfB(); }
+  int64_t bytes() const { return BytesOfA() + WordsOfB() * 16; }
+
+  // What is loaded: an operand or its copy.
+  void* A(const CudaPlan& plan, absl::Span<void* const> operands,
+          void* workspace) const {
+    return a_.rows == 0 ? operands[0] : Begin(plan, workspace);
+  }
+  void* B(const CudaPlan& plan, absl::Span<void* const> operands,
+          void* workspace) const {
+    return b_.rows == 0 ? operands[1] : Begin(plan, workspace) + BytesOfA();
+  }
+
+  // The arguments of product_copy.
+  void Add(const CudaPlan& plan, absl::Span<void* const> operands,
+           void* workspace, cuda::CudaArguments* arguments) const {
+    struct CopiedMatrix {
+      const void* from;
+      void* to;
+      unsigned rows, columns;
+    };
+    const auto add = [&](const Stored& of, const void* from, void* to) {
+      arguments->Add(CopiedMatrix{from, to, static_cast<unsigned>(of.rows),
+                                  static_cast<unsigned>(of.columns)});
+    };
+    add(a_, operands[0], A(plan, operands, workspace));
+    add(b_, operands[1], B(plan, operands, workspace));
+  }
+
+ private:
+  char* Begin(const CudaPlan& plan, void* workspace) const {
+    return static_cast<char*>(workspace) + plan.workspace_bytes - bytes();
+  }
+  int64_t WordsOfB() const { return b_.rows * b_.padded() / 8; }
+  // The engine reads matrices that begin at multiples of 256 bytes.
+  int64_t BytesOfA() const {
+    return CeilDiv(a_.rows * a_.padded() * 2, 256) * 256;
+  }
+
+  Stored a_{0, 8}, b_{0, 8};
+};
 
 // Returns whether no tile has rows of two matrices of a batch.
 bool IsFlat(const BatchedSize& size, const proto::Config& config) {
@@ -199,7 +274,7 @@ absl::StatusOr<CudaPlan> MatrixProductCuda::Plan(
   }
   CudaPlan plan;
   if (kernel == "hopper_skinny") {
-    plan = SkinnyPlan(size, Unaligned(product) & 3, config);
+    plan = SkinnyPlan(size, Unaligned(product, config) & 3, config);
   } else if (kernel == "thin") {
     OPTRAIL_ASSIGN_OR_RETURN(plan, ThinPlan(product));
   } else if (kernel == "mma") {
@@ -207,8 +282,17 @@ absl::StatusOr<CudaPlan> MatrixProductCuda::Plan(
                           VectorOf(product.transposed_a, size.k),
                           VectorOf(product.transposed_b, size.n), config);
   } else {
-    plan = HopperProduct(size, config, Unaligned(product))
+    plan = HopperProduct(size, config, Unaligned(product, config))
                .Plan("matrix_product.cu", "matrix_product", hardware);
+    plan.defines.push_back(absl::StrCat("PADDED=", IsPadded(config) ? 1 : 0));
+    if (const Copies copies(product, config); copies.words() > 0) {
+      plan.before.function = "product_copy";
+      plan.before.block_x = 256;
+      plan.before.grid_x = static_cast<unsigned>(CeilDiv(copies.words(), 256));
+      plan.workspace_bytes = static_cast<size_t>(
+          CeilDiv(static_cast<int64_t>(plan.workspace_bytes), 256) * 256 +
+          copies.bytes());
+    }
     plan.defines.push_back(absl::StrCat("BATCHED=", size.batch > 1 ? 1 : 0));
     plan.defines.push_back(absl::StrCat("FLAT=", IsFlat(size, config) ? 1 : 0));
   }
@@ -238,18 +322,24 @@ absl::Status MatrixProductCuda::Arguments(
   const bool is_plain = kernel == "mma" || kernel == "thin";
   if (!is_plain) {
     const bool skinny = kernel == "hopper_skinny";
-    const int unaligned = Unaligned(product);
+    const int unaligned = Unaligned(product, config);
+    const Copies copies(product, config);
+    void* const from_a = copies.A(plan, operands, workspace);
+    void* const from_b = copies.B(plan, operands, workspace);
+    // Columns of what is loaded.
+    const int64_t of_a = StoredA(product).padded();
+    const int64_t of_b = StoredB(product).padded();
     Maps maps(driver, shape.data_types(0), batch, IsFlat(product.size, config),
               arguments);
     OPTRAIL_RETURN_IF_ERROR(
         product.transposed_a
-            ? maps.Add(operands[0], unaligned & 1, k, m, kTileK)
-            : maps.Add(operands[0], unaligned & 1, m, k,
+            ? maps.Add(from_a, unaligned & 1, k, of_a, kTileK)
+            : maps.Add(from_a, unaligned & 1, m, of_a,
                        skinny ? hopper.tile_m() : hopper.BoxRowsOfA()));
     OPTRAIL_RETURN_IF_ERROR(
         product.transposed_b
-            ? maps.Add(operands[1], unaligned & 2, n, k, 64)
-            : maps.Add(operands[1], unaligned & 2, k, n, kTileK));
+            ? maps.Add(from_b, unaligned & 2, n, of_b, 64)
+            : maps.Add(from_b, unaligned & 2, k, of_b, kTileK));
     if (!skinny) {
       OPTRAIL_RETURN_IF_ERROR(
           maps.Add(operands.back(), unaligned & 4, m, n, hopper.BoxRowsOfC()));
@@ -275,6 +365,15 @@ absl::Status MatrixProductCuda::Arguments(
     hopper.AddWalk(workspace, arguments);
   }
   return absl::OkStatus();
+}
+
+void MatrixProductCuda::ArgumentsBefore(const CudaPlan& plan,
+                                        const proto::Shape& shape,
+                                        const proto::Config& config,
+                                        absl::Span<void* const> operands,
+                                        void* workspace,
+                                        cuda::CudaArguments* arguments) const {
+  Copies(ProductOf(shape), config).Add(plan, operands, workspace, arguments);
 }
 
 }  // namespace optrail::ops
