@@ -7,6 +7,7 @@
 //
 //   mma           mma.sync, any shape, from sm_80    convolution_mma.cu
 //   hopper        wgmma fed by the bulk copy engine  convolution_hopper.cu
+//                 from copies, if need be            convolution_copy.cuh
 //   few_channels  mma.sync, images of colours        ..._few_channels.cu
 
 #include <algorithm>
@@ -137,7 +138,7 @@ class ConvolutionCuda : public cuda::CudaBackend {
     int64_t bytes() const { return pixel_bytes() + filter_words * 16; }
   };
 
-  // What the engine loads: the operands or their copies.
+  // The operands that the engine loads, or their copies.
   struct LoadedOperands {
     void *x, *weights;
   };

@@ -59,7 +59,7 @@ class Copies {
   int64_t words() const { return a_.rows * a_.padded() / 8 + WordsOfB(); }
   int64_t bytes() const { return BytesOfA() + WordsOfB() * 16; }
 
-  // What is loaded: an operand or its copy.
+  // The operand that the engine loads, or its copy.
   void* A(const CudaPlan& plan, absl::Span<void* const> operands,
           void* workspace) const {
     return a_.rows == 0 ? operands[0] : Begin(plan, workspace);

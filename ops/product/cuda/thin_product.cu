@@ -167,7 +167,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
 
 constexpr int kThreads = 256;
 
-// Whether y is stored as [column or row][step].
+// y is stored as [column or row][step], not as [step][column or row].
 constexpr bool kAlong = FLIPPED ? !TRANSPOSED_A : TRANSPOSED_B;
 
 __device__ __forceinline__ uint16_t ElementOf(const Words4& word, int i) {
