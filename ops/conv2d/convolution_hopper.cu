@@ -1,16 +1,23 @@
 // The convolutions on Hopper as products whose left factor is never built: for
 // every place of the filter and 64 channels the copy engine gathers those
 // channels of consecutive output pixels (its "im2col" mode), with zeros for
-// what lies outside. hopper_product.cuh does the rest. Filters whose number is no
-// multiple of 8 are rows that the engine cannot load: unaligned_steps.cuh does,
-// and stores y.
+// what lies outside. hopper_product.cuh does the rest. Filters whose number is
+// no multiple of 8 are rows that the engine cannot load: unaligned_steps.cuh
+// does, and stores y. Or the engine loads rows that convolution_copy.cuh
+// padded.
 //
-// Compiled at run time with hopper_product.cuh's and convolution.cuh's macros.
+// Compiled at run time with hopper_product.cuh's, convolution.cuh's and
+// convolution_copy.cuh's macros.
 
 #include "convolution.cuh"
 #include "unaligned_steps.cuh"
+// After the integers' names:
+#include "convolution_copy.cuh"
 
-constexpr int kPieces = (C + kBk - 1) / kBk;  // of 64 channels
+// Places of the filter, and channels of a place.
+constexpr int kAcross = LAYOUT == LINES ? 1 : S;
+constexpr int kChannels = LAYOUT == LINES ? S * C : C;
+constexpr int kPieces = (kChannels + kBk - 1) / kBk;  // of 64 channels
 
 // The pixels from (n, h, w) on, which is where the filter begins, moved by
 // (across, down) within the filter.
@@ -48,7 +55,8 @@ struct ConvolutionTile {
 
   __device__ __forceinline__ void Load(const Slot& slot, int step) const {
     const int tap = step / kPieces, channel = step % kPieces * kBk;
-    LoadPixels(slot.a, x, slot.barrier, channel, pixel, tap / S, tap % S);
+    LoadPixels(slot.a, x, slot.barrier, channel, pixel, tap / kAcross,
+               tap % kAcross);
     if constexpr (!kUnalignedB) {
 #pragma unroll
       for (int chunk = 0; chunk < kChunks; ++chunk) {
@@ -58,7 +66,7 @@ struct ConvolutionTile {
     }
   }
 };
-#if UNALIGNED
+#if UNALIGNED_LOADS
 struct UnalignedConvolutionTile {
   ConvolutionTile engine;
   const uint16_t* weights;
@@ -69,10 +77,10 @@ struct UnalignedConvolutionTile {
 
   // The filter as one matrix; channels of the next place read as zero.
   __device__ __forceinline__ UnalignedMatrix B(int step) const {
-    return {weights, (step / kPieces + 1) * C, K};
+    return {weights, (step / kPieces + 1) * kChannels, K};
   }
   __device__ __forceinline__ int RowOfB(int step) const {
-    return step / kPieces * C + step % kPieces * kBk;
+    return step / kPieces * kChannels + step % kPieces * kBk;
   }
 };
 typedef UnalignedConvolutionTile SourceTile;
@@ -84,8 +92,10 @@ struct ConvolutionSource {
   const TensorMap *x, *map_weights;
   [[maybe_unused]] const uint16_t* weights;
   __device__ SourceTile At(const Block&, const Tile& tile) const {
-    const ConvolutionTile engine = {x, map_weights, Pixel(tile.m0), tile.n0};
-#if UNALIGNED
+    ConvolutionTile engine = {x, map_weights, Pixel(tile.m0), tile.n0};
+    // A copied line has its own column.
+    if (LAYOUT == LINES) engine.pixel.w = tile.m0 % Q;
+#if UNALIGNED_LOADS
     return {engine, weights, tile.n0};
 #else
     return engine;
@@ -160,5 +170,6 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1) OPTRAIL_CLUSTER
   const ChannelEpilogue epilogue{scale, shift};
   epilogue.Prefetch();
   Product(ConvolutionSource{&map_x, &map_weights, weights}, epilogue,
-          Pixels{&map_y, y, m}, m, K, R * S * kPieces, walk, partial, arrived);
+          Pixels{&map_y, y, m}, m, K, R * kAcross * kPieces, walk, partial,
+          arrived);
 }

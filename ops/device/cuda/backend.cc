@@ -25,9 +25,10 @@ class CudaInvocation : public Invocation {
 
   absl::Status Init(const Artifact& artifact, CudaDevice& device) {
     OPTRAIL_ASSIGN_OR_RETURN(const Module module, device.Load(artifact.bytes));
-    OPTRAIL_RETURN_IF_ERROR(driver_.Check(
-        driver_.ModuleGetFunction(&function_, module, plan_.function.c_str()),
-        absl::StrCat("cuModuleGetFunction ", plan_.function)));
+    OPTRAIL_RETURN_IF_ERROR(Find(module, plan_.function, &function_));
+    if (!plan_.before.function.empty()) {
+      OPTRAIL_RETURN_IF_ERROR(Find(module, plan_.before.function, &before_));
+    }
     if (const absl::Status shared =
             device.AllowShared(function_, plan_.dynamic_shared_bytes);
         !shared.ok()) {
@@ -49,6 +50,16 @@ class CudaInvocation : public Invocation {
   int64_t zeroed_bytes() const override { return workspace_bytes(); }
 
   absl::Status Run(const Call& call) const override {
+    if (before_ != nullptr) {
+      CudaArguments arguments;
+      backend_.ArgumentsBefore(plan_, shape_, config_, call.operands,
+                               call.workspace, &arguments);
+      OPTRAIL_RETURN_IF_ERROR(driver_.Check(
+          driver_.LaunchKernel(
+              before_, plan_.before.grid_x, 1, 1, plan_.before.block_x, 1, 1, 0,
+              call.stream.handle, arguments.pointers(), nullptr),
+          "cuLaunchKernel"));
+    }
     CudaArguments arguments;
     OPTRAIL_RETURN_IF_ERROR(backend_.Arguments(plan_, shape_, config_,
                                                call.operands, call.workspace,
@@ -61,12 +72,19 @@ class CudaInvocation : public Invocation {
   }
 
  private:
+  absl::Status Find(Module module, const std::string& name,
+                    Function* function) const {
+    return driver_.Check(
+        driver_.ModuleGetFunction(function, module, name.c_str()),
+        absl::StrCat("cuModuleGetFunction ", name));
+  }
+
   const CudaBackend& backend_;
   const CudaPlan plan_;
   const proto::Shape shape_;
   const proto::Config config_;
   const Driver& driver_;
-  Function function_ = nullptr;
+  Function function_ = nullptr, before_ = nullptr;
 };
 
 std::string BaseName(const std::string& path) {
@@ -269,12 +287,14 @@ absl::Status EncodeImages(const Driver& driver, void* address,
   OPTRAIL_RETURN_IF_ERROR(
       CheckMap(driver.TensorMapEncodeIm2col != nullptr, dims[0]));
   // The first place, and the last one seen from the image's far corner.
-  const int padding = static_cast<int>(images.padding);
-  const int lower[2] = {-padding, -padding};
-  const int upper[2] = {padding - static_cast<int>(images.s - 1),
-                        padding - static_cast<int>(images.r - 1)};
-  const auto stride = static_cast<uint32_t>(images.stride);
-  const uint32_t element_strides[4] = {1, stride, stride, 1};
+  const auto down = static_cast<int>(images.padding_h);
+  const auto across = static_cast<int>(images.padding_w);
+  const int lower[2] = {-across, -down};
+  const int upper[2] = {across - static_cast<int>(images.s - 1),
+                        down - static_cast<int>(images.r - 1)};
+  const uint32_t element_strides[4] = {
+      1, static_cast<uint32_t>(images.stride_w),
+      static_cast<uint32_t>(images.stride_h), 1};
   return driver.Check(
       driver.TensorMapEncodeIm2col(
           map, MapType(type), /*rank=*/4, address, dims.data(),

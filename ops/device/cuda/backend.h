@@ -34,14 +34,21 @@ struct CudaPlan {
   // "softmax_cuda.cu": a file that the macro embedded. It may include embedded
   // *.cuh files by their names without folders.
   std::string source;
-  std::string function;              // extern "C"
+  std::string function;  // extern "C"
+  // A function of the same source that is launched first, if any.
+  struct Before {
+    std::string function;
+    unsigned grid_x = 1, block_x = 1;
+  } before;
   std::vector<std::string> defines;  // "THREADS=256"
   // Uses the architecture's own instructions (wgmma): sm_90a instead of sm_90.
   bool architecture_specific = false;
   unsigned grid_x = 1, grid_y = 1, block_x = 1;
   unsigned dynamic_shared_bytes = 0;
-  int cluster = 1;             // blocks; declared by the kernel itself
-  size_t workspace_bytes = 0;  // zeroed once; a kernel leaves it zeroed
+  int cluster = 1;  // blocks; declared by the kernel itself
+  // Zeroed once. A kernel leaves zeroed what it needs so, and writes the rest
+  // before it reads it.
+  size_t workspace_bytes = 0;
 };
 
 // The parameters of one launch, in the kernel's order.
@@ -90,6 +97,12 @@ class CudaBackend : public BackendFor<CudaDevice> {
                                  absl::Span<void* const> operands,
                                  void* workspace, const Driver& driver,
                                  CudaArguments* arguments) const = 0;
+  // The same for plan.before.
+  virtual void ArgumentsBefore(const CudaPlan& plan, const proto::Shape& shape,
+                               const proto::Config& config,
+                               absl::Span<void* const> operands,
+                               void* workspace,
+                               CudaArguments* arguments) const {}
 
  protected:
   absl::StatusOr<std::unique_ptr<Invocation>> LoadOn(
@@ -136,7 +149,7 @@ absl::Status EncodeMatrices(const Driver& driver, void* address, int64_t count,
 struct Images {
   int64_t n, h, w, c;
   int64_t r, s;  // the filter
-  int64_t stride, padding;
+  int64_t stride_h, stride_w, padding_h, padding_w;
 };
 // In boxes of 64 channels of `pixels` such places one after another, by lines
 // and images ("im2col"): coordinates {channel, column, row, image} of the first

@@ -28,7 +28,7 @@
 //                     of 64; or c' = b' a' is computed: they are columns of c
 //   and, 0 or 1 by default:
 //   TRANSPOSED_A, TRANSPOSED_B  a is stored as [k][m], b as [n][k]
-//   UNALIGNED 0|1|2|3 rows of a (1), of b and c (2) or of all are no multiples
+//   UNALIGNED         a sum: rows of a (1), of b (2), of c (4) are no multiples
 //                     of 16 bytes (unaligned.cuh)
 //   CLUSTER_M, CLUSTER_N 1|2|4  blocks that load tiles for each other
 //   SHARES 1|2|4      blocks of a cluster that share the steps of one tile;
@@ -53,6 +53,8 @@
 #ifndef UNALIGNED
 #define UNALIGNED 0
 #endif
+// Operands that the engine cannot load.
+#define UNALIGNED_LOADS (UNALIGNED & 3)
 #ifndef CLUSTER_M
 #define CLUSTER_M 1
 #endif
@@ -79,18 +81,21 @@ constexpr int kBytesB = kBk * kBn * 2;
 constexpr int kStageBytes = kBytesA + kBytesB;
 constexpr int kBoxC = 64 * 64 * 2;  // results on their way out
 constexpr bool kUnalignedA = UNALIGNED & 1, kUnalignedB = UNALIGNED & 2;
+constexpr bool kUnalignedC = UNALIGNED & 4;
 // Boxes of each consumer: the engine writes one while the other one is filled.
-constexpr int kStoreSlots = kUnalignedB ? 1 : 2;
+constexpr int kStoreSlots = kUnalignedC ? 1 : 2;
 // Threads that store a box: one, or each one 8 rows of it.
 constexpr int kStorers = TRANSPOSED ? 8 : 1;
 // Producer warpgroups: two load unaligned rows where registers allow it.
 constexpr int kProducers =
-    UNALIGNED && 128 * (CONSUMERS + 2) * (M_TILES * COLUMNS / 2 + 40) <= 65536
+    UNALIGNED_LOADS &&
+            128 * (CONSUMERS + 2) * (M_TILES * COLUMNS / 2 + 40) <= 65536
         ? 2
         : 1;
 // Arrivals that fill a slot: the thread that starts the engine, and the warps
 // that load by themselves.
-constexpr int kFillers = (UNALIGNED != 3) + (UNALIGNED ? 4 * kProducers : 0);
+constexpr int kFillers =
+    (UNALIGNED_LOADS != 3) + (UNALIGNED_LOADS ? 4 * kProducers : 0);
 constexpr int kThreads = 128 * (CONSUMERS + kProducers);
 constexpr int kLoaders = CLUSTER_M * CLUSTER_N;  // blocks that load together
 constexpr int kClusterSize = kLoaders * SHARES;
@@ -102,8 +107,8 @@ constexpr int kMaxStages = 16;
 constexpr bool kFirstAcross = TRANSPOSED ? !TRANSPOSED_B : TRANSPOSED_A;
 constexpr bool kSecondAcross = TRANSPOSED ? TRANSPOSED_A : !TRANSPOSED_B;
 
-static_assert(!UNALIGNED || (!TRANSPOSED && !TRANSPOSED_A && !TRANSPOSED_B &&
-                             kClusterSize == 1));
+static_assert(!UNALIGNED || (!TRANSPOSED && kClusterSize == 1));
+static_assert(!UNALIGNED_LOADS || (!TRANSPOSED_A && !TRANSPOSED_B));
 static_assert(!TRANSPOSED || !TRANSPOSED_A);
 static_assert(TRANSPOSED || COLUMNS % 64 == 0);
 static_assert(SHARES == 1 || (kLoaders == 1 && !TRANSPOSED && !SPLIT));
@@ -169,7 +174,7 @@ __device__ __forceinline__ bool NextWork(const Block& block,
   return true;
 }
 
-#if !UNALIGNED
+#if !UNALIGNED_LOADS
 // Loads the steps of one tile by one thread. `tile` is what source.At()
 // returns: Load(slot, step) starts the loads of kStageBytes in all.
 template <class TileSource>
@@ -285,7 +290,7 @@ __device__ __forceinline__ void StoreBox(const Block& block,
                                          int consumer, int product, int first,
                                          const Tile& tile) {
   const int thread = threadIdx.x % 128;
-  if constexpr (kUnalignedB) {
+  if constexpr (kUnalignedC) {
     // A warp writes and reads 16 rows of its own.
     __syncwarp();
     StoreMatrix(box, sums + first / 2);
@@ -360,14 +365,14 @@ __device__ __forceinline__ void Consume(const Block& block,
 
 // A producer that loads by itself needs more registers.
 __device__ __forceinline__ void GiveProducerRegisters() {
-  if constexpr (!UNALIGNED) {
+  if constexpr (!UNALIGNED_LOADS) {
     GiveRegisters<CONSUMERS, 1>();
   } else if constexpr (kProducers == 1 && CONSUMERS >= 2) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 72;");
   }
 }
 __device__ __forceinline__ void TakeConsumerRegisters() {
-  if constexpr (!UNALIGNED) {
+  if constexpr (!UNALIGNED_LOADS) {
     TakeRegisters<CONSUMERS, 1>();
   } else if constexpr (kProducers == 1 && CONSUMERS == 2) {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 216;");
@@ -418,7 +423,7 @@ __device__ __forceinline__ void Product(const Source& source,
                            blockIdx.x / kClusterSize, gridDim.x / kClusterSize);
   if (threadIdx.x < 128 * kProducers) {
     GiveProducerRegisters();
-    if (UNALIGNED || threadIdx.x == 0) {
+    if (UNALIGNED_LOADS || threadIdx.x == 0) {
       Work work;
       Place place;
 #pragma unroll 1

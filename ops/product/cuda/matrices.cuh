@@ -109,9 +109,9 @@ class MatrixTile {
   int n0_;
 };
 
-#if UNALIGNED
-// The same where rows of a, or of b and c, are no multiples of 16 bytes: all
-// threads of the producer load those (unaligned_steps.cuh).
+#if UNALIGNED_LOADS
+// The same where rows of a or of b are no multiples of 16 bytes: all threads of
+// the producer load those (unaligned_steps.cuh).
 struct UnalignedMatrixTile {
   MatrixTile engine;
   UnalignedMatrix a, b;
@@ -144,7 +144,7 @@ struct Matrices {
   const uint16_t *a, *b;
   const Sizes& sizes;
 
-#if UNALIGNED
+#if UNALIGNED_LOADS
   __device__ UnalignedMatrixTile At(const Block& block,
                                     const Tile& tile) const {
     return UnalignedMatrixTile(block, map_a, map_b, a, b, sizes, tile);

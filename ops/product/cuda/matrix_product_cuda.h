@@ -48,6 +48,11 @@ class MatrixProductCuda : public cuda::CudaBackend {
                          const cuda::Driver& driver,
                          cuda::CudaArguments* arguments) const override;
 
+  void ArgumentsBefore(const cuda::CudaPlan& plan, const proto::Shape& shape,
+                       const proto::Config& config,
+                       absl::Span<void* const> operands, void* workspace,
+                       cuda::CudaArguments* arguments) const override;
+
  protected:
   virtual MatrixProduct ProductOf(const proto::Shape& shape) const = 0;
 };

@@ -35,7 +35,7 @@ int64_t ResidentBlocks(const proto::Hardware& hardware, int64_t cluster) {
 
 int64_t HopperProducers(int unaligned, int64_t consumers, int64_t sums) {
   const bool two =
-      unaligned != 0 && 128 * (consumers + 2) * (sums + 40) <= 65536;
+      (unaligned & 3) != 0 && 128 * (consumers + 2) * (sums + 40) <= 65536;
   return two ? 2 : 1;
 }
 
@@ -111,7 +111,7 @@ CudaPlan HopperProduct::Plan(absl::string_view source,
   constexpr int64_t kFetchedSteps = 3;
   plan.dynamic_shared_bytes = static_cast<unsigned>(
       stages_ * (tile_m_ + tile_n_) * kTileK * 2 +
-      consumers() * (unaligned_ & 2 ? 1 : 2) * kBoxBytes +
+      consumers() * (unaligned_ & 4 ? 1 : 2) * kBoxBytes +
       kFetchedSteps * FetchedBytes(unaligned_, tile_m_, tile_n_) + kAlign);
   if (const int64_t places = Places(plan.grid_x)) {
     plan.workspace_bytes =

@@ -1,8 +1,8 @@
 #ifndef OPTRAIL_OPS_PRODUCT_CUDA_UNALIGNED_STEPS_CUH_
 #define OPTRAIL_OPS_PRODUCT_CUDA_UNALIGNED_STEPS_CUH_
 
-// How the producers of hopper_product.cuh load steps whose rows of a, or of b
-// and c, are no multiples of 16 bytes. A tile of such a source has
+// How the producers of hopper_product.cuh load steps whose rows of a or of b
+// are no multiples of 16 bytes. A tile of such a source has
 //
 //   engine            loads the aligned operand: Load(slot, step)
 //   a, row_a, k       a's matrix, the tile's first row, its columns
@@ -13,7 +13,7 @@
 #include "hopper_product.cuh"
 #include "unaligned.cuh"
 
-#if UNALIGNED
+#if UNALIGNED_LOADS
 constexpr int kLoadingThreads = 128 * kProducers;
 typedef UnalignedTile<kLoadingThreads, kUnalignedA ? kBm : 0, kBk / 8,
                       kBk * 128>
@@ -43,7 +43,7 @@ __device__ __forceinline__ void LoadSteps(const Block& block,
   const auto write = [&](int step, int i) {
     const Slot slot = block.SlotAt(place.slot);
     BarrierWait(block.empty + 8 * place.slot, place.phase ^ 1);
-    if (UNALIGNED != 3 && threadIdx.x == 0) {
+    if (UNALIGNED_LOADS != 3 && threadIdx.x == 0) {
       BarrierExpect(slot.barrier,
                     (kUnalignedA ? 0 : kBytesA) + (kUnalignedB ? 0 : kBytesB));
       tile.engine.Load(slot, step);

@@ -1,3 +1,6 @@
+#ifndef OPTRAIL_OPS_PRODUCT_CUDA_UNALIGNED_WORDS_CUH_
+#define OPTRAIL_OPS_PRODUCT_CUDA_UNALIGNED_WORDS_CUH_
+
 // Words of rows that are no multiples of 16 bytes. Plain arithmetic, which the
 // host tests too (unaligned_test.cc).
 
@@ -40,3 +43,5 @@ __device__ __forceinline__ Words4 LastWord(const uint16_t* from, int count) {
   }
   return word;
 }
+
+#endif  // OPTRAIL_OPS_PRODUCT_CUDA_UNALIGNED_WORDS_CUH_
