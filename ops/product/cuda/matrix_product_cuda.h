@@ -14,9 +14,11 @@
 // `kernel` of product_cuda.space.textproto:
 //
 //   hopper             wgmma fed by the bulk copy engine   matrix_product.cu
+//                      (unaligned rows may be copied with padding first)
 //   hopper_transposed  the same, of the transposed product
 //   hopper_skinny      for few rows                        skinny_product.cu
 //   mma                mma.sync, from sm_80 on matrix_product_mma.cu
+//   thin               short sums, few columns or rows     thin_product.cu
 
 #include <cstdint>
 #include <vector>
