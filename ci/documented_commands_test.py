@@ -120,7 +120,6 @@ def make_workspace(root):
     # Samples of model.onnx: an image of 3 x 37 x 41 in each line.
     write('samples.csv', ''.join(','.join(['.5'] * (3 * 37 * 41)) + '\n'
                                  for _ in range(8)))
-    shutil.copy(os.path.join(root, 'graph/input/loader.space.textproto'), '.')
     write('series.csv', 'id,t,value\n' + series)
     write('jobs.csv', 'id,watts,hours,release,deadline,preemptible\n'
           'nightly,450,3,2026-01-01T00:00:00Z,2026-01-02T00:00:00Z,yes\n'

@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "base/file.h"
 #include "base/status_macros.h"
+#include "base/units.h"
 #include "cli/flags.h"
 #include "graph/command/export_command.h"
 #include "graph/command/graph_command.h"
@@ -22,6 +23,7 @@
 #include "suites/graph/run_graph.h"
 #include "suites/worker/opened_task.h"
 #include "suites/worker/worker.h"
+#include "tracker/command/command_support.h"
 
 ABSL_FLAG(optrail::graph::GraphView, view, optrail::graph::GraphView::kSummary,
           "What of a graph is shown: summary, text, dot (Graphviz) or json.");
@@ -151,6 +153,9 @@ absl::StatusOr<int> RunRecompute(const std::vector<std::string>& paths) {
   OPTRAIL_ASSIGN_OR_RETURN(command.import, Import());
   OPTRAIL_ASSIGN_OR_RETURN(command.threads, Threads());
   command.memory = absl::GetFlag(FLAGS_memory).fraction;
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
+      command.memory > 0 && command.memory <= 1, "memory",
+      FormatPercent(command.memory), "more than 0%, up to 100%"));
   command.tolerance = absl::GetFlag(FLAGS_tolerance);
   command.store = StoreFolder();
   command.compile_cache = CompiledFolder();
@@ -228,7 +233,7 @@ suites::Command GraphCommand() {
   command.arguments =
       "show | check | run | feed | recompute | workload | export MODEL.onnx";
   command.summary =
-      "Imports a model; shows, checks, runs, feeds, tunes, exports its graph.";
+      "Imports a model; shows, checks, runs, feeds, exports it.";
   command.details =
       "`show` imports an ONNX model and prints what it becomes; nodes that\n"
       "are not covered are listed with the reason. `check` computes the\n"

@@ -113,10 +113,9 @@ suites::Command PredictCommand() {
       "\n"
       "  optrail predict --op=softmax --history=docs/history\n"
       "  optrail predict --workload=bert_large_384\n";
-  command.flags = suites::SelectionFlags();
-  for (const char* flag : {"history", "store", "format"}) {
-    command.flags.push_back(flag);
-  }
+  command.flags = {"op",      "shape",   "workload", "threads",
+                   "device",  "backend", "cache",    "launch",
+                   "history", "store",   "format"};
   command.run = [](const std::vector<std::string>&) { return Predict(); };
   return command;
 }

@@ -11,6 +11,7 @@
 #include "base/closest.h"
 #include "base/status_macros.h"
 #include "base/units.h"
+#include "base/utf8.h"
 #include "google/protobuf/util/json_util.h"
 #include "graph/ir/graph_text.h"
 #include "graph/reference/npz.h"
@@ -80,8 +81,9 @@ void PrintSummary(const GraphShowCommand& command, const Imported& imported,
         << FormatBytes(static_cast<double>(imported.absent_bytes))
         << ") did not come with the model: a seeded filler stands in\n";
   }
-  for (const std::string& note : imported.notes)
-    out << "note: " << note << "\n";
+  for (const std::string& note : imported.notes) {
+    out << "note: " << EscapeForTerminal(note) << "\n";
+  }
   out << ValuesTable(graph).ToText(TerminalWidth());
   if (imported.uncovered.empty()) {
     out << "everything is covered\n";

@@ -7,6 +7,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "graph/ir/ops.h"
 #include "graph/onnx/node_import.h"
@@ -148,6 +149,24 @@ class Importer {
     return absl::OkStatus();
   }
 
+  // InvalidArgument names a dimension that no input has.
+  absl::Status CheckDimsAreOfInputs() const {
+    std::set<std::string> known;
+    for (const OnnxValue& input : model_.graph.inputs) {
+      for (const std::string& symbol : input.symbols) {
+        if (!symbol.empty()) known.insert(symbol);
+      }
+    }
+    for (const auto& [name, size] : options_.dims) {
+      if (known.count(name) > 0) continue;
+      return absl::InvalidArgumentError(absl::StrCat(
+          "dimension ", Quoted(name), ": no input has it, expected ",
+          known.empty() ? "none, since all sizes are known"
+                        : absl::StrCat("one of ", absl::StrJoin(known, ", "))));
+    }
+    return absl::OkStatus();
+  }
+
   // Dimensions without a size get one.
   absl::StatusOr<TensorType> Bound(const OnnxValue& value) {
     TensorType type = value.type;
@@ -189,6 +208,7 @@ class Importer {
       }
       scope_[input.name].value = graph_.AddInput(input.name, type);
     }
+    OPTRAIL_RETURN_IF_ERROR(CheckDimsAreOfInputs());
     for (const OnnxValue& value : model_.graph.values) {
       declared_.emplace(value.name, &value);
     }

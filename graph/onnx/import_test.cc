@@ -129,6 +129,9 @@ TEST(ImportTest, SymbolicDimensionsAreBoundByName) {
   ImportOptions options;
   options.dims = {{"batch", 7}};
   EXPECT_EQ(model.Import(options)->graph.values[0].type.dims, (Dims{7, 3}));
+  options.dims = {{"bach", 7}};
+  EXPECT_SAYS(std::string(model.Import(options).status().message()),
+              "no input has it, expected one of batch");
   const auto without = model.Import();
   EXPECT_EQ(without->graph.values[0].type.dims, (Dims{1, 3}));
   ASSERT_EQ(without->notes.size(), 1);

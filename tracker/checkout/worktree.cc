@@ -6,7 +6,7 @@
 
 #include <cerrno>
 #include <filesystem>
-#include <iterator>
+#include <map>
 #include <system_error>
 
 #include "absl/memory/memory.h"
@@ -75,31 +75,31 @@ void RemoveTree(const std::string& repository, const std::string& path) {
   RunGit(repository, {"worktree", "prune"}).status().IgnoreError();
 }
 
-// Removes trees in temporary folders whose process was killed: nobody holds
-// their lock.
+// Removes temporary folders with their trees whose process was killed: nobody
+// holds their lock.
 void RemoveAbandonedTrees(const std::string& repository) {
   const auto list = RunGit(repository, {"worktree", "list", "--porcelain"});
   if (!list.ok()) return;
+  std::map<std::string, std::vector<std::string>> trees;  // by folder
   for (absl::string_view line : absl::StrSplit(*list, '\n')) {
     if (!absl::ConsumePrefix(&line, "worktree ")) continue;
-    const std::filesystem::path tree{std::string(line)};
-    const std::string folder = tree.parent_path().string();
-    if (!absl::StartsWith(tree.parent_path().filename().string(),
-                          absl::StrCat("optrail-", kTemporaryName, "-"))) {
-      continue;
+    const std::filesystem::path folder =
+        std::filesystem::path(std::string(line)).parent_path();
+    if (absl::StartsWith(folder.filename().string(),
+                         absl::StrCat("optrail-", kTemporaryName, "-"))) {
+      trees[folder.string()].emplace_back(line);
     }
+  }
+  for (const auto& [folder, paths] : trees) {
     int lock = -1;
     if (FileExists(folder)) {
       const absl::StatusOr<int> taken = Lock(folder, 0);
       if (!taken.ok()) continue;
       lock = *taken;
     }
-    RemoveTree(repository, tree.string());
-    std::error_code error;
-    std::filesystem::directory_iterator left(folder, error);
-    const bool only_lock_left =
-        !error && std::distance(begin(left), end(left)) <= 1;
-    if (only_lock_left) std::filesystem::remove_all(folder, error);
+    for (const std::string& path : paths) RemoveTree(repository, path);
+    std::error_code ignored;
+    std::filesystem::remove_all(folder, ignored);
     if (lock >= 0) close(lock);
   }
 }

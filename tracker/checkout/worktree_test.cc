@@ -35,6 +35,7 @@ TEST(WorktreesTest, TreesOfAKilledProcessGoWithTheNextOne) {
     const auto trees = CreateIn(repository, interruptible);
     if (!trees->CheckOut("a", commit).ok()) _exit(1);
     const std::string& folder = trees->folder();
+    if (!WriteFileAtomically(JoinPath(folder, "other"), "x").ok()) _exit(1);
     if (write(pipe_ends[1], folder.data(), folder.size()) < 0) _exit(1);
     raise(SIGKILL);
   }

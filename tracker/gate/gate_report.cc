@@ -100,7 +100,8 @@ std::vector<std::string> EvidenceLines(const GateReport& report,
     suspects.bad = &row.candidate.commit;
     CountSuspects(suspects);
     lines.push_back(absl::StrCat("suspected: ", SuspectsText(suspects)));
-    if (suspects.suspects != 1) {
+    // A bisection needs both sides; one that is missing has nothing to time.
+    if (suspects.suspects != 1 && row.ratio) {
       lines.push_back(absl::StrCat(
           "next: ",
           BisectCommand(good, bad, row.name, row.metric, report.measured_by)));

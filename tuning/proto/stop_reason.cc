@@ -9,10 +9,13 @@ namespace optrail::tuning {
 namespace {
 
 // The end stays open for a note and the bracket.
+std::string IntervalText(double gain, double low, double high) {
+  return absl::StrCat(FormatChange(gain), " (", FormatChange(low), " to ",
+                      FormatChange(high));
+}
+
 std::string IntervalText(const proto::Proof& proof) {
-  return absl::StrCat(FormatChange(proof.gain()), " (",
-                      FormatChange(proof.gain_low()), " to ",
-                      FormatChange(proof.gain_high()));
+  return IntervalText(proof.gain(), proof.gain_low(), proof.gain_high());
 }
 
 }  // namespace
@@ -41,13 +44,17 @@ std::string ProofEndNote(const proto::Proof& proof) {
 std::string ProofText(const proto::Session& session) {
   const proto::Proof& proof = session.proof();
   const std::string note = ProofEndNote(proof);
+  const bool worse = proof.gain() < 0;
   const char* const stays = IncumbentStays(session)
                                 ? "no gain is proven, the stored config stays"
                                 : "no gain is proven, the default stays";
-  return absl::StrCat(proof.claimed() ? "proven" : stays, ", in ",
-                      proof.rounds(), " rounds of both: ", IntervalText(proof),
-                      note.empty() ? "" : absl::StrCat("; ", note),
-                      ") better than the default in ", proof.metric());
+  return absl::StrCat(
+      proof.claimed() ? "proven" : stays, ", in ", proof.rounds(),
+      " rounds of both: ",
+      worse ? IntervalText(-proof.gain(), -proof.gain_high(), -proof.gain_low())
+            : IntervalText(proof),
+      note.empty() ? "" : absl::StrCat("; ", note),
+      worse ? ") worse" : ") better", " than the default in ", proof.metric());
 }
 
 bool IncumbentStays(const proto::Session& session) {

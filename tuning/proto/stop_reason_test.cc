@@ -58,6 +58,12 @@ TEST(StopReasonTest, AProofIsASentence) {
   EXPECT_EQ(ProofText(session),
             "no gain is proven, the default stays, in 44 rounds of both: "
             "+22.4% (+20.8% to +24.0%) better than the default in time");
+  proof.set_gain(-.072);
+  proof.set_gain_low(-.1);
+  proof.set_gain_high(-.044);
+  EXPECT_EQ(ProofText(session),
+            "no gain is proven, the default stays, in 44 rounds of both: "
+            "+7.2% (+4.4% to +10.0%) worse than the default in time");
 }
 
 TEST(StopReasonTest, AStoredConfigThatStaysIsNamed) {

@@ -5,7 +5,7 @@
 
 Samples are drawn from the seed, and so is the time by which each read of the
 loader is slowed down: loading a batch by one worker, sample by sample, then takes
-2 to 10 times as long as the model computes it. `optrail graph feed` must name the
+--least to --most times as long as the model computes it. `optrail graph feed` must name the
 loader; `optrail tune --command` tunes it; the best config is run --runs times
 again, in turns with the planted one. The exit code is 1 unless each loader was
 named and at least 90% of the waiting for a sample is gone.
@@ -66,9 +66,10 @@ def try_model(options, model, draw, folder):
     write_samples(optrail, model, options.samples, draw, path)
     plain = [optrail, 'graph', 'feed', model, '--input=' + path,
              '--store=' + os.path.join(folder, 'store')]
-    model_ns = feed(plain)['model_time_ns']
-    batch = feed(plain)['batch']
-    latency_us = draw.uniform(2, 10) * model_ns / batch / 1e3
+    row = feed(plain)
+    model_ns, batch = row['model_time_ns'], row['batch']
+    times = draw.uniform(options.least, options.most)
+    latency_us = times * model_ns / batch / 1e3
     planted = plain + ['--read_latency=%.0fus' % latency_us]
     verdict = run(planted)
     print(shlex.join(planted))
@@ -112,6 +113,8 @@ def main():
     parser.add_argument('space')
     parser.add_argument('models', nargs='+')
     parser.add_argument('--seed', type=int, required=True)
+    parser.add_argument('--least', type=float, default=2)
+    parser.add_argument('--most', type=float, default=10)
     parser.add_argument('--samples', type=int, default=512)
     parser.add_argument('--trials', type=int, default=30)
     parser.add_argument('--runs', type=int, default=3)
