@@ -232,8 +232,7 @@ suites::Command GraphCommand() {
   command.name = "graph";
   command.arguments =
       "show | check | run | feed | recompute | workload | export MODEL.onnx";
-  command.summary =
-      "Imports a model; shows, checks, runs, feeds, exports it.";
+  command.summary = "Imports a model; shows, checks, runs, feeds, exports it.";
   command.details =
       "`show` imports an ONNX model and prints what it becomes; nodes that\n"
       "are not covered are listed with the reason. `check` computes the\n"
