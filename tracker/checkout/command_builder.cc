@@ -9,13 +9,13 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "base/file.h"
 #include "base/git.h"
 #include "base/quote.h"
 #include "base/status_macros.h"
 #include "tracker/checkout/benchmark_process.h"
 #include "tracker/checkout/commit_builder.h"
+#include "tracker/checkout/shell_template.h"
 
 namespace optrail::tracker {
 namespace {
@@ -93,10 +93,9 @@ class CommandBuilder : public CommitBuilder {
     const bool writes = absl::StrContains(options_.run_command, "{out}");
     const bool writes_many =
         absl::StrContains(options_.run_command, "{out_dir}");
-    const std::string command = absl::StrReplaceAll(
-        options_.run_command, {{"{out}", QuoteForShell(file)},
-                               {"{out_dir}", QuoteForShell(out)},
-                               {"{filter}", QuoteForShell(filter_)}});
+    const std::string command = FillShellTemplate(
+        options_.run_command,
+        {{"{out}", file}, {"{out_dir}", out}, {"{filter}", filter_}});
     OPTRAIL_ASSIGN_OR_RETURN(
         const Interruptible::End end,
         interruptible_.Run(
