@@ -309,6 +309,8 @@ class TuneCall {
     std::unique_ptr<tuning::Session> session;  // while it is open
     bool recorded = false;
     bool was_recorded = false;  // by an earlier call
+    // The store had no answer when the call began, and one is all it wants.
+    bool is_new = false;
     // Of the entry that the winner's replaces, if there is one.
     std::string stored_config, stored_bucket;
     bool stored_verified = false;
@@ -329,6 +331,7 @@ class TuneCall {
   // Opens the task's session, once no other process has it open. Cancelled, and
   // the summary says "skipped", if that one tuned it.
   absl::Status OpenWhenFree(Pending& pending);
+  absl::Status CheckIsNotTuned(Pending& pending);
   void AskAhead(size_t i);
   // A turn of the search after that of task i, where it has something to do.
   bool AdvanceNext(size_t i);
@@ -456,6 +459,8 @@ absl::Status TuneCall::FindPending(const std::vector<TaskEntry>& tasks) {
       pending.stored_bucket = replaced.tuned->bucket();
       pending.stored_verified = !replaced.unverified;
     }
+    pending.is_new =
+        !is_tuned && !together() && options_.keep && options_.bucket.empty();
     pending.tune = options_.tune;
     const ops::Operator& op = *task.entry->op;
     pending.tune.objectives =
@@ -645,6 +650,9 @@ bool TuneCall::AdvanceNext(size_t i) {
 absl::Status TuneCall::OpenWhenFree(Pending& pending) {
   constexpr absl::Duration kLookAgain = absl::Milliseconds(200);
   for (bool waited = false;; waited = true) {
+    if (waited || pending.is_new) {
+      OPTRAIL_RETURN_IF_ERROR(CheckIsNotTuned(pending));
+    }
     Begin(pending);
     auto session = OpenTuneSession(pending.setup, pending.tune,
                                    *pending.evaluator, *Clock::Real());
@@ -658,18 +666,23 @@ absl::Status TuneCall::OpenWhenFree(Pending& pending) {
                 << " waits: " << session.status().message() << "\n";
     }
     absl::SleepFor(kLookAgain);
-    if (options_.retune || HasTuneJournal(pending.setup, pending.tune)) {
-      continue;
-    }
-    OPTRAIL_ASSIGN_OR_RETURN(const tuning::TunedConfigStore store,
-                             LoadStore(context_, {*pending.task}));
-    summaries_[pending.summary].skipped =
-        FindTuned(store, *pending.task, ObjectiveKey(options_.tune.objectives),
-                  pending.space) != nullptr;
-    if (summaries_[pending.summary].skipped) {
-      return absl::CancelledError("tuned by another command meanwhile");
-    }
   }
+}
+
+// Cancelled, and the task is skipped, if another command has tuned it since
+// this one began.
+absl::Status TuneCall::CheckIsNotTuned(Pending& pending) {
+  if (options_.retune || HasTuneJournal(pending.setup, pending.tune)) {
+    return absl::OkStatus();
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(const tuning::TunedConfigStore store,
+                           LoadStore(context_, {*pending.task}));
+  if (FindTuned(store, *pending.task, ObjectiveKey(options_.tune.objectives),
+                pending.space) == nullptr) {
+    return absl::OkStatus();
+  }
+  summaries_[pending.summary].skipped = true;
+  return absl::CancelledError("tuned by another command meanwhile");
 }
 
 absl::StatusOr<proto::Session> TuneCall::SearchAlone(size_t i) {
