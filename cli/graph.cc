@@ -112,7 +112,7 @@ absl::StatusOr<int> Threads() {
   return threads;
 }
 
-// Where compiled kernels are kept, beside the store.
+// Returns the folder of compiled kernels, beside the store.
 std::string CompiledFolder() {
   return JoinPath(std::filesystem::path(StoreFolder()).parent_path().string(),
                   JoinPath("state", suites::kCompiledFolder));

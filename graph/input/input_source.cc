@@ -98,7 +98,7 @@ class LinesSource : public InputSource {
 
   absl::StatusOr<std::vector<std::string>> Read(int64_t first,
                                                 int64_t count) const override {
-    // What lies between is read in one go.
+    // One read covers the samples and all between them.
     const int64_t begin = lines_[first].begin;
     const Line& last = lines_[first + count - 1];
     std::string bytes(last.begin + last.bytes - begin, '\0');

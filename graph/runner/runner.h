@@ -58,8 +58,8 @@ class Runner {
       Graph graph, ops::CpuDevice& device, const RunnerOptions& options = {});
 
   virtual absl::Status SetInputs(const std::vector<Array>& inputs) = 0;
-  // Where it reads each input, dense and in row-major order, for callers that
-  // write the bytes themselves before a call.
+  // Returns the address of each input, dense and in row-major order, for
+  // callers that write the bytes themselves before a call.
   virtual std::vector<char*> InputAddresses() = 0;
   virtual absl::Status Run() = 0;
   virtual absl::StatusOr<std::vector<Array>> Outputs() = 0;

@@ -189,7 +189,7 @@ class Differentiator {
       return Add(x, Mul(y, Of("sub", {g, sum})));
     }
     if (op == "reshape") return Add(x, Reshaped(g, graph().type(x).dims));
-    // What was repeated is added up.
+    // Repeated values are added up.
     if (op == "expand") return Add(x, g);
     if (op == "transpose") {
       const Dims perm = node.Ints("perm");

@@ -6,9 +6,10 @@
 // bytes. The macro LAYOUT says which rows:
 //
 //   AS_IS     nothing is copied
-//   FILTERS   the filters of each channel and place, where K is no multiple of
-//   8 CHANNELS  these, and the channels of each pixel of x LINES     the
-//   filters, and of each line of x and column of y the pixels
+//   FILTERS   the filters of each channel and place, where K is no multiple
+//             of 8
+//   CHANNELS  these, and the channels of each pixel of x
+//   LINES     the filters, and of each line of x and column of y the pixels
 //             under the filter, with zeros for padding: S * C channels of one
 //             place, so that small numbers of channels fill steps of 64
 

@@ -141,7 +141,7 @@ class MovingTraffic {
                             : absl::InternalError(result.exit.ToString());
   }
 
-  // As `optrail observe`, `optrail tune --workload`, on what was counted.
+  // Does what `optrail observe` and `optrail tune --workload` do with the counts.
   absl::Status Tune(int phase, const std::string& calls) {
     ObserveCommand observe;
     observe.files = {calls};

@@ -10,7 +10,7 @@
 namespace optrail::suites {
 namespace {
 
-// Where the model computes so much slower beside the loader, that is told.
+// A model that computes so much slower beside the loader is reported.
 constexpr double kSlowedDown = 1.1;
 // The loader's threads are idle where they rest for more of their time.
 constexpr double kIdle = .2;
@@ -171,7 +171,7 @@ absl::StatusOr<FedTimes> TimeFed(const FedModel& model,
                                  ops::CpuDevice& device) {
   FedTimes times;
   {
-    // What the model computes alone is a batch of samples, too.
+    // The model alone computes a batch of samples, too.
     OPTRAIL_ASSIGN_OR_RETURN(
         const std::unique_ptr<graph::Loader> first,
         graph::Loader::Start(source, inputs, model.batch, options));

@@ -33,7 +33,7 @@ double Flop(const Graph& graph, const Node& node) {
          static_cast<double>(graph::Elements(graph.type(node.outputs[0]).dims));
 }
 
-// What a node reads and writes if it is by itself.
+// Returns the bytes that a node reads and writes if it is by itself.
 double Bytes(const Graph& graph, const Node& node) {
   if (node.op == "reshape" || node.op == "transpose" || node.op == "expand" ||
       node.op == "slice") {

@@ -259,7 +259,7 @@ absl::Status BucketTuner::Cover(
     tuned.mutable_proof()->set_claimed(false);
     tuning::ShortenEntry(&tuned);
   }
-  // Where it does not hold, a wider bucket of an earlier call ends as well.
+  // If it does not hold, a wider bucket of an earlier call ends as well.
   tuned.set_bucket(holds ? range.Text() : CanonicalText(centre));
   const proto::Task& task = task_.task;
   OPTRAIL_RETURN_IF_ERROR(

@@ -311,7 +311,7 @@ class TuneCall {
     bool was_recorded = false;  // by an earlier call
     // The store had no answer when the call began, and one is all it wants.
     bool is_new = false;
-    // Of the entry that the winner's replaces, if there is one.
+    // These belong to the entry that the winner's replaces, if there is one.
     std::string stored_config, stored_bucket;
     bool stored_verified = false;
   };

@@ -29,7 +29,8 @@ absl::StatusOr<proto::Commit> CommitNamed(const std::string& workspace,
                                           const std::string& name,
                                           std::string* note = nullptr);
 
-// Whether first parents lead from `tip`, a name that git knows, to `commit`.
+// Returns whether first parents lead from `tip`, a name that git knows, to
+// `commit`.
 bool IsOnFirstParentLine(const std::string& workspace,
                          const proto::Commit& commit, const std::string& tip);
 
