@@ -157,8 +157,8 @@ TEST(LoaderTest, RefusesOptionsThatMakeNoSense) {
             absl::StatusCode::kResourceExhausted);
 }
 
-// What a model computes from what a loader brought is what the reference
-// computes from the same samples.
+// A model that a loader feeds computes the same as the reference from the same
+// samples.
 TEST(LoaderTest, FeedsAModel) {
   constexpr int64_t kBatch = 3, kSamples = 7;
   Graph graph;

@@ -170,8 +170,8 @@ absl::StatusOr<std::vector<RecomputePoint>> RecomputeFront(
     for (const auto& [kind, values] : KindsOf(training, all.kept())) {
       std::set<int> dropped = last.dropped;
       dropped.insert(values.begin(), values.end());
-      // What these are computed from is kept in their place, or is computed
-      // again from what is kept now.
+      // Their operands are kept in their place, or are computed again from
+      // what is kept now.
       const std::set<int>* const no_limit = nullptr;
       for (const std::set<int>* keepable : {no_limit, &all.kept()}) {
         RecomputePoint point = point_of(dropped, keepable);

@@ -141,7 +141,7 @@ class MovingTraffic {
                             : absl::InternalError(result.exit.ToString());
   }
 
-  // Does what `optrail observe` and `optrail tune --workload` do with the counts.
+  // Tunes what was counted, as `optrail observe` and `optrail tune --workload`.
   absl::Status Tune(int phase, const std::string& calls) {
     ObserveCommand observe;
     observe.files = {calls};

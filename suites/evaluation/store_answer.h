@@ -1,7 +1,7 @@
 #ifndef OPTRAIL_SUITES_EVALUATION_STORE_ANSWER_H_
 #define OPTRAIL_SUITES_EVALUATION_STORE_ANSWER_H_
 
-// What a lookup answers for a task, and what that is worth beside the best that
+// AnswerOf looks a task up; ShareOfBest compares that answer with the best that
 // a session finds for the task itself.
 
 #include <string>

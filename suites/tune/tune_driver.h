@@ -42,8 +42,8 @@ struct TuneDriverOptions {
   // nothing; the store changes only where the proof succeeds. Tasks of which it
   // has no valid config are skipped. Not with a total.
   bool stored_only = false;
-  // What the winner's entry has as its bucket (tuning/store/bucket.h); empty:
-  // none. For a single task.
+  // The bucket of the winner's entry (tuning/store/bucket.h); empty: none. It
+  // is for a single task.
   std::string bucket;
   // Whether the history and the store keep the sessions. Not false with a
   // total.
