@@ -327,12 +327,12 @@ void JudgeModel(Bench& bench, const std::string& model, int held_out) {
          ++known) {
       learner.Tell(candidates[held_out + known].trace, costs[held_out + known]);
     }
-    const std::vector<float> guesses = learner.Guess(judged);
-    if (guesses.empty()) return;
+    const std::vector<float> guessed = learner.Guess(judged);
+    if (guessed.empty()) return;
+    const std::vector<double> guesses(guessed.begin(), guessed.end());
     std::cout << absl::StrFormat(
         "%s: rank correlation on %d others after %d programs: %.2f\n", model,
-        held_out, known,
-        RankCorrelation({guesses.begin(), guesses.end()}, truth));
+        held_out, known, RankCorrelation(guesses, truth));
   }
 }
 

@@ -1,7 +1,7 @@
 // Scores predictions of what tuning brings: each session of a history against
 // what the others say of its task.
 //
-//   bazel run //suites/predict/evaluation:predictions -- \
+//   bazel run //suites/predict/evaluation:predictions --
 //       --history=$PWD/docs/history
 //
 // Coverage (.9 is promised) and rank correlation are printed for all of them
