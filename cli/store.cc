@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/closest.h"
+#include "base/exit_code.h"
 #include "base/file.h"
 #include "base/git.h"
 #include "base/status_macros.h"
@@ -37,6 +38,7 @@ ABSL_FLAG(bool, all, false,
           "Of store check: entries whose kernel has not changed, too.");
 
 ABSL_DECLARE_FLAG(bool, retune);
+ABSL_DECLARE_FLAG(std::string, numerics);
 
 namespace optrail::cli {
 namespace {
@@ -193,9 +195,26 @@ absl::StatusOr<int> DiffStore(const std::vector<std::string>&) {
   OPTRAIL_ASSIGN_OR_RETURN(const auto op, OperatorPattern(folders, overlay));
   OPTRAIL_ASSIGN_OR_RETURN(const auto differences,
                            tuning::DiffStore(folders, store));
+  const std::string& numerics = absl::GetFlag(FLAGS_numerics);
+  if (numerics != "any" && numerics != "same") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("flag --numerics=", numerics, ": expected any or same"));
+  }
+  int changed = 0, unknown = 0;
   for (const tuning::StoreDifference& difference : differences) {
     if (!tracker::MatchesWhole(*op, difference.operator_name)) continue;
     std::cout << tuning::FormatDifference(difference);
+    if (difference.is_best) continue;
+    const absl::optional<bool> changes = tuning::ChangesNumerics(difference);
+    changed += changes.value_or(false);
+    unknown += !changes.has_value();
+  }
+  if (numerics == "same" && changed + unknown > 0) {
+    std::cerr << changed << " configs change the bits of results, of "
+              << unknown << " nobody knows; next: optrail tune --retune "
+              << "--numerics=class-of-default\n";
+    return ToInt(changed > 0 ? ExitCode::kCheckFailed
+                             : ExitCode::kNotEnoughData);
   }
   if (differences.empty()) {
     std::cerr << "no differences: everything in " << store
@@ -338,6 +357,9 @@ suites::Command StoreCommand() {
   command.meanings = {
       {"time_budget",
        "Of check and promote --workload: for everything; 0: 2 minutes."},
+      {"numerics",
+       "Of diff: any, or same: exit code 1 if a config gives results other "
+       "bits than what ran before, 3 if nobody knows."},
       {"retune", "Of check: tune entries that fail, in the time that is left."},
       {"dry_run",
        "Of check: list entries and measure nothing. Of promote --workload: "
@@ -346,7 +368,7 @@ suites::Command StoreCommand() {
       Part("show", "", "Lists tuned configs and the best backends.",
            {"store", "tree", "op", "format"}, 0, 0, ShowStore),
       Part("diff", "", "Shows where the overlay differs from checked-in files.",
-           {"store", "tree", "op"}, 0, 0, DiffStore),
+           {"store", "tree", "op", "numerics"}, 0, 0, DiffStore),
       Part("promote", "", "Moves winners into the source tree.",
            {"store", "history", "tree", "op", "workload", "threads", "device",
             "time_budget", "dry_run", "format"},

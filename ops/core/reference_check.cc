@@ -864,6 +864,18 @@ absl::StatusOr<double> CheckedOperands::Results::Compare() const {
   return max_error;
 }
 
+absl::optional<uint64_t> CheckedOperands::Results::Bits() const {
+  if (bytes_ == nullptr) return absl::nullopt;
+  std::string hashes;
+  for (size_t i = 0; i < bytes_->size(); ++i) {
+    if (!IsResult(operands_->specs_[i].role)) continue;
+    const std::vector<char>& bytes = (*bytes_)[i];
+    absl::StrAppend(&hashes,
+                    Fingerprint(absl::string_view(bytes.data(), bytes.size())));
+  }
+  return StableHash(hashes);
+}
+
 absl::StatusOr<double> CheckedOperands::Verify(int set) {
   OPTRAIL_ASSIGN_OR_RETURN(const Results results, TakeResults(set));
   return results.Compare();

@@ -265,6 +265,9 @@ class CheckedOperands::Results {
   // names the operand, index, value and expectation if an output is wrong.
   absl::StatusOr<double> Compare() const;
 
+  // A hash of the bits of all results; nullopt where the device compared them.
+  absl::optional<uint64_t> Bits() const;
+
  private:
   friend class CheckedOperands;
   Results(const CheckedOperands& operands, std::shared_ptr<const DataSet> data)

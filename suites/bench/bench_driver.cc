@@ -89,7 +89,7 @@ BenchCase TunedCase(const TaskEntry& task, const TaskSpace& space,
   request.is_valid = &valid;
   request.beats_default = &beats;
   const tuning::LookupResult found = store.Lookup(request);
-  if (found.config == nullptr) {
+  if (found.source == tuning::LookupSource::kDefault) {
     BenchCase bench =
         MakeCase(task, proto::TUNED, space.bound->default_config(),
                  proto::FALLBACK_TO_DEFAULT);
@@ -100,10 +100,15 @@ BenchCase TunedCase(const TaskEntry& task, const TaskSpace& space,
     }
     return bench;
   }
-  BenchCase bench = MakeCase(task, proto::TUNED, *found.config,
-                             found.source == tuning::LookupSource::kExact
-                                 ? proto::EXACT_SHAPE
-                                 : proto::NEAREST_SHAPE);
+  const proto::ConfigSource source =
+      found.source == tuning::LookupSource::kExact    ? proto::EXACT_SHAPE
+      : found.source == tuning::LookupSource::kBucket ? proto::SHAPE_IN_BUCKET
+                                                      : proto::NEAREST_SHAPE;
+  // A bucket of the default: that of this shape.
+  BenchCase bench = MakeCase(
+      task, proto::TUNED,
+      found.config == nullptr ? space.bound->default_config() : *found.config,
+      source);
   bench.result.mutable_key()->set_objective(objective);
   bench.result.set_tuning_session_id(found.tuned->session_id());
   bench.substituted = found.warning;

@@ -1,10 +1,15 @@
 #include "suites/bench/bench_driver.h"
 
 #include <algorithm>
+#include <string>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ops/core/device_type.h"
+#include "suites/worker/run_context.h"
+#include "suites/workload/tasks.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/store/store_files.h"
 
 namespace optrail::suites {
 namespace {
@@ -99,6 +104,41 @@ TEST(ExitCodeTest, APeerThatTheMachineLacksIsNoFailureUnlessAskedFor) {
   peer.set_outcome(proto::CRASHED);
   EXPECT_EQ(ExitCodeOfRun(run, /*peers_may_lack=*/true),
             ExitCode::kCheckFailed);
+}
+
+TEST(MakeBenchCasesTest, ABucketsAnswerIsRecordedAsThat) {
+  RunContext context;
+  context.hardware = *ops::HardwareOf(proto::CPU);
+  context.store = ::testing::TempDir() + "/bucket_store";
+  TaskSelection selection;
+  selection.op_regex = "add";
+  selection.shape_regex = "n=5001/f32";
+  const auto tasks = SelectTasks(selection, context.hardware);
+  ASSERT_TRUE(tasks.ok()) << tasks.status();
+  BenchDriverOptions options;
+  options.with_default = false;
+  const auto source = [&]() -> proto::ConfigSource {
+    const auto cases = MakeBenchCases(*tasks, context, options);
+    EXPECT_TRUE(cases.ok()) << cases.status();
+    EXPECT_EQ(cases->size(), 1u);
+    return cases->at(0).result.config_source();
+  };
+  EXPECT_EQ(source(), proto::FALLBACK_TO_DEFAULT);
+  proto::TunedConfig tuned;
+  tuned.set_shape("n=5000/f32");
+  tuned.set_config(
+      "block_elements=16384,prefetch_bytes=0,stores=cached,unroll=4");
+  tuned.set_threads(1);
+  tuned.set_cache_mode(proto::HOT);
+  tuned.set_kernel_id(tasks->at(0).task.kernel_id());
+  tuned.set_bucket("n=4000..6000/f32");
+  for (const bool ties : {false, true}) {
+    tuned.set_ties(ties);
+    ASSERT_TRUE(tuning::WriteOverlay(context.store, "add",
+                                     context.hardware.id(), proto::CPU, tuned)
+                    .ok());
+    EXPECT_EQ(source(), proto::SHAPE_IN_BUCKET) << ties;
+  }
 }
 
 }  // namespace

@@ -124,6 +124,9 @@ ABSL_FLAG(absl::Duration, proof_time, absl::ZeroDuration(),
           "--time_budget; without one as long as the search took, at least 3s "
           "and at most 1m.");
 ABSL_FLAG(bool, retune, false, "Tune what the store has, too.");
+ABSL_FLAG(std::string, numerics, "any",
+          "any, or class-of-default: only configs whose results have the "
+          "default's bits on fixed inputs may win.");
 ABSL_FLAG(bool, forget, false,
           "Do not start from the trials of earlier sessions, of this task or "
           "of nearby ones.");
@@ -320,11 +323,15 @@ const std::vector<std::string>& SelectionFlags() {
 }
 
 const std::vector<std::string>& TuneFlags() {
-  static const auto* const flags = new std::vector<std::string>{
-      "strategy",        "seed",           "trials",   "time_budget",
-      "total_trials",    "total_time",     "patience", "finalists",
-      "proof_time",      "retune",         "forget",   "processes",
-      "config_deadline", "max_config_mib", "worker"};
+  static const auto* const flags =
+      new std::vector<std::string>{"strategy",       "seed",
+                                   "trials",         "time_budget",
+                                   "total_trials",   "total_time",
+                                   "patience",       "finalists",
+                                   "proof_time",     "retune",
+                                   "forget",         "processes",
+                                   "numerics",       "config_deadline",
+                                   "max_config_mib", "worker"};
   return *flags;
 }
 
@@ -447,6 +454,12 @@ absl::StatusOr<TuneDriverOptions> TuneFromFlags(
         "or --time_budget");
   }
   options.retune = absl::GetFlag(FLAGS_retune);
+  const std::string& numerics = absl::GetFlag(FLAGS_numerics);
+  if (numerics != "any" && numerics != "class-of-default") {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "flag --numerics=", numerics, ": expected any or class-of-default"));
+  }
+  options.tune.class_of_default = numerics == "class-of-default";
   options.forget_trials = absl::GetFlag(FLAGS_forget);
   options.quiet = absl::GetFlag(FLAGS_quiet);
   return options;

@@ -362,7 +362,10 @@ EvaluationOptions SessionEvaluator::OptionsFor(
   }
   options.accept_facts = options_.accept_facts;
   options.input_seed = SeedOf(request.purpose, request.round);
-  if (request.purpose == Purpose::kSearch) return options;
+  if (request.purpose == Purpose::kSearch) {
+    options.numerics_seed = SeedOf(Purpose::kSearch, 0);
+    return options;
+  }
   options.sampling.set_max_time_ns(
       std::min(options.sampling.max_time_ns(), kRoundSamplingNs));
   // What a process is like (where its pages lie) is shared by all that is read

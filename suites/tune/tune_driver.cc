@@ -36,6 +36,7 @@
 #include "tuning/proto/canonical.h"
 #include "tuning/proto/roofline.h"
 #include "tuning/proto/stop_reason.h"
+#include "tuning/session/numerics.h"
 #include "tuning/session/objective.h"
 #include "tuning/session/stored_config.h"
 #include "tuning/store/store_files.h"
@@ -154,6 +155,10 @@ proto::TunedConfig TunedConfigOf(const proto::Session& session) {
   tuned.set_launch_mode(session.task().launch_mode());
   tuned.set_devices(session.task().devices());
   tuned.set_objective(ObjectiveKey(tuning::ObjectivesOf(session)));
+  tuned.set_numerics(tuning::NumericsOf(session, session.winner()));
+  if (fallback != nullptr) {
+    tuned.set_default_numerics(tuning::NumericsOf(session, fallback->config()));
+  }
   tuned.set_time_ns(winner->time_ns());
   if (fallback != nullptr && fallback->outcome() == proto::OK) {
     tuned.set_default_time_ns(fallback->time_ns());
@@ -248,10 +253,11 @@ class RecordedByCall {
   RecordedByCall(const std::string& folder, const std::vector<TaskEntry>& tasks,
                  const TuneDriverOptions& options) {
     const TuneOptions& tune = options.tune;
-    std::string asked = absl::StrCat(
-        tune.strategy, " ", tune.seed, " ", tune.finalists, " ",
-        tune.rank_rounds, " ", tune.race_factor, " ", options.forget_trials,
-        " ", options.elsewhere, " ", tune.budget.ShortDebugString());
+    std::string asked =
+        absl::StrCat(tune.strategy, " ", tune.seed, " ", tune.finalists, " ",
+                     tune.rank_rounds, " ", tune.race_factor, " ",
+                     tune.class_of_default, " ", options.forget_trials, " ",
+                     options.elsewhere, " ", tune.budget.ShortDebugString());
     if (options.incumbent) {
       absl::StrAppend(&asked, " ", CanonicalText(*options.incumbent));
     }
@@ -436,7 +442,11 @@ absl::Status TuneCall::FindPending(const std::vector<TaskEntry>& tasks) {
     }
     const tuning::LookupResult stored =
         FindExact(store, task, objective, *space);
-    const bool is_tuned = stored.config != nullptr && !stored.unverified;
+    const bool is_tuned =
+        stored.config != nullptr && !stored.unverified &&
+        (!options_.tune.class_of_default ||
+         (!stored.tuned->numerics().empty() &&
+          stored.tuned->numerics() == stored.tuned->default_numerics()));
     if (options_.stored_only) {
       summary.skipped = stored.config == nullptr;
       if (!summary.skipped) {

@@ -27,6 +27,7 @@ tuning::SessionSetup SetupOf(const TuneSetup& setup,
   session.rank_rounds = options.rank_rounds;
   session.proof = options.proof;
   session.incumbent_margin = options.incumbent_margin;
+  session.class_of_default = options.class_of_default;
   session.race_factor = options.race_factor;
   session.journal_directory = options.journal_directory;
   session.on_progress = options.on_progress;

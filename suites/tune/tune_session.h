@@ -63,6 +63,8 @@ struct TuneOptions {
   tuning::ProofOptions proof;
   // SessionSetup::incumbent_margin.
   double incumbent_margin = .01;
+  // SessionSetup::class_of_default.
+  bool class_of_default = false;
   // A config this many times slower than the best is raced out.
   double race_factor = 1.5;
   proto::SamplingOptions sampling;

@@ -51,6 +51,9 @@ struct EvaluationOptions {
   std::vector<ComingProcess> next_rounds;
   // Which of the random input sets; any number.
   uint64_t input_seed = 0;
+  // The input set of which the facts of a config say the class of its results
+  // (tuning/session/numerics.h); absent: they say nothing.
+  absl::optional<uint64_t> numerics_seed;
   // A config that has not answered by then is hopeless, and CENSORED at
   // sampling.hopeless_above_ns; only where that is known.
   absl::Duration hopeless_after = absl::InfiniteDuration();

@@ -94,6 +94,9 @@ proto::WorkerRequest RequestFor(const std::vector<Contender>& contenders,
   evaluate.set_input_seed(options.input_seed);
   *evaluate.mutable_metering() = MeteringFor(options);
   evaluate.set_zero_inputs(options.zero_inputs);
+  if (options.numerics_seed) {
+    evaluate.set_numerics_seed(*options.numerics_seed);
+  }
   for (const Contender& one : contenders) {
     auto& contender = *evaluate.add_contenders();
     contender.set_elsewhere(one.elsewhere != nullptr);
@@ -292,7 +295,10 @@ std::vector<Evaluation> WorkerEvaluator::Measure(
     if (!codes[i].compiled) return;
     evaluation->prepare_ns =
         compiled_.TakeTime(codes[i].key, *codes[i].compiled);
-    evaluation->facts = codes[i].compiled->facts;
+    // What the worker says of it has its numerics as well.
+    if (evaluation->facts.empty()) {
+      evaluation->facts = codes[i].compiled->facts;
+    }
   };
   for (size_t i = 0; i < codes.size(); ++i) {
     auto refused = Refused(contenders[i].config, options, codes[i].compiled);

@@ -31,6 +31,7 @@
 #include "suites/worker/worker.h"
 #include "suites/workload/tasks.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/session/numerics.h"
 
 namespace optrail::suites {
 namespace {
@@ -94,6 +95,41 @@ TEST_F(WorkerEvaluatorTest, AGoodConfigIsCheckedAndMeasured) {
   EXPECT_GE(evaluation.measurement->sample_ns_size(), 3);
   EXPECT_GT(evaluation.measurement->conditions().cpus_size(), 0);
   EXPECT_EQ(evaluation.measurement->metrics(0).metric(), "cpu_time");
+}
+
+// Whatever inputs a config was measured with, its bits are those of others.
+TEST_F(WorkerEvaluatorTest, TheClassOfResultsIsThatOfFixedInputs) {
+  WorkerEvaluator evaluator(entry_.task, worker_);
+  std::vector<std::string> classes;
+  for (const char* config : {"behaviour=ok,work=1", "behaviour=ok,work=2"}) {
+    for (const uint64_t seed : {1, 2}) {
+      for (const uint64_t numerics_seed : {0, 7}) {
+        options_.input_seed = seed;
+        options_.numerics_seed = numerics_seed;
+        const Evaluation evaluation =
+            evaluator.Evaluate(*ParseConfig(config), options_);
+        if (evaluation.outcome == proto::CONTENDED) {
+          GTEST_SKIP() << evaluation.detail;
+        }
+        ASSERT_EQ(evaluation.outcome, proto::OK) << evaluation.detail;
+        proto::Trial trial;
+        trial.mutable_facts()->Add(evaluation.facts.begin(),
+                                   evaluation.facts.end());
+        classes.push_back(tuning::NumericsOf(trial));
+      }
+    }
+  }
+  EXPECT_EQ(classes[0].size(), 12u);
+  EXPECT_NE(classes[0], classes[1]);
+  for (size_t i = 2; i < classes.size(); ++i) {
+    EXPECT_EQ(classes[i], classes[i % 2]) << i;
+  }
+  options_.numerics_seed.reset();
+  for (const proto::Fact& fact :
+       evaluator.Evaluate(*ParseConfig("behaviour=ok,work=1"), options_)
+           .facts) {
+    EXPECT_NE(fact.name(), "numerics");
+  }
 }
 
 TEST_F(WorkerEvaluatorTest, AProcessServesOneTaskAfterAnotherWhileItIsSound) {

@@ -1,5 +1,7 @@
 // Fresh tunings of tasks that are tuned already: what stays, and what does not.
 
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -11,6 +13,7 @@
 #include "base/random.h"
 #include "gtest/gtest.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/session/numerics.h"
 #include "tuning/session/proposer.h"
 #include "tuning/session/session.h"
 #include "tuning/space/space.h"
@@ -49,12 +52,16 @@ class Scripted : public OneAtATime {
     proto::Measurement& measurement = *trial.add_measurements();
     measurement.set_median_ns(ns);
     measurement.set_clean_sample_count(1);
+    if (request.purpose == Purpose::kSearch && bits != nullptr) {
+      AddNumerics(bits(text), trial.mutable_facts());
+    }
     return answer;
   }
 
   std::map<std::string, double> costs;
   std::set<std::string> broken;
   double noise = .004;
+  std::function<uint64_t(const std::string& config)> bits;  // nullptr: unknown
 
  private:
   Rng rng_;
@@ -204,6 +211,52 @@ TEST_F(IncumbentTest, AChallengerThatFailsDoesNotReplaceIt) {
   evaluator.costs = {{"tile=2,unroll=1", 1e5}, {"tile=4,unroll=1", .5e5}};
   evaluator.broken = {"tile=4,unroll=1"};
   EXPECT_EQ(CanonicalText(Tune(evaluator, 1).winner()), "tile=2,unroll=1");
+}
+
+// Sums of another unroll have other bits.
+uint64_t BitsByUnroll(const std::string& config) {
+  return uint64_t{1 + (config.back() - '0')} << 32;
+}
+
+TEST_F(IncumbentTest, InTheClassOfTheDefaultNoBitChanges) {
+  setup_.class_of_default = true;
+  std::set<std::string> tiles;
+  for (int task = 0; task < 8; ++task) {
+    setup_.header.clear_incumbent();
+    for (uint64_t tuning = 0; tuning < 20; ++tuning) {
+      Scripted evaluator(1000 * task + tuning);
+      evaluator.bits = BitsByUnroll;
+      evaluator.costs = CostsOfTask(task);
+      // The fastest are of other classes.
+      for (auto& [config, cost] : evaluator.costs) {
+        if (config.back() != '1') cost /= 2;
+      }
+      const proto::Session session = Tune(evaluator, tuning + 1);
+      const std::string winner = CanonicalText(session.winner());
+      EXPECT_EQ(winner.back(), '1') << task << " " << tuning;
+      EXPECT_EQ(NumericsOf(session, session.winner()),
+                NumericsOf(session, setup_.default_config));
+      tiles.insert(winner);
+      SetIncumbent(winner);
+    }
+  }
+  EXPECT_GT(tiles.size(), 1);
+}
+
+TEST_F(IncumbentTest, AnIncumbentOfAnotherClassDefendsNothing) {
+  setup_.class_of_default = true;
+  SetIncumbent("tile=2,unroll=4");
+  Scripted evaluator(1);
+  evaluator.bits = BitsByUnroll;
+  evaluator.costs = {{"tile=2,unroll=4", .5e5}, {"tile=4,unroll=1", 1e5}};
+  EXPECT_EQ(CanonicalText(Tune(evaluator, 1).winner()), "tile=4,unroll=1");
+}
+
+TEST_F(IncumbentTest, WhereNobodyKnowsTheBitsTheDefaultStays) {
+  setup_.class_of_default = true;
+  Scripted evaluator(1);
+  evaluator.costs = {{"tile=4,unroll=1", .5e5}};
+  EXPECT_EQ(CanonicalText(Tune(evaluator, 1).winner()), "tile=1,unroll=1");
 }
 
 // An interrupted session defends the config that it began with.

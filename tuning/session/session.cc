@@ -16,6 +16,7 @@
 #include "base/status_macros.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/session/metering.h"
+#include "tuning/session/numerics.h"
 #include "tuning/session/objective.h"
 #include "tuning/session/ranking.h"
 
@@ -484,7 +485,13 @@ absl::Status Session::ChooseFinalists() {
       return trial.has_time_ns() ? absl::make_optional(trial.time_ns())
                                  : absl::nullopt;
     });
+    const std::string numerics = NumericsOf(session_, setup_.default_config);
+    const auto may_win = [&](const proto::Config& config) {
+      return !setup_.class_of_default ||
+             (!numerics.empty() && NumericsOf(session_, config) == numerics);
+    };
     const auto add = [&](const proto::Config& config, bool is_default) {
+      if (!is_default && !may_win(config)) return;
       const std::string text = CanonicalText(config);
       if (!chosen.insert(text).second) return;
       proto::Finalist* finalist = session_.add_finalists();
@@ -505,7 +512,10 @@ absl::Status Session::ChooseFinalists() {
     if (has_winner && session_.has_incumbent()) {
       add(session_.incumbent(), /*is_default=*/false);
     }
-    const int most = kMostFinalists * setup_.finalists;
+    // In one class, of all that were tried.
+    const int most = setup_.class_of_default
+                         ? session_.trials_size()
+                         : kMostFinalists * setup_.finalists;
     const bool by_proposer =
         !metering_.active() &&
         (objectives_.size() == 1 || objectives_[0].has_weight());
@@ -513,6 +523,10 @@ absl::Status Session::ChooseFinalists() {
                                        : by_proposer
                                            ? proposer_->Finalists(most)
                                            : BestByLimits(most)) {
+      if (setup_.class_of_default &&
+          session_.finalists_size() > kMostFinalists * setup_.finalists) {
+        break;
+      }
       add(config, /*is_default=*/false);
     }
     OPTRAIL_RETURN_IF_ERROR(journal_->AppendFinalists(session_.finalists(),

@@ -101,6 +101,9 @@ struct SessionSetup {
   // Part of the incumbent's cost by which another config has to be better, and
   // by which the default has to be.
   double incumbent_margin = .01;
+  // Only configs of the default's numerics class may win (numerics.h): what has
+  // other bits, or bits that nobody knows, is no finalist.
+  bool class_of_default = false;
   // A config this many times worse than the best is raced out; 0: none.
   double race_factor = 1.5;
   // The folder with the journals of unfinished sessions; created if missing.

@@ -633,6 +633,17 @@ absl::StatusOr<std::vector<StoreDifference>> DiffStore(
   return pairs;
 }
 
+absl::optional<bool> ChangesNumerics(const StoreDifference& difference) {
+  const std::string& after = difference.overlay.numerics();
+  const std::string& before = difference.is_new
+                                  ? difference.overlay.default_numerics()
+                                  : difference.checked_in.numerics();
+  if (difference.is_best || after.empty() || before.empty()) {
+    return absl::nullopt;
+  }
+  return after != before;
+}
+
 std::string FormatDifference(const StoreDifference& difference) {
   std::string text = absl::StrCat(
       difference.operator_name, " on ", difference.hardware_id, ", ",
@@ -653,6 +664,11 @@ std::string FormatDifference(const StoreDifference& difference) {
   } else {
     if (!difference.is_new) add("-", difference.checked_in);
     add("+", difference.overlay);
+  }
+  if (const absl::optional<bool> changes = ChangesNumerics(difference)) {
+    absl::StrAppend(&text, "  numerics: ",
+                    *changes ? "results get other bits\n"
+                             : "the same bits on fixed inputs\n");
   }
   return text;
 }

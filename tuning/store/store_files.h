@@ -20,6 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
 #include "tuning/proto/context.pb.h"
 #include "tuning/proto/store.pb.h"
 #include "tuning/store/operator_folders.h"
@@ -103,7 +104,13 @@ struct StoreDifference {
 absl::StatusOr<std::vector<StoreDifference>> DiffStore(
     const OperatorFolders& folders, absl::string_view overlay_directory);
 
-// The two sides as lines that begin with "-" and "+".
+// Whether results change: the overlay's config is of another numerics class
+// than what ran before, which is the checked-in config or else the default;
+// nullopt where a class is unknown. A verdict of backends says nothing.
+absl::optional<bool> ChangesNumerics(const StoreDifference& difference);
+
+// The two sides as lines that begin with "-" and "+", and a line on numerics
+// where something is known.
 std::string FormatDifference(const StoreDifference& difference);
 
 // Moves the overlay's entries of the operators for which `wanted` holds into

@@ -865,6 +865,27 @@ TEST(StoreFilesTest, BestEntriesAreCheckedSortedAndPromoted) {
   EXPECT_EQ((*ReadTree(tree))[0].best_size(), 2);
 }
 
+TEST(StoreFilesTest, ADifferenceSaysWhetherResultsChange) {
+  StoreDifference difference;
+  const auto says = [&](const char* before, const char* by_default,
+                        const char* after) {
+    difference.checked_in.set_numerics(before);
+    difference.overlay.set_default_numerics(by_default);
+    difference.overlay.set_numerics(after);
+    return ChangesNumerics(difference);
+  };
+  EXPECT_EQ(says("aa", "bb", "aa"), false);
+  EXPECT_EQ(says("aa", "bb", "bb"), true);
+  EXPECT_EQ(says("", "bb", "bb"), absl::nullopt);
+  EXPECT_EQ(says("aa", "bb", ""), absl::nullopt);
+  difference.is_new = true;  // the default ran before
+  EXPECT_EQ(says("", "bb", "bb"), false);
+  EXPECT_EQ(says("", "bb", "cc"), true);
+  EXPECT_THAT(FormatDifference(difference), HasSubstr("get other bits"));
+  difference.is_best = true;
+  EXPECT_EQ(says("", "bb", "cc"), absl::nullopt);
+}
+
 TEST(StoreFilesTest, AFileMustSayWhatItsPathSays) {
   const std::string overlay = FreshDirectory("overlay");
   ASSERT_TRUE(CreateDirectories(JoinPath(overlay, "matmul")).ok());
