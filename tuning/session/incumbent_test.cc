@@ -215,7 +215,7 @@ TEST_F(IncumbentTest, AChallengerThatFailsDoesNotReplaceIt) {
 
 // Sums of another unroll have other bits.
 uint64_t BitsByUnroll(const std::string& config) {
-  return uint64_t{1 + (config.back() - '0')} << 32;
+  return static_cast<uint64_t>(1 + config.back() - '0') << 32;
 }
 
 TEST_F(IncumbentTest, InTheClassOfTheDefaultNoBitChanges) {
