@@ -243,6 +243,22 @@ TEST_F(IncumbentTest, InTheClassOfTheDefaultNoBitChanges) {
   EXPECT_GT(tiles.size(), 1);
 }
 
+// Whatever the strategy draws: without its class nothing else could win.
+TEST_F(IncumbentTest, TheDefaultIsTheFirstTrialInItsClass) {
+  setup_.class_of_default = true;
+  for (uint64_t tuning = 1; tuning <= 20; ++tuning) {
+    Scripted evaluator(tuning);
+    evaluator.bits = BitsByUnroll;
+    const proto::Session session = Tune(evaluator, tuning);
+    EXPECT_EQ(CanonicalText(session.trials(0).config()),
+              CanonicalText(setup_.default_config));
+    std::set<std::string> tried;
+    for (const proto::Trial& trial : session.trials()) {
+      EXPECT_TRUE(tried.insert(CanonicalText(trial.config())).second);
+    }
+  }
+}
+
 TEST_F(IncumbentTest, AnIncumbentOfAnotherClassDefendsNothing) {
   setup_.class_of_default = true;
   SetIncumbent("tile=2,unroll=4");

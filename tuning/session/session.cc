@@ -251,17 +251,24 @@ absl::Status Session::ReplayTrial() {
     // Draws what the interrupted session drew. A strategy of another version
     // may draw something else: the journal's word counts.
     const JournaledAsk& ask = absl::get<JournaledAsk>(step);
-    proposer_->Ask(1);
+    if (!AsksDefault()) proposer_->Ask(1);
     in_flight_[ask.ticket].config = ask.config;
     last_ticket_ = ask.ticket;
   }
   return absl::OkStatus();
 }
 
+bool Session::AsksDefault() const {
+  return setup_.class_of_default && last_ticket_ == 0 &&
+         NumericsOf(session_, setup_.default_config).empty();
+}
+
 absl::Status Session::AskNext() {
   InFlight flight;
   const int64_t thinking_since_ns = clock_.NowNs();
-  const std::vector<proto::Config> asked = proposer_->Ask(1);
+  const std::vector<proto::Config> asked =
+      AsksDefault() ? std::vector<proto::Config>{setup_.default_config}
+                    : proposer_->Ask(1);
   flight.thinking_ns = clock_.NowNs() - thinking_since_ns;
   if (asked.empty()) {
     session_.set_stop_reason(proto::SPACE_EXHAUSTED);

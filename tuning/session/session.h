@@ -201,6 +201,9 @@ class Session {
   bool HasJournaledSteps() const;
   // The asks up to the journal's next trial, and that.
   absl::Status ReplayTrial();
+  // True before the first trial of a session within the class of the default,
+  // which nothing knows yet: the default is that trial.
+  bool AsksDefault() const;
   absl::Status AskNext();
   // Asks until the budget is spent or the evaluator has enough.
   absl::Status AskWhatFits();

@@ -634,13 +634,18 @@ absl::StatusOr<std::vector<StoreDifference>> DiffStore(
 }
 
 absl::optional<bool> ChangesNumerics(const StoreDifference& difference) {
-  const std::string& after = difference.overlay.numerics();
-  const std::string& before = difference.is_new
-                                  ? difference.overlay.default_numerics()
-                                  : difference.checked_in.numerics();
-  if (difference.is_best || after.empty() || before.empty()) {
-    return absl::nullopt;
-  }
+  if (difference.is_best) return absl::nullopt;
+  const proto::TunedConfig& overlay = difference.overlay;
+  const proto::TunedConfig& checked_in = difference.checked_in;
+  const bool runs_the_same =
+      difference.is_new ? DefaultStayed(overlay)
+                        : overlay.config() == checked_in.config() &&
+                              overlay.kernel_id() == checked_in.kernel_id();
+  if (runs_the_same) return false;
+  const std::string& after = overlay.numerics();
+  const std::string& before =
+      difference.is_new ? overlay.default_numerics() : checked_in.numerics();
+  if (after.empty() || before.empty()) return absl::nullopt;
   return after != before;
 }
 

@@ -867,6 +867,7 @@ TEST(StoreFilesTest, BestEntriesAreCheckedSortedAndPromoted) {
 
 TEST(StoreFilesTest, ADifferenceSaysWhetherResultsChange) {
   StoreDifference difference;
+  difference.overlay.set_config("u=2");
   const auto says = [&](const char* before, const char* by_default,
                         const char* after) {
     difference.checked_in.set_numerics(before);
@@ -878,7 +879,17 @@ TEST(StoreFilesTest, ADifferenceSaysWhetherResultsChange) {
   EXPECT_EQ(says("aa", "bb", "bb"), true);
   EXPECT_EQ(says("", "bb", "bb"), absl::nullopt);
   EXPECT_EQ(says("aa", "bb", ""), absl::nullopt);
-  difference.is_new = true;  // the default ran before
+  difference.checked_in.set_config("u=1");
+  difference.overlay.set_config("u=1");
+  difference.overlay.set_kernel_id("k2");
+  EXPECT_EQ(says("", "", ""), absl::nullopt);
+  difference.overlay.clear_kernel_id();
+  EXPECT_EQ(says("", "", ""), false);  // the same config of the same kernel
+  difference.is_new = true;            // the default ran before
+  EXPECT_EQ(says("", "", ""), absl::nullopt);
+  difference.overlay.set_ties(true);
+  EXPECT_EQ(says("", "", ""), false);
+  difference.overlay.set_ties(false);
   EXPECT_EQ(says("", "bb", "bb"), false);
   EXPECT_EQ(says("", "bb", "cc"), true);
   EXPECT_THAT(FormatDifference(difference), HasSubstr("get other bits"));

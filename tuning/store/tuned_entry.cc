@@ -44,12 +44,15 @@ std::string EntryText(const proto::TunedConfig& tuned) {
 
 std::string EntryText(const proto::BestBackend& best) { return Describe(best); }
 
+bool DefaultStayed(const proto::TunedConfig& tuned) {
+  return tuned.ties() || (tuned.time_ns() > 0 && !tuned.proof().claimed() &&
+                          tuned.time_ns() == tuned.default_time_ns());
+}
+
 void ShortenEntry(proto::TunedConfig* tuned) {
   if (!tuned->has_proof()) return;
   proto::Proof& proof = *tuned->mutable_proof();
-  const bool default_stayed =
-      !proof.claimed() && tuned->time_ns() == tuned->default_time_ns();
-  if (default_stayed && !tuned->session_id().empty()) {
+  if (DefaultStayed(*tuned) && !tuned->session_id().empty()) {
     tuned->set_ties(true);
     if (proof.has_gain_high()) tuned->set_gain_at_most(proof.gain_high());
     tuned->clear_proof();

@@ -28,6 +28,9 @@ EntryKey EntryKeyOf(const proto::BestBackend& best);
 std::string EntryText(const proto::TunedConfig& tuned);
 std::string EntryText(const proto::BestBackend& best);
 
+// True if its session left the default as it was.
+bool DefaultStayed(const proto::TunedConfig& tuned);
+
 // Removes what the session's record holds in full: measurements, the proof of a
 // default that stayed (the entry then `ties`), and a candidate's knobs, one a
 // line, for which its canonical text stands. Entries of earlier versions have
