@@ -42,7 +42,7 @@ class CpuRunner : public Runner {
 
   absl::Status Prepare() {
     OPTRAIL_ASSIGN_OR_RETURN(program_, Lower(graph_));
-    OPTRAIL_ASSIGN_OR_RETURN(order_, OrderSteps(&program_));
+    order_ = OrderSteps(&program_);
     OPTRAIL_RETURN_IF_ERROR(PlanArena());
     OPTRAIL_RETURN_IF_ERROR(Allocate());
     OPTRAIL_RETURN_IF_ERROR(LoadKernels());

@@ -4,12 +4,10 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
-#include "absl/time/time.h"
-#include "base/status_macros.h"
-#include "graph/memory/execution_order.h"
 #include "graph/memory/plan.h"
 #include "graph/runner/arena.h"
 
@@ -57,14 +55,24 @@ Touched TouchedBy(const Step& step) {
   return touched;
 }
 
+// What each step of a call reads and writes, every tensor once. A tensor has
+// one writer at most.
+struct Flow {
+  struct Node {
+    std::vector<int> reads, writes;
+  };
+  std::vector<int64_t> bytes;  // of each tensor
+  std::vector<Node> nodes;
+};
+
 // Returns what the steps of a call read and write of the arena. Steps that use
 // a storage of several writers keep their order: each writes a tensor of no
 // bytes that the next one reads.
-Dataflow FlowOf(const Program& program, const std::vector<int>& calls) {
-  Dataflow flow;
+Flow FlowOf(const Program& program, const std::vector<int>& calls) {
+  Flow flow;
   for (const Storage& storage : program.storages) {
-    flow.tensor_bytes.push_back(
-        storage.kind == Storage::Kind::kArena ? storage.bytes : 0);
+    flow.bytes.push_back(storage.kind == Storage::Kind::kArena ? storage.bytes
+                                                               : 0);
   }
   std::map<int, int> writers;
   for (const int call : calls) {
@@ -75,8 +83,7 @@ Dataflow FlowOf(const Program& program, const std::vector<int>& calls) {
   std::map<int, int> token;  // the last user's, of a storage
   for (const int call : calls) {
     const Touched touched = TouchedBy(program.steps[call]);
-    DataflowNode node;
-    node.name = program.steps[call].name;
+    Flow::Node node;
     std::set<int> all = touched.reads;
     all.insert(touched.writes.begin(), touched.writes.end());
     for (const int storage : all) {
@@ -89,21 +96,68 @@ Dataflow FlowOf(const Program& program, const std::vector<int>& calls) {
       const auto [last, is_first] = token.emplace(storage, -1);
       (is_first ? node.writes : node.reads).push_back(storage);
       if (!is_first) node.reads.push_back(last->second);
-      last->second = static_cast<int>(flow.tensor_bytes.size());
+      last->second = static_cast<int>(flow.bytes.size());
       node.writes.push_back(last->second);
-      flow.tensor_bytes.push_back(0);
+      flow.bytes.push_back(0);
     }
     flow.nodes.push_back(std::move(node));
-  }
-  for (const View& view : program.outputs) {
-    flow.outputs.push_back(view.storage);
   }
   return flow;
 }
 
+// List scheduling: the next node is the one that leaves the fewest bytes live.
+// Ties go to the node that needs fewer bytes while it runs, then to the first.
+std::vector<int> GreedyOrder(const Flow& flow, const std::set<int>& outputs) {
+  std::vector<std::vector<int>> readers(flow.bytes.size());
+  std::vector<int> pending(flow.bytes.size(), 0);  // readers that have not run
+  std::vector<int> missing(flow.nodes.size(), 0);  // inputs not yet written
+  for (const int tensor : outputs) ++pending[tensor];
+  for (size_t n = 0; n < flow.nodes.size(); ++n) {
+    for (const int tensor : flow.nodes[n].reads) {
+      readers[tensor].push_back(static_cast<int>(n));
+      ++pending[tensor];
+    }
+  }
+  for (const Flow::Node& node : flow.nodes) {
+    for (const int tensor : node.writes) {
+      for (const int reader : readers[tensor]) ++missing[reader];
+    }
+  }
+  const auto cost = [&](int n) {
+    int64_t during = 0, ended = 0;
+    for (const int tensor : flow.nodes[n].writes) {
+      during += flow.bytes[tensor];
+      if (pending[tensor] == 0) ended += flow.bytes[tensor];
+    }
+    for (const int tensor : flow.nodes[n].reads) {
+      if (pending[tensor] == 1) ended += flow.bytes[tensor];
+    }
+    return std::make_tuple(during - ended, during, n);
+  };
+  std::set<int> ready;
+  for (size_t n = 0; n < flow.nodes.size(); ++n) {
+    if (missing[n] == 0) ready.insert(static_cast<int>(n));
+  }
+  std::vector<int> order;
+  while (!ready.empty()) {
+    const int next =
+        *std::min_element(ready.begin(), ready.end(),
+                          [&](int a, int b) { return cost(a) < cost(b); });
+    ready.erase(next);
+    order.push_back(next);
+    for (const int tensor : flow.nodes[next].reads) --pending[tensor];
+    for (const int tensor : flow.nodes[next].writes) {
+      for (const int reader : readers[tensor]) {
+        if (--missing[reader] == 0) ready.insert(reader);
+      }
+    }
+  }
+  return order;
+}
+
 }  // namespace
 
-absl::StatusOr<OrderGain> OrderSteps(Program* program) {
+OrderGain OrderSteps(Program* program) {
   OrderGain gain;
   gain.before_bytes = gain.after_bytes = PeakOf(*program);
   std::vector<int> calls;
@@ -116,14 +170,9 @@ absl::StatusOr<OrderGain> OrderSteps(Program* program) {
       calls.push_back(static_cast<int>(i));
     }
   }
-  ExecutionOrderOptions options;
-  options.time_limit = absl::Seconds(10);
-  options.most_states = 20'000;
-  options.local_search = false;
-  OPTRAIL_ASSIGN_OR_RETURN(
-      const ExecutionOrder order,
-      FindExecutionOrder(FlowOf(*program, calls), options));
-  for (const int place : order.nodes) {
+  std::set<int> outputs;
+  for (const View& view : program->outputs) outputs.insert(view.storage);
+  for (const int place : GreedyOrder(FlowOf(*program, calls), outputs)) {
     ordered.steps.push_back(program->steps[calls[place]]);
   }
   const int64_t peak = PeakOf(ordered);

@@ -5,15 +5,15 @@
 // is live at once.
 //
 //   OPTRAIL_ASSIGN_OR_RETURN(Program program, Lower(graph));
-//   OPTRAIL_ASSIGN_OR_RETURN(const OrderGain gain, OrderSteps(&program));
+//   const OrderGain gain = OrderSteps(&program);
 //   Use(gain.before_bytes, gain.after_bytes);
 //
-// The order depends on the program alone, not on how fast the machine is. Steps
-// that run before the calls come first.
+// To find an order with the least peak is NP-hard (Sethi, "Complete register
+// allocation problems", 1975). This is list scheduling, one pass. The order
+// depends on the program alone. Steps that run before the calls come first.
 
 #include <cstdint>
 
-#include "absl/status/statusor.h"
 #include "graph/runner/program.h"
 
 namespace optrail::graph {
@@ -24,9 +24,8 @@ struct OrderGain {
   int64_t after_bytes = 0;
 };
 
-// The order stays as it is where no other has a smaller peak. Errors of
-// FindExecutionOrder.
-absl::StatusOr<OrderGain> OrderSteps(Program* program);
+// The order stays as it is where the new one has no smaller peak.
+OrderGain OrderSteps(Program* program);
 
 }  // namespace optrail::graph
 
