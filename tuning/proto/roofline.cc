@@ -84,10 +84,4 @@ Roofline RooflineOf(double flop, double moved_bytes, double working_set_bytes,
   return roofline;
 }
 
-double RooflineTimeNs(double flop, double moved_bytes,
-                      const proto::Ceilings& ceilings, int threads) {
-  return RooflineOf(flop, moved_bytes, 0, {}, ceilings, threads, threads)
-      .time_ns;
-}
-
 }  // namespace optrail::tuning

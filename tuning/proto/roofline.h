@@ -50,11 +50,6 @@ Roofline RooflineOf(double flop, double moved_bytes, double working_set_bytes,
                     const proto::Ceilings& ceilings, int threads,
                     int ceiling_threads);
 
-// With cold caches, and ceilings measured with either one or `threads` threads.
-// 0 if a ceiling is missing.
-double RooflineTimeNs(double flop, double moved_bytes,
-                      const proto::Ceilings& ceilings, int threads);
-
 }  // namespace optrail::tuning
 
 #endif  // OPTRAIL_TUNING_PROTO_ROOFLINE_H_

@@ -26,10 +26,14 @@ proto::Hardware Hardware() {
 }
 
 TEST(Roofline, IsTheSlowerOfArithmeticAndMemory) {
-  EXPECT_DOUBLE_EQ(RooflineTimeNs(1000, 10, Ceilings(), 1), 10);
-  EXPECT_DOUBLE_EQ(RooflineTimeNs(10, 1000, Ceilings(), 1), 100);
-  EXPECT_DOUBLE_EQ(RooflineTimeNs(1000, 10, Ceilings(), 2), 5);
-  EXPECT_DOUBLE_EQ(RooflineTimeNs(10, 1000, Ceilings(), 2), 50);
+  const auto time_ns = [](double flop, double moved_bytes, int threads) {
+    return RooflineOf(flop, moved_bytes, 0, {}, Ceilings(), threads, threads)
+        .time_ns;
+  };
+  EXPECT_DOUBLE_EQ(time_ns(1000, 10, 1), 10);
+  EXPECT_DOUBLE_EQ(time_ns(10, 1000, 1), 100);
+  EXPECT_DOUBLE_EQ(time_ns(1000, 10, 2), 5);
+  EXPECT_DOUBLE_EQ(time_ns(10, 1000, 2), 50);
 }
 
 TEST(Roofline, WarmOperandsLieAsNearAsTheyFit) {
@@ -91,7 +95,7 @@ TEST(Roofline, NamesTheRatesOfTheThreads) {
 }
 
 TEST(Roofline, IsZeroWithoutCeilings) {
-  EXPECT_EQ(RooflineTimeNs(10, 10, {}, 1), 0);
+  EXPECT_EQ(RooflineOf(10, 10, 0, {}, {}, 1, 1).time_ns, 0);
 }
 
 }  // namespace

@@ -5,7 +5,8 @@
 //
 //   OPTRAIL_ASSIGN_OR_RETURN(const proto::Ceilings ceilings,
 //                            MeasureCeilings(*cpu));
-//   const double bound_ns = RooflineTimeNs(flop, bytes, ceilings, threads);
+//   const double bound_ns = tuning::RooflineOf(flop, bytes, 0, {}, ceilings,
+//                                              threads, threads).time_ns;
 //
 // Each number is the best of several short runs: a ceiling is what the machine
 // can do, and disturbances only ever lower a reading. Arithmetic is fused
