@@ -133,12 +133,11 @@ absl::StatusOr<int> RunFeed(const std::vector<std::string>& paths) {
   command.loader.prefetch = absl::GetFlag(FLAGS_prefetch);
   command.loader.chunk = absl::GetFlag(FLAGS_chunk);
   command.read_latency = absl::GetFlag(FLAGS_read_latency);
-  if (command.read_latency < absl::ZeroDuration() ||
-      command.read_latency > absl::Seconds(10)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--read_latency: is ", absl::FormatDuration(command.read_latency),
-        "; expected a duration of 0 to 10s"));
-  }
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
+      command.read_latency >= absl::ZeroDuration() &&
+          command.read_latency <= absl::Seconds(10),
+      "read_latency", absl::FormatDuration(command.read_latency),
+      "a duration of 0 to 10s"));
   command.store = StoreFolder();
   command.compile_cache = CompiledFolder();
   command.record = absl::GetFlag(FLAGS_record);

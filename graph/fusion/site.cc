@@ -8,14 +8,10 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "graph/ir/graph_text.h"
+#include "graph/ir/ops.h"
 
 namespace optrail::graph {
 namespace {
-
-bool IsView(const Node& node) {
-  return node.op == "reshape" || node.op == "transpose" || node.op == "slice" ||
-         node.op == "expand";
-}
 
 // And the views before them.
 std::set<int> WithViews(const Graph& graph, std::set<int> nodes) {

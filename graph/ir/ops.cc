@@ -33,6 +33,11 @@ const OpTable& Table() {
 
 }  // namespace
 
+bool IsView(const Node& node) {
+  return node.op == "reshape" || node.op == "transpose" ||
+         node.op == "expand" || node.op == "slice";
+}
+
 const OpSpec* FindOp(absl::string_view name) {
   const auto found = Table().find(name);
   return found == Table().end() ? nullptr : &found->second;

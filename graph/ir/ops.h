@@ -56,6 +56,10 @@ struct OpSpec {
 // nullptr if there is none.
 const OpSpec* FindOp(absl::string_view name);
 
+// Whether the results of `node` are the elements of its input in another
+// layout, which the runner need not copy.
+bool IsView(const Node& node);
+
 // Sorted by name.
 std::vector<const OpSpec*> AllOps();
 

@@ -122,10 +122,7 @@ absl::Status Lowering::LowerNode(int n) {
     if (value >= 0 && !HasCode(graph_.type(value).type)) return Reference(n);
   }
   if (spec.kind == OpKind::kElementwise) return Loop(n);
-  if (node.op == "reshape" || node.op == "transpose" || node.op == "expand" ||
-      node.op == "slice") {
-    return Move(n);
-  }
+  if (IsView(node)) return Move(n);
   if (node.op == "concat") return Concat(n);
   if (node.op == "gather" || node.op == "gather_elements") return Loop(n);
   if (spec.kind == OpKind::kReduction && node.op[0] == 'r') return Loop(n);

@@ -9,17 +9,13 @@
 #include "absl/types/optional.h"
 #include "base/status_macros.h"
 #include "graph/fusion/copier.h"
+#include "graph/ir/ops.h"
 
 namespace optrail::graph {
 namespace {
 
 // A step that frees bytes for nothing is taken first.
 constexpr double kLeastNs = 1;
-
-bool IsView(const Node& node) {
-  return node.op == "reshape" || node.op == "transpose" ||
-         node.op == "expand" || node.op == "slice";
-}
 
 // Which nodes the backward pass runs again, and what it reads instead. Of
 // `keepable`, if that is given, are all values that are kept.

@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "base/status_macros.h"
 #include "base/units.h"
+#include "graph/ir/ops.h"
 #include "graph/reference/reference.h"
 #include "graph/runner/runner.h"
 #include "graph/training/gradients.h"
@@ -35,10 +36,7 @@ double Flop(const Graph& graph, const Node& node) {
 
 // Returns the bytes that a node reads and writes if it is by itself.
 double Bytes(const Graph& graph, const Node& node) {
-  if (node.op == "reshape" || node.op == "transpose" || node.op == "expand" ||
-      node.op == "slice") {
-    return 0;
-  }
+  if (graph::IsView(node)) return 0;
   int64_t bytes = 0;
   for (const int input : node.inputs) {
     if (input >= 0) bytes += graph.type(input).bytes();
