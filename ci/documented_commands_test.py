@@ -27,9 +27,11 @@ LIMIT_SECONDS = 120
 
 # Prefix of a command -> flags that make it short.
 SHORTENED = {
+    'optrail tune --op=softmax --shape=rows=64,cols=32..':
+        '--trials=2 --total_time=8s --proof_time=50ms',
     'optrail tune --op=softmax': '--trials=3 --proof_time=1s',
     'optrail tune --op': '--shape=m=512,n=512,k=512 --trials=3 --proof_time=1s',
-    'optrail tune --workload': '--total_trials=10 --total_time=8s --quiet '
+    'optrail tune --workload': '--total_trials=10 --total_time=4s --quiet '
                                '--proof_time=50ms',
     'optrail tune --space': '--trials=4',
     'optrail bench --op': '--processes=1 --benchmark_min_time=0.001 --quiet',

@@ -97,8 +97,9 @@ def main():
         return json.loads(result.stdout)
 
     tune = subprocess.run(
-        [optrail, 'tune', '--op=add', '--total_trials=4', '--total_time=20s',
-         '--proof_time=50ms', '--quiet'], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        [optrail, 'tune', '--op=add', '--shape=n=393216/f32', '--total_trials=4',
+         '--total_time=20s', '--proof_time=50ms', '--quiet'],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     print(tune.stdout.decode()[-500:])
     series = output('log', 'series', '--limit=1')[0]['series']
     sessions = output('log', 'sessions')
