@@ -18,6 +18,7 @@
 #include "suites/command/command_flags.h"
 #include "suites/tune/compile_ahead.h"
 #include "suites/tune/tune_driver.h"
+#include "tracker/command/command_support.h"
 
 ABSL_FLAG(std::string, hw, "",
           "What to compile for: the id of a known GPU (nvidia-h200), an "
@@ -82,11 +83,9 @@ absl::StatusOr<int> Compile() {
   suites::CompileAheadOptions options;
   options.trials = absl::GetFlag(FLAGS_trials);
   if (options.trials == 0) options.trials = kDefaultTrials;
-  if (options.trials < 0 || options.trials > 1'000'000) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("flag --trials=", options.trials,
-                     ": expected a number from 1 to 1000000"));
-  }
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
+      options.trials >= 0 && options.trials <= 1'000'000, "trials",
+      options.trials, "a number from 1 to 1000000"));
   if (absl::GetFlag(FLAGS_strategy) != "default") {
     options.strategy = absl::GetFlag(FLAGS_strategy);
   }

@@ -196,10 +196,9 @@ absl::StatusOr<int> DiffStore(const std::vector<std::string>&) {
   OPTRAIL_ASSIGN_OR_RETURN(const auto differences,
                            tuning::DiffStore(folders, store));
   const std::string& numerics = absl::GetFlag(FLAGS_numerics);
-  if (numerics != "any" && numerics != "same") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("flag --numerics=", numerics, ": expected any or same"));
-  }
+  OPTRAIL_RETURN_IF_ERROR(
+      tracker::CheckFlag(numerics == "any" || numerics == "same", "numerics",
+                         numerics, "any or same"));
   int changed = 0, unknown = 0;
   for (const tuning::StoreDifference& difference : differences) {
     if (!tracker::MatchesWhole(*op, difference.operator_name)) continue;

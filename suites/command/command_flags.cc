@@ -26,6 +26,7 @@
 #include "suites/tune/objectives.h"
 #include "suites/tune/session_evaluator.h"
 #include "suites/workload/workload.h"
+#include "tracker/command/command_support.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/search/strategies.h"
 #include "tuning/session/objective.h"
@@ -170,19 +171,16 @@ constexpr int kDefaultProcesses = 5;
 
 absl::Status CheckRange(absl::string_view flag, int64_t value, int64_t low,
                         int64_t high) {
-  if (value >= low && value <= high) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "flag --", flag, "=", value, ": expected ", low, " to ", high));
+  return tracker::CheckFlag(value >= low && value <= high, flag, value,
+                            absl::StrCat(low, " to ", high));
 }
 
 absl::StatusOr<WorkerOptions> WorkerFromFlags() {
   WorkerOptions worker;
   worker.config_deadline = absl::GetFlag(FLAGS_config_deadline);
-  if (worker.config_deadline < absl::Milliseconds(100)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "flag --config_deadline=", absl::FormatDuration(worker.config_deadline),
-        ": expected at least 100ms"));
-  }
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
+      worker.config_deadline >= absl::Milliseconds(100), "config_deadline",
+      absl::FormatDuration(worker.config_deadline), "at least 100ms"));
   OPTRAIL_RETURN_IF_ERROR(CheckRange("max_config_mib",
                                      absl::GetFlag(FLAGS_max_config_mib), 1,
                                      int64_t{1} << 24));
@@ -194,10 +192,10 @@ absl::StatusOr<WorkerOptions> WorkerFromFlags() {
 absl::StatusOr<absl::optional<absl::Duration>> ProofTimeFromFlags() {
   const absl::Duration time = absl::GetFlag(FLAGS_proof_time);
   if (time == absl::ZeroDuration()) return absl::optional<absl::Duration>();
-  if (time > absl::ZeroDuration()) return absl::make_optional(time);
-  return absl::InvalidArgumentError(
-      absl::StrCat("flag --proof_time=", absl::FormatDuration(time),
-                   ": expected a duration such as 30s"));
+  OPTRAIL_RETURN_IF_ERROR(
+      tracker::CheckFlag(time > absl::ZeroDuration(), "proof_time",
+                         absl::FormatDuration(time), "a duration such as 30s"));
+  return absl::make_optional(time);
 }
 
 absl::Status SetTotalFromFlags(TuneDriverOptions& options) {
@@ -205,11 +203,9 @@ absl::Status SetTotalFromFlags(TuneDriverOptions& options) {
   OPTRAIL_RETURN_IF_ERROR(
       CheckRange("total_trials", options.total_trials, 0, 100'000'000));
   const absl::Duration time = absl::GetFlag(FLAGS_total_time);
-  if (time < absl::ZeroDuration() || time == absl::InfiniteDuration()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("flag --total_time=", absl::FormatDuration(time),
-                     ": expected a duration such as 10m"));
-  }
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
+      time >= absl::ZeroDuration() && time != absl::InfiniteDuration(),
+      "total_time", absl::FormatDuration(time), "a duration such as 10m"));
   options.total_time_ns = absl::ToInt64Nanoseconds(time);
   return absl::OkStatus();
 }
@@ -241,10 +237,9 @@ absl::StatusOr<std::vector<proto::Objective>> ObjectivesFromFlags() {
                         &source.price_per_kwh),
         std::make_tuple("price_per_hour", absl::GetFlag(FLAGS_price_per_hour),
                         &source.price_per_hour)}) {
-    if (!(value >= 0 && std::isfinite(value))) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "flag --", flag, "=", value, ": expected a price of at least 0"));
-    }
+    OPTRAIL_RETURN_IF_ERROR(
+        tracker::CheckFlag(value >= 0 && std::isfinite(value), flag, value,
+                           "a price of at least 0"));
     *price = value;
   }
   std::vector<double> weights;
@@ -268,19 +263,15 @@ absl::Status SetMeteringFromFlags(BenchOptions& options) {
   OPTRAIL_RETURN_IF_ERROR(
       CheckRange("meter_windows", options.meter_windows, 1, 1000));
   options.meter_window = absl::GetFlag(FLAGS_meter_window);
-  if (options.meter_window < absl::ZeroDuration() ||
-      options.meter_window > absl::Hours(1)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "flag --meter_window=", absl::FormatDuration(options.meter_window),
-        ": expected a duration of at most an hour, such as 60s"));
-  }
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
+      options.meter_window >= absl::ZeroDuration() &&
+          options.meter_window <= absl::Hours(1),
+      "meter_window", absl::FormatDuration(options.meter_window),
+      "a duration of at most an hour, such as 60s"));
   const std::string inputs = absl::GetFlag(FLAGS_inputs);
   options.zero_inputs = inputs == "zeros";
-  if (inputs != "zeros" && inputs != "typical") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("flag --inputs=", inputs, ": expected typical or zeros"));
-  }
-  return absl::OkStatus();
+  return tracker::CheckFlag(inputs == "zeros" || inputs == "typical", "inputs",
+                            inputs, "typical or zeros");
 }
 
 // The command that tunes what this one selects.
@@ -416,11 +407,9 @@ absl::StatusOr<TuneDriverOptions> TuneFromFlags(
   OPTRAIL_RETURN_IF_ERROR(SetTotalFromFlags(options));
   const bool has_total = options.total_trials > 0 || options.total_time_ns > 0;
   const absl::Duration whole = absl::GetFlag(FLAGS_time_budget);
-  if (whole < absl::ZeroDuration()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("flag --time_budget=", absl::FormatDuration(whole),
-                     ": expected a duration such as 30s"));
-  }
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
+      whole >= absl::ZeroDuration(), "time_budget", absl::FormatDuration(whole),
+      "a duration such as 30s"));
   absl::Duration search = absl::ZeroDuration();
   if (whole == absl::ZeroDuration() && !has_total) {
     search = absl::Seconds(workload.tune_seconds());
@@ -455,10 +444,9 @@ absl::StatusOr<TuneDriverOptions> TuneFromFlags(
   }
   options.retune = absl::GetFlag(FLAGS_retune);
   const std::string& numerics = absl::GetFlag(FLAGS_numerics);
-  if (numerics != "any" && numerics != "class-of-default") {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "flag --numerics=", numerics, ": expected any or class-of-default"));
-  }
+  OPTRAIL_RETURN_IF_ERROR(
+      tracker::CheckFlag(numerics == "any" || numerics == "class-of-default",
+                         "numerics", numerics, "any or class-of-default"));
   options.tune.class_of_default = numerics == "class-of-default";
   options.forget_trials = absl::GetFlag(FLAGS_forget);
   options.quiet = absl::GetFlag(FLAGS_quiet);
