@@ -13,8 +13,6 @@
 #include "ops/device/cpu/device.h"
 #include "suites/graph/fed_timing.h"
 #include "suites/graph/graph_record.h"
-#include "suites/worker/run_context.h"
-#include "tracker/history/history.h"
 
 namespace optrail::suites {
 namespace {
@@ -53,9 +51,6 @@ Table TimesTable(const GraphFeedCommand& command, const FedTimes& times,
 
 absl::Status Record(const GraphFeedCommand& command, const FedTimes& times,
                     const graph::Runner& runner, int64_t started_unix_ns) {
-  OPTRAIL_ASSIGN_OR_RETURN(
-      const RunContext context,
-      FindRunContext(proto::CPU, command.history, command.store));
   MeasuredGraph measured;
   measured.model = std::filesystem::path(command.path).stem().string();
   measured.threads = command.threads;
@@ -66,14 +61,7 @@ absl::Status Record(const GraphFeedCommand& command, const FedTimes& times,
   measured.kernels_ns = {{"wait", times.waits * times.fed.time_ns},
                          {"copy", times.copies * times.fed.time_ns}};
   measured.arena_bytes = runner.plan().arena_bytes;
-  const proto::Run run = RunOfGraph(measured, context);
-  OPTRAIL_ASSIGN_OR_RETURN(const tracker::History history,
-                           tracker::History::Open(context.history));
-  OPTRAIL_RETURN_IF_ERROR(history.AppendRun(run));
-  std::cerr << "recorded: run " << run.run_id() << ", "
-            << run.results(0).key().operator_name() << ", in "
-            << context.history << "\n";
-  return absl::OkStatus();
+  return RecordGraph(measured, command.history, command.store);
 }
 
 }  // namespace

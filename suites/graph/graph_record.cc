@@ -1,7 +1,10 @@
 #include "suites/graph/graph_record.h"
 
+#include <iostream>
+
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "base/status_macros.h"
 #include "suites/worker/measurement_settings.h"
 #include "tracker/history/history.h"
 
@@ -48,6 +51,21 @@ proto::Run RunOfGraph(const MeasuredGraph& measured,
     AddMetric(absl::StrCat(kernel, "_time"), "ns", ns, measurement);
   }
   return run;
+}
+
+absl::Status RecordGraph(const MeasuredGraph& measured,
+                         const std::string& history_folder,
+                         const std::string& store) {
+  OPTRAIL_ASSIGN_OR_RETURN(const RunContext context,
+                           FindRunContext(proto::CPU, history_folder, store));
+  const proto::Run run = RunOfGraph(measured, context);
+  OPTRAIL_ASSIGN_OR_RETURN(const tracker::History history,
+                           tracker::History::Open(context.history));
+  OPTRAIL_RETURN_IF_ERROR(history.AppendRun(run));
+  std::cerr << "recorded: run " << run.run_id() << ", "
+            << run.results(0).key().operator_name() << ", in "
+            << context.history << "\n";
+  return absl::OkStatus();
 }
 
 }  // namespace optrail::suites

@@ -6,12 +6,13 @@
 // the memory as metrics. Tracker and gate treat it like any other.
 //
 //   const proto::Run run = RunOfGraph(measured, context);
-//   OPTRAIL_RETURN_IF_ERROR(history.AppendRun(run));
+//   OPTRAIL_RETURN_IF_ERROR(RecordGraph(measured, history, store));
 
 #include <cstdint>
 #include <map>
 #include <string>
 
+#include "absl/status/status.h"
 #include "suites/stopwatch/stopwatch.h"
 #include "suites/worker/run_context.h"
 #include "tracker/proto/run.pb.h"
@@ -35,6 +36,11 @@ struct MeasuredGraph {
 // process measured it; runs at one commit are one point, so several calls are
 // several processes.
 proto::Run RunOfGraph(const MeasuredGraph& measured, const RunContext& context);
+
+// Appends that run to a history, of the folders that the command line names,
+// and says so on standard error.
+absl::Status RecordGraph(const MeasuredGraph& measured,
+                         const std::string& history, const std::string& store);
 
 }  // namespace optrail::suites
 

@@ -28,8 +28,6 @@
 #include "suites/graph/peer.h"
 #include "suites/graph/step_profile.h"
 #include "suites/stopwatch/stopwatch.h"
-#include "suites/worker/run_context.h"
-#include "tracker/history/history.h"
 
 namespace optrail::suites {
 namespace {
@@ -349,9 +347,6 @@ GraphPage PageOf(const GraphRunCommand& command, const graph::Runner& runner,
 
 absl::Status Record(const GraphRunCommand& command, const graph::Runner& runner,
                     const Timed& timed, double flop, int64_t started_unix_ns) {
-  OPTRAIL_ASSIGN_OR_RETURN(
-      const RunContext context,
-      FindRunContext(proto::CPU, command.history, command.store));
   MeasuredGraph measured;
   measured.model = ModelName(command.path);
   measured.threads = command.threads;
@@ -363,14 +358,7 @@ absl::Status Record(const GraphRunCommand& command, const graph::Runner& runner,
   }
   measured.arena_bytes = runner.plan().arena_bytes;
   measured.flop = flop;
-  const proto::Run run = RunOfGraph(measured, context);
-  OPTRAIL_ASSIGN_OR_RETURN(const tracker::History history,
-                           tracker::History::Open(context.history));
-  OPTRAIL_RETURN_IF_ERROR(history.AppendRun(run));
-  std::cerr << "recorded: run " << run.run_id() << ", "
-            << run.results(0).key().operator_name() << ", in "
-            << context.history << "\n";
-  return absl::OkStatus();
+  return RecordGraph(measured, command.history, command.store);
 }
 
 }  // namespace
