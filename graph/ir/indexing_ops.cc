@@ -16,15 +16,6 @@ namespace {
 using Types = absl::StatusOr<std::vector<TensorType>>;
 using Arrays = absl::StatusOr<std::vector<Array>>;
 
-absl::Status CheckAxis(const Node& node, const TensorType& type) {
-  const int64_t axis = node.Int("axis");
-  if (axis >= 0 && axis < static_cast<int64_t>(type.dims.size())) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("axis=", axis, " of ", TypeText(type)));
-}
-
 absl::Status CheckIndices(const TensorType& type) {
   if (type.type == proto::ELEMENT_I64 || type.type == proto::ELEMENT_I32) {
     return absl::OkStatus();

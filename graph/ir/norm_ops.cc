@@ -24,15 +24,6 @@ absl::Status CheckReal(const TypeList& inputs) {
   return absl::OkStatus();
 }
 
-absl::Status CheckAxis(const Node& node, const TensorType& type) {
-  const int64_t axis = node.Int("axis");
-  if (axis >= 0 && axis < static_cast<int64_t>(type.dims.size())) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("axis=", axis, " of ", TypeText(type)));
-}
-
 // softmax {axis}
 Types InferSoftmax(const Node& node, const TypeList& inputs) {
   OPTRAIL_RETURN_IF_ERROR(CheckReal(inputs));

@@ -49,6 +49,15 @@ std::vector<const OpSpec*> AllOps() {
   return ops;
 }
 
+absl::Status CheckAxis(const Node& node, const TensorType& type) {
+  const int64_t axis = node.Int("axis");
+  if (axis >= 0 && axis < static_cast<int64_t>(type.dims.size())) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("axis=", axis, " of ", TypeText(type)));
+}
+
 absl::Status CheckDims(const Dims& dims) {
   int64_t elements = 1;
   for (const int64_t dim : dims) {

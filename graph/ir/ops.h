@@ -71,6 +71,9 @@ absl::StatusOr<std::vector<TensorType>> InferTypes(const Node& node,
 // InvalidArgument for a negative dimension or more than kMostElements elements.
 absl::Status CheckDims(const Dims& dims);
 
+// InvalidArgument where the attribute "axis" is no dimension of `type`.
+absl::Status CheckAxis(const Node& node, const TensorType& type);
+
 // Each family in a file of its own.
 std::vector<OpSpec> ElementwiseOps();
 std::vector<OpSpec> MovementOps();
