@@ -38,7 +38,7 @@ void SetPrediction(const Number& gain, proto::DiagnosisAdvice* advice) {
 
 const ClassRule* FindClass(absl::string_view name) {
   for (const ClassRule& rule : ClassTable()) {
-    if (name == rule.name) return &rule;
+    if (name == rule.name()) return &rule;
   }
   return nullptr;
 }
@@ -58,8 +58,8 @@ std::vector<proto::DiagnosisAdvice> FromCauses(
     const bool outside = surroundings->count(name) > 0;
     advice.set_kind(outside ? proto::CHANGE_SURROUNDINGS : proto::CHANGE_CODE);
     advice.set_class_name(name);
-    advice.set_text(FillIn(rule->advice, numbers));
-    const Number* const gain = numbers.Find(rule->recoverable);
+    advice.set_text(FillIn(rule->advice(), numbers));
+    const Number* const gain = numbers.Find(rule->recoverable());
     SetPrediction(gain == nullptr ? Number(cause.recoverable()) : *gain,
                   &advice);
     std::string how;

@@ -7,16 +7,17 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/check.h"
+#include "base/textproto.h"
 
 namespace optrail::diagnosis {
 namespace {
 
 const ClassRule* ParentOf(const ClassRule& rule) {
-  if (*rule.parent == '\0') return nullptr;
+  if (rule.parent().empty()) return nullptr;
   for (const ClassRule& other : ClassTable()) {
-    if (absl::string_view(other.name) == rule.parent) return &other;
+    if (other.name() == rule.parent()) return &other;
   }
-  OPTRAIL_CHECK(false) << rule.name << " has no parent " << rule.parent;
+  OPTRAIL_CHECK(false) << rule.name() << " has no parent " << rule.parent();
   return nullptr;
 }
 
@@ -30,10 +31,10 @@ bool HoldsWithParents(const ClassRule& rule, const Numbers& numbers) {
 void AddLink(const ClassRule& rule, const Numbers& numbers,
              proto::DiagnosisCause* cause) {
   proto::DiagnosisLink& link = *cause->add_chain();
-  link.set_class_name(rule.name);
-  link.set_says(FillIn(rule.says, numbers));
-  for (const Condition& condition : rule.when) {
-    link.add_evidence(condition.number);
+  link.set_class_name(rule.name());
+  link.set_says(FillIn(rule.says(), numbers));
+  for (const proto::ClassCondition& condition : rule.when()) {
+    link.add_evidence(condition.number());
   }
 }
 
@@ -41,8 +42,7 @@ void AddLink(const ClassRule& rule, const Numbers& numbers,
 // its cause.
 void AddMemoryLevel(const Numbers& numbers, proto::DiagnosisCause* cause) {
   for (const ClassRule& rule : ClassTable()) {
-    if (absl::string_view(rule.parent) == "memory" && !rule.is_cause &&
-        Holds(rule, numbers)) {
+    if (rule.parent() == "memory" && !rule.is_cause() && Holds(rule, numbers)) {
       AddLink(rule, numbers, cause);
     }
   }
@@ -50,13 +50,26 @@ void AddMemoryLevel(const Numbers& numbers, proto::DiagnosisCause* cause) {
 
 }  // namespace
 
+const google::protobuf::RepeatedPtrField<ClassRule>& ClassTable() {
+  static const auto* const table = [] {
+    constexpr char kText[] =
+#include "diagnosis/classes_textproto.inc"
+        ;
+    auto parsed = ParseTextProto<proto::ClassTable>(kText, "classes.textproto");
+    OPTRAIL_CHECK(parsed.ok()) << parsed.status();
+    return new proto::ClassTable(std::move(parsed->message));
+  }();
+  return table->rule();
+}
+
 bool Holds(const ClassRule& rule, const Numbers& numbers) {
   return std::all_of(
-      rule.when.begin(), rule.when.end(), [&](const Condition& condition) {
-        const Number* const number = numbers.Find(condition.number);
+      rule.when().begin(), rule.when().end(),
+      [&](const proto::ClassCondition& condition) {
+        const Number* const number = numbers.Find(condition.number());
         if (number == nullptr) return false;
-        return condition.at_least ? number->value >= condition.threshold
-                                  : number->value <= condition.threshold;
+        return condition.has_at_least() ? number->value >= condition.at_least()
+                                        : number->value <= condition.at_most();
       });
 }
 
@@ -91,15 +104,15 @@ std::vector<proto::DiagnosisCause> Judge(const Numbers& numbers) {
   std::vector<proto::DiagnosisCause> causes;
   if (ReachedShare(numbers) >= kHealthyShare) return causes;
   for (const ClassRule& rule : ClassTable()) {
-    if (!rule.is_cause || !HoldsWithParents(rule, numbers)) continue;
-    const Number* const recoverable = numbers.Find(rule.recoverable);
+    if (!rule.is_cause() || !HoldsWithParents(rule, numbers)) continue;
+    const Number* const recoverable = numbers.Find(rule.recoverable());
     if (recoverable == nullptr || recoverable->value < kLeastRecoverable) {
       continue;
     }
     proto::DiagnosisCause cause;
     if (const ClassRule* const parent = ParentOf(rule); parent != nullptr) {
       AddLink(*parent, numbers, &cause);
-      if (absl::string_view(parent->name) == "memory") {
+      if (parent->name() == "memory") {
         AddMemoryLevel(numbers, &cause);
       }
     }
@@ -122,7 +135,7 @@ std::vector<proto::DiagnosisCause> Judge(const Numbers& numbers) {
 const ClassRule* LimitOf(const Numbers& numbers) {
   const ClassRule* limit = nullptr;
   for (const ClassRule& rule : ClassTable()) {
-    if (!rule.is_cause && HoldsWithParents(rule, numbers)) limit = &rule;
+    if (!rule.is_cause() && HoldsWithParents(rule, numbers)) limit = &rule;
   }
   return limit;
 }

@@ -15,32 +15,16 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
+#include "diagnosis/classes.pb.h"
 #include "diagnosis/numbers.h"
 #include "tracker/proto/diagnosis.pb.h"
 
 namespace optrail::diagnosis {
 
-struct Condition {
-  const char* number;
-  bool at_least;  // else at most
-  double threshold;
-};
+using proto::ClassRule;
 
-struct ClassRule {
-  const char* name;
-  const char* parent;  // "" for a symptom
-  // Whether it names something to change; else it is where the time goes.
-  bool is_cause;
-  std::vector<Condition> when;
-  // The number that says which share of the time goes with the cause; one that
-  // is measured first, estimates after it.
-  const char* recoverable;
-  const char* says;    // {number} stands for a number, {number%} for a share
-  const char* advice;  // what to do; "" for no cause
-};
-
-const std::vector<ClassRule>& ClassTable();
+// The rows of classes.textproto. Parents come before their children.
+const google::protobuf::RepeatedPtrField<ClassRule>& ClassTable();
 
 // Whether every condition holds; an unknown number holds for none.
 bool Holds(const ClassRule& rule, const Numbers& numbers);

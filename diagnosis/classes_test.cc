@@ -41,10 +41,10 @@ proto::Hardware Zen() {
 TEST(ClassTableTest, ParentsExistAndComeFirstAndNamesAreUnique) {
   std::set<std::string> names = {""};
   for (const ClassRule& rule : ClassTable()) {
-    EXPECT_EQ(names.count(rule.parent), 1) << rule.name;
-    EXPECT_TRUE(names.insert(rule.name).second) << rule.name;
-    EXPECT_FALSE(rule.when.empty()) << rule.name;
-    EXPECT_EQ(rule.is_cause, *rule.advice != '\0') << rule.name;
+    EXPECT_EQ(names.count(rule.parent()), 1) << rule.name();
+    EXPECT_TRUE(names.insert(rule.name()).second) << rule.name();
+    EXPECT_FALSE(rule.when().empty()) << rule.name();
+    EXPECT_EQ(rule.is_cause(), !rule.advice().empty()) << rule.name();
   }
 }
 

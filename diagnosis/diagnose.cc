@@ -28,8 +28,8 @@ std::string VerdictOf(
                           100 * roofline->value);
   }
   if (const ClassRule* const limit = LimitOf(numbers); limit != nullptr) {
-    absl::StrAppend(&verdict, "; limited by ", limit->name, ": ",
-                    FillIn(limit->says, numbers));
+    absl::StrAppend(&verdict, "; limited by ", limit->name(), ": ",
+                    FillIn(limit->says(), numbers));
   }
   return verdict;
 }
