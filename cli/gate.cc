@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "absl/time/time.h"
 #include "base/status_macros.h"
 #include "cli/ab.h"
 #include "cli/flags.h"
@@ -35,6 +36,10 @@ ABSL_FLAG(std::string, measure, "",
           "records runs of\nthe candidate. {filter} is a --benchmark_filter, "
           "{processes} the number of\nprocesses to add. --looks says how often "
           "the gate looks in all.");
+ABSL_FLAG(
+    absl::Duration, wait, absl::ZeroDuration(),
+    "How long to wait for runs that the candidate lacks, such as those of "
+    "another\nmachine; then the answer says what is missing.");
 ABSL_FLAG(std::string, annotations, "",
           "Annotations for a CI service on standard error: github, azure or "
           "teamcity.");
@@ -124,8 +129,9 @@ suites::FlagUse FlagsUsed(const std::vector<std::string>&) {
   if (!HasRunCommand()) {
     return WithoutMetricOfPolicy(
         {"without --run",
-         Together(
-             {FlagsOfBoth(), sides, {"looks", "measure", "remeasure_out"}})});
+         Together({FlagsOfBoth(),
+                   sides,
+                   {"looks", "measure", "remeasure_out", "wait"}})});
   }
   suites::FlagUse use = {"with --run, which measures until it can tell",
                          Together({FlagsOfBoth(),
@@ -171,7 +177,7 @@ suites::Command GateCommand() {
   command.flags =
       Together({FlagsOfBoth(),
                 {"suite", "hardware", "remeasure_out", "looks", "measure",
-                 "record", "max_rounds", "seed", "quiet"},
+                 "wait", "record", "max_rounds", "seed", "quiet"},
                 BuildFlags()});
   command.meanings = {
       {"metric",
@@ -207,6 +213,7 @@ suites::Command GateCommand() {
     options.remeasure_out = UserPath(absl::GetFlag(FLAGS_remeasure_out));
     options.looks = absl::GetFlag(FLAGS_looks);
     options.measure = absl::GetFlag(FLAGS_measure);
+    options.wait = absl::GetFlag(FLAGS_wait);
     return tracker::RunGate(options, std::cout);
   };
   return command;

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/open_metrics.h"
 #include "base/status_macros.h"
 #include "tracker/command/command_support.h"
 
@@ -62,24 +63,30 @@ std::string OpenMetricsText(const FleetStatus& status) {
   }
   int64_t busy = 0;
   for (const PilotStatus& pilot : status.pilots) busy += pilot.running > 0;
-  return absl::StrCat(
-      "# TYPE optrail_fleet_tasks gauge\n",
-      "# HELP optrail_fleet_tasks Tasks of the newest 200 jobs.\n",
-      "optrail_fleet_tasks{state=\"queued\"} ", all.queued,
-      "\noptrail_fleet_tasks{state=\"running\"} ", all.running,
-      "\noptrail_fleet_tasks{state=\"done\"} ", all.done,
-      "\noptrail_fleet_tasks{state=\"failed\"} ", all.failed,
-      "\noptrail_fleet_tasks{state=\"cancelled\"} ", all.cancelled,
-      "\n# TYPE optrail_fleet_pilots gauge\n",
-      "# HELP optrail_fleet_pilots Pilots heard of within the last hour.\n",
-      "optrail_fleet_pilots{state=\"busy\"} ", busy,
-      "\noptrail_fleet_pilots{state=\"idle\"} ",
-      static_cast<int64_t>(status.pilots.size()) - busy,
-      "\n# TYPE optrail_fleet_leases_lost gauge\n",
-      "optrail_fleet_leases_lost ", status.leases_lost,
-      "\n# TYPE optrail_fleet_finished_last_hour gauge\n",
-      "optrail_fleet_finished_last_hour ", status.finished_last_hour,
-      "\n# EOF\n");
+  OpenMetricsFamily tasks("optrail_fleet_tasks", "gauge", "",
+                          "Tasks of the newest 200 jobs");
+  OpenMetricsFamily pilots("optrail_fleet_pilots", "gauge", "",
+                           "Pilots heard of within the last hour");
+  OpenMetricsFamily lost("optrail_fleet_leases_lost", "gauge", "",
+                         "Times that a pilot was silent for a whole lease");
+  OpenMetricsFamily finished("optrail_fleet_finished_last_hour", "gauge", "",
+                             "Tasks done within the last hour");
+  const auto add = [](OpenMetricsFamily& family, absl::string_view state,
+                      int64_t count) {
+    family.Add("", state.empty() ? "" : OpenMetricsLabel("state", state),
+               static_cast<double>(count));
+  };
+  add(tasks, "queued", all.queued);
+  add(tasks, "running", all.running);
+  add(tasks, "done", all.done);
+  add(tasks, "failed", all.failed);
+  add(tasks, "cancelled", all.cancelled);
+  add(pilots, "busy", busy);
+  add(pilots, "idle", static_cast<int64_t>(status.pilots.size()) - busy);
+  add(lost, "", status.leases_lost);
+  add(finished, "", status.finished_last_hour);
+  return absl::StrCat(tasks.text(), pilots.text(), lost.text(), finished.text(),
+                      "# EOF\n");
 }
 
 absl::StatusOr<int> RunFleetStatus(const FleetStatusCommand& options,

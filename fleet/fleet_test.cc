@@ -205,7 +205,8 @@ TEST_F(FleetTest, PilotsRunAllTasksOnceAndShowThemNoCredentials) {
 TEST_F(FleetTest, KilledPilotsAndServersLoseNothingAndDoubleNothing) {
   // This seed draws every kind of fault.
   FaultOptions options;
-  options.seed = 1;
+  options.seed = 2;
+  options.faults = 14;
   const auto report = RunWithFaults(*server_, url_, options);
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(report->Problem(), "");
@@ -213,6 +214,7 @@ TEST_F(FleetTest, KilledPilotsAndServersLoseNothingAndDoubleNothing) {
   EXPECT_GT(report->pilots_frozen, 0);
   EXPECT_GT(report->servers_killed, 0);
   EXPECT_GT(report->submitters_killed, 0);
+  EXPECT_GT(report->stalls, 0);
 }
 
 TEST_F(FleetTest, ACancelledTaskIsStoppedAndADrainedPilotEnds) {

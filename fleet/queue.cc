@@ -210,17 +210,19 @@ absl::Status JobQueue::Finish(
   std::string log = ReplaceInvalidUtf8(outcome.log);
   std::replace(log.begin(), log.end(), '\0', ' ');
   values.push_back(log);
-  const auto end = [&](Postgres& db) -> absl::Status {
-    OPTRAIL_ASSIGN_OR_RETURN(
-        const Rows rows,
-        db.Query("SELECT optrail.finish_task($1, $2, $3, $4, $5, $6)", values));
-    if (!rows.empty() && Text(rows[0][0]) == "t") return absl::OkStatus();
+  const char kEnd[] = "SELECT optrail.finish_task($1, $2, $3, $4, $5, $6)";
+  const auto check = [&](const absl::StatusOr<Rows>& rows) -> absl::Status {
+    if (!rows.ok()) return rows.status();
+    if (!rows->empty() && Text((*rows)[0][0]) == "t") return absl::OkStatus();
     return absl::AbortedError(absl::StrCat(
         "task ", task.task, " is no longer attempt ", task.attempt, " of ",
         task.pilot, ": it was cancelled, or its lease was lost"));
   };
-  return tracker::PutTogether(
-      *store_, outcome.is_result ? records : decltype(records){}, end);
+  // One statement without a session's state: a pool may carry it.
+  if (!outcome.is_result || records.empty()) return check(Query(kEnd, values));
+  return tracker::PutTogether(*store_, records, [&](Postgres& db) {
+    return check(db.Query(kEnd, values));
+  });
 }
 
 absl::Status JobQueue::Release(const Task& task) {

@@ -2,15 +2,20 @@
 // server of their own, which commits synchronously:
 //
 //   bazel run //fleet/evaluation:claims -- --pilots=1000 --connections=32
+//   bazel run //fleet/evaluation:claims -- --pilots=1000 --pgbouncer
 //
-// Pilots share connections, as through a pool; each claims a task and completes
-// it at once, with a record or without. Prints the rate, the fewest and most
-// tasks of a pilot, and tasks that were lost or done twice; exits with 1 where
-// there are any.
+// Pilots share connections; with --pgbouncer each has one of its own to
+// pgbouncer, which shares 32 among transactions. Each claims a task and
+// completes it at once, with a record or without. Prints the rate, the fewest
+// and most tasks of a pilot, and tasks that were lost or done twice; exits with
+// 1 where there are any.
+
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
 #include <iostream>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -21,7 +26,9 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/status_macros.h"
+#include "base/subprocess.h"
 #include "fleet/queue.h"
 #include "tracker/history/postgres/postgres.h"
 #include "tracker/history/postgres/postgres_server.h"
@@ -29,6 +36,7 @@
 ABSL_FLAG(int, pilots, 1000, "simulated pilots");
 ABSL_FLAG(int, connections, 32, "that they share");
 ABSL_FLAG(int, seconds, 20, "to measure");
+ABSL_FLAG(bool, pgbouncer, false, "a connection each, through pgbouncer");
 ABSL_FLAG(bool, records, false, "complete each task with a record");
 
 namespace optrail::fleet {
@@ -45,11 +53,15 @@ double NowSeconds() {
 
 class Simulation {
  public:
-  explicit Simulation(std::string url) : url_(std::move(url)) {}
+  // Pilots connect to `pool`.
+  Simulation(std::string url, std::string pool, int connections)
+      : url_(std::move(url)),
+        pool_(std::move(pool)),
+        connections_(connections) {}
 
   absl::Status Run() {
     const int pilots = absl::GetFlag(FLAGS_pilots);
-    const int connections = absl::GetFlag(FLAGS_connections);
+    const int connections = connections_;
     OPTRAIL_RETURN_IF_ERROR(InitFleet(url_));
     OPTRAIL_ASSIGN_OR_RETURN(JobQueue queue, JobQueue::Open(url_));
     OPTRAIL_RETURN_IF_ERROR(AddTasks(queue));
@@ -85,7 +97,7 @@ class Simulation {
 
   // One connection, with pilots `first`, `first` + `step`, ... in turn.
   absl::Status Serve(int first, int step) {
-    OPTRAIL_ASSIGN_OR_RETURN(JobQueue queue, JobQueue::Open(url_));
+    OPTRAIL_ASSIGN_OR_RETURN(JobQueue queue, JobQueue::Open(pool_));
     const int pilots = static_cast<int>(done_.size());
     while (true) {
       for (int i = first; i < pilots; i += step) {
@@ -125,8 +137,8 @@ class Simulation {
               "HAVING count(*) > 1) x"));
     const int64_t completed = completed_;
     const auto [fewest, most] = std::minmax_element(done_.begin(), done_.end());
-    std::cout << done_.size() << " pilots over "
-              << absl::GetFlag(FLAGS_connections) << " connections, "
+    std::cout << done_.size() << " pilots over " << connections_
+              << " connections, "
               << absl::StrFormat(
                      "%.1f s: %.0f tasks a second claimed and "
                      "completed; %d to %d a pilot\n",
@@ -139,11 +151,45 @@ class Simulation {
     return absl::DataLossError("tasks were lost or done twice");
   }
 
-  const std::string url_;
+  const std::string url_, pool_;
+  const int connections_;
   std::atomic<int64_t> submitted_{0}, completed_{0};
   std::vector<int> done_;  // tasks of each pilot
   double end_ = 0;
 };
+
+// A pgbouncer before `server`; its URL goes to `url`.
+absl::StatusOr<std::unique_ptr<Subprocess>> StartPool(
+    const PostgresServer& server, std::string* url) {
+  const std::string direct = server.Url("postgres", "postgres");
+  const std::string folder = server.folder() + "/pool";
+  OPTRAIL_RETURN_IF_ERROR(CreateDirectories(folder));
+  OPTRAIL_RETURN_IF_ERROR(WriteFileAtomically(
+      folder + "/pool.ini",
+      absl::StrCat("[databases]\n* = host=", server.folder(), " port=",
+                   direct.substr(direct.rfind('=') + 1), " user=postgres\n",
+                   "[pgbouncer]\nlisten_addr =\nlisten_port = 6432\n"
+                   "unix_socket_dir = ",
+                   folder, "\nauth_type = any\npool_mode = transaction\n",
+                   "max_client_conn = 5000\ndefault_pool_size = 32\n",
+                   "logfile = ", folder, "/log\n")));
+  OPTRAIL_RETURN_IF_ERROR(
+      RunCommand({"chown", "-R", "postgres", folder}).status());
+  *url = absl::StrCat("postgresql://postgres@/postgres?host=", folder,
+                      "&port=6432");
+  SubprocessOptions options;
+  options.stderr_mode = StderrMode::kDiscard;
+  auto pool = Subprocess::Start(
+      {"setpriv", "--pdeathsig=KILL", "--reuid=postgres", "--regid=postgres",
+       "--clear-groups", "/usr/sbin/pgbouncer", "--quiet",
+       folder + "/pool.ini"},
+      options);
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    if (Postgres::Connect(*url).ok()) return pool;
+    absl::SleepFor(absl::Milliseconds(100));
+  }
+  return absl::UnimplementedError("unsupported here: no pgbouncer");
+}
 
 absl::Status Main() {
   if (absl::GetFlag(FLAGS_connections) < 1 ||
@@ -153,7 +199,18 @@ absl::Status Main() {
         "pilot for each");
   }
   OPTRAIL_ASSIGN_OR_RETURN(const auto server, PostgresServer::Start());
-  return Simulation(server->Url("postgres", "postgres")).Run();
+  const std::string url = server->Url("postgres", "postgres");
+  if (!absl::GetFlag(FLAGS_pgbouncer)) {
+    return Simulation(url, url, absl::GetFlag(FLAGS_connections)).Run();
+  }
+  // A descriptor for each pilot.
+  rlimit files = {};
+  getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+  std::string pool;
+  OPTRAIL_ASSIGN_OR_RETURN(const auto process, StartPool(*server, &pool));
+  return Simulation(url, pool, absl::GetFlag(FLAGS_pilots)).Run();
 }
 
 }  // namespace

@@ -8,14 +8,18 @@
 #include <fstream>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "base/file.h"
 #include "base/random.h"
 #include "base/status_macros.h"
 #include "base/subprocess.h"
+#include "fleet/evaluation/holding_proxy.h"
 #include "fleet/pilot.h"
 #include "fleet/queue.h"
+#include "fleet/slurm.h"
 #include "tracker/history/evaluation/generate_history.h"
 #include "tracker/history/history.h"
 #include "tracker/history/postgres/postgres.h"
@@ -45,10 +49,18 @@ class FaultRun {
     OPTRAIL_ASSIGN_OR_RETURN(
         program_,
         PrepareTasks(absl::StrCat(server_.folder(), "/prepared"),
-                     options_.tasks + options_.faults * kTasksOfASubmitter));
+                     options_.tasks + options_.faults * kTasksOfASubmitter,
+                     options_.task_time));
     OPTRAIL_RETURN_IF_ERROR(Submit(0, options_.tasks));
     next_task_ = options_.tasks;
-    for (int i = 0; i < options_.pilots; ++i) pilots_.push_back(StartPilot());
+    OPTRAIL_ASSIGN_OR_RETURN(proxy_, HoldingProxy::Start(server_.folder()));
+    if (options_.slurm != nullptr) {
+      OPTRAIL_RETURN_IF_ERROR(KeepSlurmPilots());
+    } else {
+      for (int i = 0; i < options_.pilots; ++i) {
+        pilots_.push_back(StartPilot(i));
+      }
+    }
     for (int i = 0; i < options_.faults; ++i) {
       Watch(absl::Milliseconds(50 + rng_.UniformInt(400)));
       OPTRAIL_RETURN_IF_ERROR(OneFault());
@@ -62,6 +74,7 @@ class FaultRun {
 
  private:
   struct PilotProcess {
+    int number;
     pid_t pid;
     absl::Time thaws = absl::InfiniteFuture();  // where it is frozen
   };
@@ -76,19 +89,63 @@ class FaultRun {
     return queue.Submit(request).status();
   }
 
-  PilotProcess StartPilot() {
+  // The first pilot's network may stall.
+  PilotOptions OptionsOf(int number) {
     PilotOptions options;
-    options.url = url_;
+    options.url = number == 0 ? proxy_->UrlOf(url_) : url_;
     options.info = {"", "host", "hw", ""};
     options.run_as = "nobody";
     options.folder = absl::StrCat(server_.folder(), "/pilot", ++started_);
     options.program = program_;
     options.poll = absl::Milliseconds(50);
     options.lease = options_.lease;
+    return options;
+  }
+
+  PilotProcess StartPilot(int number) {
+    const PilotOptions options = OptionsOf(number);
     const pid_t pid = fork();
-    if (pid != 0) return {pid};
+    if (pid != 0) return {number, pid};
     std::ofstream log("/dev/null");
     _exit(RunPilot(options, log).ok() ? 0 : 1);
+  }
+
+  // Slurm has as many jobs as there are pilots, also after it lost some.
+  absl::Status KeepSlurmPilots() {
+    const absl::StatusOr<int> jobs = options_.slurm->CountJobs();
+    if (!jobs.ok()) return absl::OkStatus();  // its controller is away
+    for (int i = *jobs; i < options_.pilots; ++i) {
+      std::vector<std::string> command = options_.pilot;
+      for (std::string& word : ArgumentsOf(OptionsOf(i))) {
+        command.push_back(std::move(word));
+      }
+      const auto submitted = SubmitPilots(
+          1, {absl::StrCat("--output=", options_.slurm->folder(), "/job-%j")},
+          command);
+      if (!submitted.ok() && next_fault_ == 0) return submitted.status();
+    }
+    return absl::OkStatus();
+  }
+
+  // The id of a pilot says which process it is: all are on this machine.
+  absl::Status KillASlurmPilot() {
+    if (db_ == nullptr) {
+      OPTRAIL_ASSIGN_OR_RETURN(db_, Postgres::Connect(url_));
+    }
+    OPTRAIL_ASSIGN_OR_RETURN(
+        const auto rows,
+        db_->Query("SELECT pilot FROM optrail.pilots ORDER BY seen DESC LIMIT "
+                   "2",
+                   {}));
+    if (rows.empty()) return absl::OkStatus();
+    const std::vector<std::string> parts =
+        absl::StrSplit(rows[rng_.UniformInt(rows.size())][0].value_or(""), '-');
+    int pid = 0;
+    if (parts.size() == 3 && absl::SimpleAtoi(parts[1], &pid) && pid > 1 &&
+        kill(pid, SIGKILL) == 0) {
+      ++report_.pilots_killed;
+    }
+    return absl::OkStatus();
   }
 
   // A child that may be killed while it submits.
@@ -103,8 +160,48 @@ class FaultRun {
     ++report_.submitters_killed;
   }
 
+  absl::Duration SomeLeases() {
+    return options_.lease * (.5 + 2 * rng_.UniformReal());
+  }
+
+  // Bytes of the first pilot arrive late, perhaps after its lease.
+  void Stall() {
+    if (proxy_thaws_ != absl::InfiniteFuture()) return;
+    ++report_.stalls;
+    proxy_->Hold();
+    proxy_thaws_ = absl::Now() + SomeLeases();
+  }
+
+  // Nothing can be written for some leases.
+  absl::Status FillDisk() {
+    ++report_.disks_filled;
+    const std::string ballast = server_.data() + "/ballast";
+    std::ofstream file(ballast, std::ios::binary);
+    const std::string block(1 << 16, '\0');
+    while (file.write(block.data(), static_cast<std::streamsize>(block.size()))
+               .flush()) {
+    }
+    file.close();
+    const absl::StatusOr<std::shared_ptr<Postgres>> db =
+        Postgres::Connect(url_);
+    report_.refused_writes +=
+        !db.ok() || !(*db)
+                         ->Execute(
+                             "CREATE TABLE optrail.probe AS SELECT "
+                             "generate_series(1, 1000000)")
+                         .ok();
+    Watch(SomeLeases());
+    if (unlink(ballast.c_str()) != 0) {
+      return absl::InternalError(absl::StrCat("removing ", ballast));
+    }
+    // It may have ended for want of room for its log.
+    if (Postgres::Connect(url_).ok()) return absl::OkStatus();
+    OPTRAIL_RETURN_IF_ERROR(server_.Kill());
+    return server_.Run();
+  }
+
   absl::Status OneFault() {
-    PilotProcess& victim = pilots_[rng_.UniformInt(pilots_.size())];
+    ++next_fault_;
     const uint64_t kind = rng_.UniformInt(10);
     if (kind == 0) {
       ++report_.servers_killed;
@@ -113,7 +210,16 @@ class FaultRun {
     }
     if (kind == 1) {
       KillASubmitter();
-    } else if (kind <= 3 && victim.thaws == absl::InfiniteFuture()) {
+      return absl::OkStatus();
+    }
+    if (kind == 2) {
+      Stall();
+      return absl::OkStatus();
+    }
+    if (kind == 3 && options_.fill_disk) return FillDisk();
+    if (options_.slurm != nullptr) return SlurmFault(kind);
+    PilotProcess& victim = pilots_[rng_.UniformInt(pilots_.size())];
+    if (kind <= 5 && victim.thaws == absl::InfiniteFuture()) {
       // It wakes up after another one got its task.
       ++report_.pilots_frozen;
       kill(victim.pid, SIGSTOP);
@@ -122,9 +228,26 @@ class FaultRun {
       ++report_.pilots_killed;
       kill(victim.pid, SIGKILL);
       waitpid(victim.pid, nullptr, 0);
-      victim = StartPilot();
+      victim = StartPilot(victim.number);
     }
     return absl::OkStatus();
+  }
+
+  absl::Status SlurmFault(uint64_t kind) {
+    if (kind <= 5) {
+      ++report_.controllers_killed;
+      OPTRAIL_RETURN_IF_ERROR(options_.slurm->KillController());
+      Watch(SomeLeases());
+      return options_.slurm->RunController();
+    }
+    if (kind <= 7) {
+      ++report_.nodes_killed;
+      const int node = static_cast<int>(rng_.UniformInt(2));
+      OPTRAIL_RETURN_IF_ERROR(options_.slurm->KillNode(node));
+      Watch(SomeLeases());
+      return options_.slurm->RunNode(node);
+    }
+    return KillASlurmPilot();
   }
 
   // Lets time pass; pilots thaw, and those that met a dead server are started
@@ -132,13 +255,21 @@ class FaultRun {
   void Watch(absl::Duration duration) {
     const absl::Time until = absl::Now() + duration;
     do {
+      if (absl::Now() > proxy_thaws_) {
+        proxy_->Release();
+        proxy_thaws_ = absl::InfiniteFuture();
+      }
+      if (options_.slurm != nullptr && absl::Now() > next_look_) {
+        next_look_ = absl::Now() + absl::Seconds(3);
+        (void)KeepSlurmPilots();
+      }
       for (PilotProcess& pilot : pilots_) {
         if (absl::Now() > pilot.thaws) {
           kill(pilot.pid, SIGCONT);
           pilot.thaws = absl::InfiniteFuture();
         }
         if (waitpid(pilot.pid, nullptr, WNOHANG) == pilot.pid) {
-          pilot = StartPilot();
+          pilot = StartPilot(pilot.number);
         }
       }
       const absl::StatusOr<double> overdue = Number(
@@ -193,6 +324,10 @@ class FaultRun {
     for (const auto& [number, what] : counts) {
       OPTRAIL_ASSIGN_OR_RETURN(*number, Count(what));
     }
+    OPTRAIL_ASSIGN_OR_RETURN(
+        report_.seconds,
+        Number("SELECT extract(epoch FROM max(finished) - min(started)) "
+               "FROM optrail.tasks"));
     return report_;
   }
 
@@ -201,6 +336,10 @@ class FaultRun {
   const FaultOptions options_;
   Rng rng_;
   std::vector<std::string> program_;
+  std::unique_ptr<HoldingProxy> proxy_;
+  absl::Time proxy_thaws_ = absl::InfiniteFuture();
+  absl::Time next_look_ = absl::InfinitePast();  // at Slurm's jobs
+  int next_fault_ = 0;
   std::vector<PilotProcess> pilots_;
   std::shared_ptr<Postgres> db_;
   int started_ = 0;
@@ -210,8 +349,8 @@ class FaultRun {
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> PrepareTasks(const std::string& folder,
-                                                      int count) {
+absl::StatusOr<std::vector<std::string>> PrepareTasks(
+    const std::string& folder, int count, absl::Duration task_time) {
   tracker::GenerateOptions options;
   options.benchmarks = 2;
   options.hardware = 1;
@@ -226,14 +365,44 @@ absl::StatusOr<std::vector<std::string>> PrepareTasks(const std::string& folder,
       }));
   const std::string script = absl::StrCat(folder, "/copy.sh");
   OPTRAIL_RETURN_IF_ERROR(WriteFileAtomically(
-      script, absl::StrCat("env; id -u; sleep 0.05\n"
-                           "from=${2#--suite=}\n"
-                           "for a in \"$@\"; do case $a in\n"
-                           "--history=*) to=${a#*=};; esac; done\n"
-                           "cp -r ",
-                           folder, "/$from \"$to\"\n")));
+      script,
+      absl::StrCat("env; id -u; sleep ", absl::ToDoubleSeconds(task_time), "\n",
+                   "from=${2#--suite=}\n"
+                   "for a in \"$@\"; do case $a in\n"
+                   "--history=*) to=${a#*=};; esac; done\n"
+                   "cp -r ",
+                   folder, "/$from \"$to\"\n")));
   OPTRAIL_RETURN_IF_ERROR(RunCommand({"chmod", "-R", "a+rX", folder}).status());
   return std::vector<std::string>{"sh", script};
+}
+
+std::vector<std::string> ArgumentsOf(const PilotOptions& options) {
+  std::vector<std::string> arguments = {
+      options.url, options.folder, options.run_as,
+      absl::StrCat(absl::ToInt64Milliseconds(options.lease)),
+      absl::StrCat(absl::ToInt64Milliseconds(options.poll))};
+  arguments.insert(arguments.end(), options.program.begin(),
+                   options.program.end());
+  return arguments;
+}
+
+absl::StatusOr<PilotOptions> PilotOptionsOf(
+    const std::vector<std::string>& arguments) {
+  PilotOptions options;
+  int64_t lease_ms = 0, poll_ms = 0;
+  if (arguments.size() < 6 || !absl::SimpleAtoi(arguments[3], &lease_ms) ||
+      !absl::SimpleAtoi(arguments[4], &poll_ms)) {
+    return absl::InvalidArgumentError(
+        "expected URL FOLDER USER LEASE_MS POLL_MS PROGRAM...");
+  }
+  options.url = arguments[0];
+  options.folder = arguments[1];
+  options.run_as = arguments[2];
+  options.lease = absl::Milliseconds(lease_ms);
+  options.poll = absl::Milliseconds(poll_ms);
+  options.info = {"", "host", "hw", ""};
+  options.program.assign(arguments.begin() + 5, arguments.end());
+  return options;
 }
 
 std::vector<std::string> CommandsOf(int first, int count) {

@@ -2,14 +2,16 @@
 #define OPTRAIL_FLEET_EVALUATION_FAULT_RUN_H_
 
 // Pilots work off a queue while they, the server and those who submit are
-// killed at random moments, and pilots freeze until their lease is gone:
+// killed at random moments, pilots freeze until their lease is gone, the
+// network of one stalls, and the database's disk is full for a while:
 //
 //   OPTRAIL_ASSIGN_OR_RETURN(const FaultReport report,
 //                            RunWithFaults(*server, url, options));
 //   EXPECT_EQ(report.Problem(), "");
 //
-// Pilots are processes of this program. A task copies a record that was made
-// before, so that what must be in the history is known.
+// Pilots are processes of this program, started by it or by Slurm, whose
+// daemons are killed, too. A task copies a record that was made before, so that
+// what must be in the history is known.
 
 #include <cstdint>
 #include <string>
@@ -18,6 +20,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "fleet/evaluation/slurm_cluster.h"
+#include "fleet/pilot.h"
 #include "tracker/history/postgres/postgres_server.h"
 
 namespace optrail::fleet {
@@ -25,8 +29,10 @@ namespace optrail::fleet {
 // Makes a history for each of `count` tasks below `folder`, which others may
 // read, and a program that copies the one which its first flag names to where
 // --history says.
-absl::StatusOr<std::vector<std::string>> PrepareTasks(const std::string& folder,
-                                                      int count);
+// Each takes `task_time`.
+absl::StatusOr<std::vector<std::string>> PrepareTasks(
+    const std::string& folder, int count,
+    absl::Duration task_time = absl::Milliseconds(50));
 // Commands for the tasks from `first` on.
 std::vector<std::string> CommandsOf(int first, int count);
 
@@ -36,17 +42,31 @@ struct FaultOptions {
   int faults = 12;
   uint64_t seed = 1;
   absl::Duration lease = absl::Seconds(1);
+  absl::Duration task_time = absl::Milliseconds(50);
+  bool fill_disk = false;  // the server has a file system of its own
+  // Where given, Slurm starts the pilots: `pilot` with the arguments of a
+  // pilot after it (PilotOptionsOf), and is told faults of its own.
+  SlurmCluster* slurm = nullptr;
+  std::vector<std::string> pilot;
 };
+
+// A pilot of the fault run as arguments, for a process that Slurm starts.
+std::vector<std::string> ArgumentsOf(const PilotOptions& options);
+absl::StatusOr<PilotOptions> PilotOptionsOf(
+    const std::vector<std::string>& arguments);
 
 struct FaultReport {
   // The faults that were injected into the fleet.
   int pilots_killed = 0, pilots_frozen = 0, servers_killed = 0;
-  int submitters_killed = 0;
+  int submitters_killed = 0, stalls = 0, disks_filled = 0;
+  int controllers_killed = 0, nodes_killed = 0;  // daemons of Slurm
+  int refused_writes = 0;  // probes that a full disk refused; one a fill
   // The results of the tasks.
   int64_t tasks = 0, done = 0;
   int64_t runs = 0;        // in the history; one a task
   int64_t torn_jobs = 0;   // with some of their tasks only
   int64_t done_twice = 0;  // tasks with two results
+  double seconds = 0;      // from the first start of a task to the last end
   // How long a task stood beyond its lease, in leases, while the server was up.
   double most_overdue = 0;
 

@@ -1,29 +1,43 @@
 // Kills pilots, submitters and PostgreSQL at random moments, freezes pilots,
-// and counts what was lost or done twice:
+// holds the bytes of one, and counts what was lost or done twice:
 //
 //   bazel run //fleet/evaluation:faults -- --faults=200 --seed=7
 //
+// With --slurm a Slurm of two nodes starts the pilots, and its daemons are
+// killed instead of frozen pilots; with --disk_mib the database has a disk of
+// its own, which is full now and then. Both need root.
+//
 // Exits with 1 where anything was.
 
+#include <algorithm>
+#include <filesystem>
 #include <iostream>
+#include <memory>
+#include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "fleet/evaluation/fault_run.h"
+#include "fleet/evaluation/slurm_cluster.h"
+#include "fleet/pilot.h"
 #include "fleet/queue.h"
 #include "tracker/history/postgres/postgres_server.h"
 
 ABSL_FLAG(int, faults, 200, "in all");
 ABSL_FLAG(int, tasks, 300, "in the queue at the start");
 ABSL_FLAG(int, pilots, 3, "at a time");
+ABSL_FLAG(int, task_ms, 50, "that a task takes");
+ABSL_FLAG(int, lease_ms, 1000, "of a task");
+ABSL_FLAG(int, disk_mib, 0, "of the database; 0: that of /tmp, never full");
+ABSL_FLAG(bool, slurm, false, "pilots are jobs of Slurm");
 ABSL_FLAG(uint64_t, seed, 1, "of the moments and the kinds");
 
 namespace optrail::fleet {
 namespace {
 
-absl::Status Main() {
+absl::Status Main(const std::string& self) {
   FaultOptions options;
   options.faults = absl::GetFlag(FLAGS_faults);
   options.tasks = absl::GetFlag(FLAGS_tasks);
@@ -33,28 +47,54 @@ absl::Status Main() {
     return absl::InvalidArgumentError(
         "--tasks, --pilots, --faults: expected at least 1, 1 and 0");
   }
-  OPTRAIL_ASSIGN_OR_RETURN(const auto server, tracker::PostgresServer::Start());
+  options.lease = absl::Milliseconds(absl::GetFlag(FLAGS_lease_ms));
+  options.task_time = absl::Milliseconds(absl::GetFlag(FLAGS_task_ms));
+  options.fill_disk = absl::GetFlag(FLAGS_disk_mib) > 0;
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const auto server,
+      tracker::PostgresServer::Start(absl::GetFlag(FLAGS_disk_mib)));
+  std::unique_ptr<SlurmCluster> slurm;
+  if (absl::GetFlag(FLAGS_slurm)) {
+    OPTRAIL_ASSIGN_OR_RETURN(slurm, SlurmCluster::Start());
+    options.slurm = slurm.get();
+    options.pilots = std::min(options.pilots, SlurmCluster::kNodes);
+    options.pilot = {self, "pilot"};
+  }
   const std::string url = server->Url("postgres", "postgres");
   OPTRAIL_RETURN_IF_ERROR(InitFleet(url));
   OPTRAIL_ASSIGN_OR_RETURN(const FaultReport report,
                            RunWithFaults(*server, url, options));
   std::cout << absl::StrFormat(
-      "seed %d: killed %d pilots, %d servers and %d submitters, froze %d "
-      "pilots\n%d of %d tasks done, %d runs, %d tasks done twice, %d torn "
-      "jobs; a task stood %.1f leases beyond its own at most\n",
+      "seed %d: killed %d pilots, %d servers, %d submitters, %d slurmctld and "
+      "%d slurmd, froze %d pilots, stalled %d times, filled %d disks, which "
+      "refused %d writes\n%d of %d tasks done, %d runs, %d tasks done twice, "
+      "%d torn jobs, in %.1f s; a task stood %.1f leases beyond its own at "
+      "most\n",
       options.seed, report.pilots_killed, report.servers_killed,
-      report.submitters_killed, report.pilots_frozen, report.done, report.tasks,
-      report.runs, report.done_twice, report.torn_jobs, report.most_overdue);
+      report.submitters_killed, report.controllers_killed, report.nodes_killed,
+      report.pilots_frozen, report.stalls, report.disks_filled,
+      report.refused_writes, report.done, report.tasks, report.runs,
+      report.done_twice, report.torn_jobs, report.seconds, report.most_overdue);
   if (report.Problem().empty()) return absl::OkStatus();
   return absl::DataLossError(report.Problem());
+}
+
+// Slurm starts this: `faults pilot ARGUMENTS`.
+absl::Status Pilot(const std::vector<std::string>& arguments) {
+  OPTRAIL_ASSIGN_OR_RETURN(const PilotOptions options,
+                           PilotOptionsOf(arguments));
+  return RunPilot(options, std::cout).status();
 }
 
 }  // namespace
 }  // namespace optrail::fleet
 
 int main(int argc, char** argv) {
-  absl::ParseCommandLine(argc, argv);
-  const absl::Status status = optrail::fleet::Main();
+  const std::vector<char*> words = absl::ParseCommandLine(argc, argv);
+  const absl::Status status =
+      words.size() > 1 ? optrail::fleet::Pilot({words.begin() + 2, words.end()})
+                       : optrail::fleet::Main(
+                             std::filesystem::read_symlink("/proc/self/exe"));
   if (!status.ok()) std::cerr << "faults: " << status.message() << "\n";
   return status.ok() ? 0 : absl::IsUnimplemented(status) ? 3 : 1;
 }

@@ -41,6 +41,13 @@ class Rules {
     if (options.policy.has_value()) {
       OPTRAIL_ASSIGN_OR_RETURN(rules.policy_,
                                Policy::LoadOr(*options.policy, options.metric));
+      if (rules.policy_->proto().has_quorum()) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "--policy=", *options.policy, ": its quorum asks for ",
+            rules.policy_->proto().quorum().hardware_size(),
+            " hardware, and --run measures this one; next: `bench --record` or "
+            "`import` on each of them, then `gate` without --run"));
+      }
     }
     return rules;
   }

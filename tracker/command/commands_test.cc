@@ -5,6 +5,8 @@
 
 #include <cstdlib>
 #include <sstream>
+#include <thread>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -259,6 +261,44 @@ TEST_F(CommandsTest, GateAsksAScriptForMoreProcesses) {
   gate.looks = 0;
   EXPECT_THAT(std::string(Call(RunGate, gate).first.status().message()),
               HasSubstr("--looks=0: expected"));
+}
+
+TEST_F(CommandsTest, GateWaitsForHardwareOfTheQuorumAndThenNamesIt) {
+  Import(Hash('a'), 100);
+  Import(Hash('b'), 100);
+  const auto run = History::Open(common_.history)->FindRun("latest");
+  ASSERT_TRUE(run.ok()) << run.status();
+  GateCommand gate;
+  gate.common = common_;
+  gate.baseline = "commit:aaaa";
+  gate.candidate = "bbbb";
+  gate.policy = Write(
+      "policy.textproto",
+      absl::StrCat("quorum { hardware { id: \"", run->header.hardware().id(),
+                   "\" } hardware { id: \"other\" } }"));
+  gate.wait = absl::Milliseconds(30);
+  gate.poll = absl::Milliseconds(10);
+  auto [code, text] = Call(RunGate, gate);
+  ASSERT_TRUE(code.ok()) << code.status();
+  EXPECT_EQ(*code, 3) << text;
+  EXPECT_THAT(text, AllOf(HasSubstr("has no run on hardware other"),
+                          HasSubstr("waited 30ms")));
+  // It comes while the gate waits.
+  gate.wait = absl::Minutes(10);
+  std::thread other([&] {
+    const auto history = History::Open(common_.history);
+    const auto runs = history->ListRuns();
+    for (const RunInfo& info : runs->runs) {
+      proto::Run copy = *history->ReadRun(info.id());
+      copy.mutable_hardware()->set_id("other");
+      copy.set_run_id(absl::StrCat(copy.run_id(), "0"));
+      EXPECT_TRUE(history->AppendRun(copy).ok());
+    }
+  });
+  std::tie(code, text) = Call(RunGate, gate);
+  other.join();
+  ASSERT_TRUE(code.ok()) << code.status();
+  EXPECT_THAT(text, testing::Not(HasSubstr("has no run on hardware")));
 }
 
 TEST_F(CommandsTest, ABrokenPolicyIsNamedWithItsLine) {

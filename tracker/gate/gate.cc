@@ -198,11 +198,12 @@ class GroupGate {
 };
 
 // Suites that the candidate's commit is expected to have and lacks, for each
-// hardware that it has.
+// hardware that it has. Those that fail the gate are added to `lacking`.
 absl::Status FindMissingSuites(const History& history, const Policy& policy,
                                const GateOptions& options,
                                const std::vector<proto::Baseline>& baselines,
-                               const Candidate& candidate, GateReport* report) {
+                               const Candidate& candidate, LackingRuns* lacking,
+                               GateReport* report) {
   std::map<std::string, std::vector<const CandidateGroup*>> by_hardware;
   for (const CandidateGroup& group : candidate.groups) {
     by_hardware[group.last().hardware().id()].push_back(&group);
@@ -226,6 +227,7 @@ absl::Status FindMissingSuites(const History& history, const Policy& policy,
                        hardware, ", which its past has");
       if (policy.proto().on_missing() == proto::FAIL) {
         report->missing.push_back(std::move(text));
+        lacking->insert({suite, hardware});
       } else {
         AddNote(std::move(text), report);
       }
@@ -234,9 +236,59 @@ absl::Status FindMissingSuites(const History& history, const Policy& policy,
   return absl::OkStatus();
 }
 
+const proto::Quorum::Hardware* MemberOf(const proto::Quorum& quorum,
+                                        const std::string& hardware) {
+  for (const proto::Quorum::Hardware& member : quorum.hardware()) {
+    if (member.id() == hardware) return &member;
+  }
+  return nullptr;
+}
+
+// Only the hardware of the quorum judges.
+void KeepMembers(const proto::Quorum& quorum, Candidate* candidate) {
+  std::vector<CandidateGroup> kept;
+  for (CandidateGroup& group : candidate->groups) {
+    if (MemberOf(quorum, group.last().hardware().id()) != nullptr) {
+      kept.push_back(std::move(group));
+    }
+  }
+  candidate->groups = std::move(kept);
+}
+
+// The hardware of the quorum on which the candidate has no run at all. It lacks
+// the suites that it ever had there; what was never measured there may be any.
+void FindMissingHardware(const proto::Quorum& quorum, const RunList& all,
+                         const Candidate& candidate, LackingRuns* lacking,
+                         GateReport* report) {
+  std::set<std::string> present;
+  LackingRuns known;
+  std::set<std::string> suites, hardware_of_history;
+  for (const CandidateGroup& group : candidate.groups) {
+    present.insert(group.last().hardware().id());
+    suites.insert(group.last().suite());
+  }
+  for (const RunInfo& run : all.runs) {
+    known.insert({run.header.suite(), run.header.hardware().id()});
+    hardware_of_history.insert(run.header.hardware().id());
+  }
+  for (const proto::Quorum::Hardware& member : quorum.hardware()) {
+    if (present.count(member.id()) > 0) continue;
+    report->missing.push_back(
+        absl::StrCat(candidate.name, " has no run on hardware ", member.id(),
+                     ", which the policy's quorum has"));
+    for (const std::string& suite : suites) {
+      if (known.count({suite, member.id()}) > 0 ||
+          hardware_of_history.count(member.id()) == 0) {
+        lacking->insert({suite, member.id()});
+      }
+    }
+  }
+}
+
 // Machines that are not judged, though the history has them.
-void NoteOtherHardware(const GateOptions& options, const RunList& all,
-                       const Candidate& candidate, GateReport* report) {
+void NoteOtherHardware(const GateOptions& options, const Policy& policy,
+                       const RunList& all, const Candidate& candidate,
+                       GateReport* report) {
   if (!options.hardware_id.empty()) return;
   std::set<std::string> others;
   for (const RunInfo& run : all.runs) {
@@ -245,9 +297,16 @@ void NoteOtherHardware(const GateOptions& options, const RunList& all,
   for (const CandidateGroup& group : candidate.groups) {
     others.erase(group.last().hardware().id());
   }
+  const bool has_quorum = policy.proto().has_quorum();
   for (const std::string& hardware : others) {
-    AddNote(absl::StrCat("hardware ", hardware, " is not judged: ",
-                         candidate.name, " has no run on it"),
+    // The absence of a member is no note: it fails the gate.
+    if (has_quorum && MemberOf(policy.proto().quorum(), hardware)) continue;
+    AddNote(has_quorum
+                ? absl::StrCat("hardware ", hardware,
+                               " is not judged: it is not in the policy's "
+                               "quorum")
+                : absl::StrCat("hardware ", hardware, " is not judged: ",
+                               candidate.name, " has no run on it"),
             report);
   }
 }
@@ -277,8 +336,16 @@ absl::StatusOr<GateReport> Gate(const History& history, const Policy& policy,
                                 const GateOptions& options) {
   GateReport report;
   report.run_false_alarm_rate = policy.proto().run_false_alarm_rate();
-  OPTRAIL_ASSIGN_OR_RETURN(const Candidate candidate,
+  if (policy.proto().has_quorum() && !options.hardware_id.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--hardware=", options.hardware_id,
+                     ": the policy's quorum names the hardware that judges; "
+                     "leave the flag out, or use a policy without a quorum"));
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(Candidate candidate,
                            FindCandidate(history, policy, options));
+  const bool has_quorum = policy.proto().has_quorum();
+  if (has_quorum) KeepMembers(policy.proto().quorum(), &candidate);
   report.candidate = candidate.name;
   report.notes = candidate.notes;
   if (!candidate.problem.empty()) {
@@ -297,13 +364,23 @@ absl::StatusOr<GateReport> Gate(const History& history, const Policy& policy,
     OPTRAIL_RETURN_IF_ERROR(GroupGate(history, policy, options, group)
                                 .Run(baselines, comparisons, &report));
   }
+  LackingRuns lacking;
+  OPTRAIL_ASSIGN_OR_RETURN(const RunList all, history.ListRuns());
   if (candidate.is_commit) {
-    OPTRAIL_ASSIGN_OR_RETURN(const RunList all, history.ListRuns());
-    NoteOtherHardware(options, all, candidate, &report);
+    NoteOtherHardware(options, policy, all, candidate, &report);
     if (options.suite.empty()) {
-      OPTRAIL_RETURN_IF_ERROR(FindMissingSuites(history, policy, options,
-                                                baselines, candidate, &report));
+      OPTRAIL_RETURN_IF_ERROR(FindMissingSuites(
+          history, policy, options, baselines, candidate, &lacking, &report));
     }
+  }
+  if (has_quorum) {
+    for (const ResolvedBaseline& baseline : report.baselines) {
+      if (baseline.problem.empty()) continue;
+      lacking.insert({baseline.suite, baseline.hardware_id});
+    }
+    FindMissingHardware(policy.proto().quorum(), all, candidate, &lacking,
+                        &report);
+    JudgeTogether(policy.proto().quorum(), lacking, &report);
   }
   for (const proto::Exemption* exemption :
        policy.ExpiredExemptions(options.now_unix_s)) {

@@ -19,6 +19,7 @@
 #include <functional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -88,6 +89,20 @@ struct GateReport {
   std::vector<GateRow> rows;  // what matters first
   std::vector<std::string> notes;
 
+  // With a quorum of the policy: its hardware, and each benchmark on it.
+  std::vector<std::string> hardware;
+  struct MatrixCell {
+    absl::optional<Verdict> verdict;  // absent: not measured there
+    absl::optional<double> ratio;     // candidate / baseline
+  };
+  struct MatrixRow {
+    std::string suite, name, metric, baseline;
+    std::vector<MatrixCell> cells;  // as `hardware`
+    std::string slower_on;          // "2 of 3 hardware"
+    bool is_red = false;
+  };
+  std::vector<MatrixRow> matrix;
+
   // The flags by which `bisect` measures as this gate did, if it did.
   std::string measured_by = "--build=... --run=...";
 
@@ -104,6 +119,12 @@ struct GateReport {
   std::vector<ResolvedBaseline> baselines;
   double run_false_alarm_rate = 0;
 
+  // The candidate lacks runs, which may come still.
+  bool IsIncomplete() const {
+    return reason == GateReason::kNoCandidate ||
+           reason == GateReason::kMissing || !missing.empty();
+  }
+
   // Rows whose action is FAIL: those that are red, and those where it is only
   // that nothing can be told.
   int CountRed() const;
@@ -119,6 +140,17 @@ absl::StatusOr<GateReport> Gate(const History& history, const Policy& policy,
 void Judge(const Policy& policy, const Comparison& comparison,
            absl::string_view baseline_text, int64_t now_unix_s,
            GateReport* report);
+
+// Suites and the hardware of a quorum on which the candidate has no run of them
+// though it should.
+using LackingRuns = std::set<std::pair<std::string, std::string>>;
+
+// Lets the hardware of a quorum judge each benchmark together: where it is
+// slower on too little of it, no row fails for that. Where runs of `lacking`
+// (suite, hardware), or rows that can't be told, could decide it, nothing is
+// red yet. Fills in the report's matrix.
+void JudgeTogether(const proto::Quorum& quorum, const LackingRuns& lacking,
+                   GateReport* report);
 
 // The note that the work tree has changes that `commit`, which is judged,
 // lacks.

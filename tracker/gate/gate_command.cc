@@ -1,10 +1,12 @@
 #include "tracker/gate/gate_command.h"
 
+#include <algorithm>
 #include <iostream>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/time/clock.h"
 #include "base/file.h"
 #include "base/git.h"
 #include "base/quote.h"
@@ -82,6 +84,35 @@ absl::Status MeasureAgain(const GateCommand& options,
                    500)));
 }
 
+// Judges once: when the candidate has all of its runs, or at `deadline`.
+absl::StatusOr<GateReport> GateWhenComplete(const GateCommand& options,
+                                            const Policy& policy,
+                                            const GateOptions& gate,
+                                            absl::Time deadline) {
+  bool is_said = false;
+  while (true) {
+    OPTRAIL_ASSIGN_OR_RETURN(History history,
+                             OpenIndexedHistory(options.common.history));
+    history.set_now_unix_ns(options.common.now_unix_ns);
+    OPTRAIL_ASSIGN_OR_RETURN(GateReport report, Gate(history, policy, gate));
+    const absl::Duration left = deadline - absl::Now();
+    if (!report.IsIncomplete() || left <= absl::ZeroDuration()) {
+      if (report.IsIncomplete() && options.wait > absl::ZeroDuration()) {
+        AddNote(absl::StrCat("waited ", absl::FormatDuration(options.wait),
+                             " for what is missing"),
+                &report);
+      }
+      return report;
+    }
+    if (!is_said) {
+      is_said = true;
+      std::cerr << "waiting up to " << absl::FormatDuration(options.wait)
+                << ": " << EscapeForTerminal(report.summary) << "\n";
+    }
+    absl::SleepFor(std::min(left, options.poll));
+  }
+}
+
 absl::Status WriteOut(const std::string& path, const std::string& text) {
   if (path.empty()) return absl::OkStatus();
   OPTRAIL_RETURN_IF_ERROR(CreateDirectories(DirectoryOf(path)));
@@ -105,6 +136,10 @@ absl::StatusOr<int> RunGate(const GateCommand& options, std::ostream& out) {
   OPTRAIL_RETURN_IF_ERROR(
       CheckFlag(options.measure.empty() || options.looks > 1, "looks",
                 options.looks, "at least 2 with --measure"));
+  OPTRAIL_RETURN_IF_ERROR(CheckFlag(options.wait >= absl::ZeroDuration() &&
+                                        options.wait <= absl::Hours(24 * 7),
+                                    "wait", absl::FormatDuration(options.wait),
+                                    "a time from 0s to 168h"));
   OPTRAIL_RETURN_IF_ERROR(CheckOutputs(options.outputs));
   OPTRAIL_RETURN_IF_ERROR(CheckHistoryIsThere(options.common));
   gate.looks = options.looks;
@@ -114,12 +149,11 @@ absl::StatusOr<int> RunGate(const GateCommand& options, std::ostream& out) {
   gate.candidate = options.candidate.empty()
                        ? DefaultCandidate(options.common.workspace, &notes)
                        : options.candidate;
+  const absl::Time deadline = absl::Now() + options.wait;
   GateReport report;
   for (int look = 1;; ++look) {
-    OPTRAIL_ASSIGN_OR_RETURN(History history,
-                             OpenIndexedHistory(options.common.history));
-    history.set_now_unix_ns(options.common.now_unix_ns);
-    OPTRAIL_ASSIGN_OR_RETURN(report, Gate(history, policy, gate));
+    OPTRAIL_ASSIGN_OR_RETURN(report,
+                             GateWhenComplete(options, policy, gate, deadline));
     const absl::optional<Remeasure> request = RemeasureRequest(report);
     if (options.measure.empty() || report.exit_code != 3 ||
         !request.has_value() || look == options.looks) {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "tracker/command/command_support.h"
 #include "tracker/notify/notify.h"
 
@@ -31,6 +32,9 @@ struct GateCommand {
   // where they would tell, before each look but the first; {filter} stands for
   // the benchmarks, {processes} for the number of processes to add. "": none.
   std::string measure;
+  // How long to wait for runs that the candidate lacks; asked every `poll`.
+  absl::Duration wait = absl::ZeroDuration();
+  absl::Duration poll = absl::Seconds(5);
 };
 absl::StatusOr<int> RunGate(const GateCommand& options, std::ostream& out);
 

@@ -182,6 +182,49 @@ std::string BaselineLine(const GateReport& report,
       baseline.problem.empty() ? RunsText(baseline.runs) : baseline.problem);
 }
 
+// The benchmarks of a quorum that are not the same everywhere.
+Table MatrixTable(const GateReport& report) {
+  std::set<std::string> suites, metrics, baselines;
+  for (const GateReport::MatrixRow& row : report.matrix) {
+    suites.insert(row.suite);
+    metrics.insert(row.metric);
+    baselines.insert(row.baseline);
+  }
+  std::vector<Column> columns;
+  const auto whole = [&](std::string header) {
+    columns.emplace_back(std::move(header), Align::kLeft, "", Clip::kNever);
+  };
+  if (suites.size() > 1) whole("suite");
+  whole("benchmark");
+  if (metrics.size() > 1) whole("metric");
+  if (baselines.size() > 1) whole("against");
+  for (const std::string& hardware : report.hardware) whole(hardware);
+  whole("slower on");
+  Table table(std::move(columns));
+  for (const GateReport::MatrixRow& row : report.matrix) {
+    bool is_notable = false;
+    std::vector<Cell> cells;
+    if (suites.size() > 1) cells.emplace_back(row.suite);
+    cells.emplace_back(row.name);
+    if (metrics.size() > 1) cells.emplace_back(row.metric);
+    if (baselines.size() > 1) cells.emplace_back(row.baseline);
+    for (const GateReport::MatrixCell& cell : row.cells) {
+      is_notable |= cell.verdict != Verdict::kUnchanged;
+      if (!cell.verdict.has_value()) {
+        cells.emplace_back("not measured");
+      } else if (!cell.ratio.has_value()) {
+        cells.emplace_back(VerdictName(*cell.verdict));
+      } else {
+        cells.emplace_back(absl::StrFormat(
+            "%s %.3f", std::string(VerdictName(*cell.verdict)), *cell.ratio));
+      }
+    }
+    cells.emplace_back(absl::StrCat(row.slower_on, row.is_red ? ": FAIL" : ""));
+    if (is_notable) table.AddRow(std::move(cells));
+  }
+  return table;
+}
+
 }  // namespace
 
 std::string GateText(const GateReport& report, int width) {
@@ -206,6 +249,9 @@ std::string GateText(const GateReport& report, int width) {
     std::vector<Field> fields = FieldsOf(report);
     Remove(Field::kWhy, &fields);  // a sentence is no column
     absl::StrAppend(&text, "\n", FittingTable(fields, notable, width));
+  }
+  if (const Table matrix = MatrixTable(report); matrix.num_rows() > 0) {
+    absl::StrAppend(&text, "\n", matrix.ToText(width));
   }
   if (const size_t hidden = report.rows.size() - notable.size(); hidden > 0) {
     absl::StrAppend(&text, "\n", hidden, " unchanged\n");
@@ -249,6 +295,9 @@ std::string GateMarkdown(const GateReport& report) {
     std::vector<Field> fields = FieldsOf(report);
     if (AllAreTimes(notable)) Remove(Field::kMetric, &fields);
     absl::StrAppend(&text, BuildTable(fields, notable).ToMarkdown(), "\n");
+  }
+  if (const Table matrix = MatrixTable(report); matrix.num_rows() > 0) {
+    absl::StrAppend(&text, matrix.ToMarkdown(), "\n");
   }
   if (const size_t hidden = report.rows.size() - notable.size(); hidden > 0) {
     absl::StrAppend(&text, hidden, " unchanged.\n");

@@ -92,6 +92,29 @@ Json RowJson(const GateRow& gate_row) {
           {"candidate", SideJson(row.candidate)}};
 }
 
+Json MatrixJson(const GateReport& report) {
+  Json json = Json::array();
+  for (const GateReport::MatrixRow& row : report.matrix) {
+    Json cells = Json::object();
+    for (size_t i = 0; i < row.cells.size(); ++i) {
+      const GateReport::MatrixCell& cell = row.cells[i];
+      cells[report.hardware[i]] =
+          cell.verdict.has_value()
+              ? Json{{"verdict", std::string(VerdictName(*cell.verdict))},
+                     {"ratio", OrNull(cell.ratio)}}
+              : Json(nullptr);
+    }
+    json.push_back({{"suite", row.suite},
+                    {"name", row.name},
+                    {"metric", row.metric},
+                    {"against", row.baseline},
+                    {"slower_on", row.slower_on},
+                    {"red", row.is_red},
+                    {"hardware", cells}});
+  }
+  return json;
+}
+
 }  // namespace
 
 std::string GateJson(const GateReport& report) {
@@ -106,6 +129,7 @@ std::string GateJson(const GateReport& report) {
                {"candidate_runs", RunsJson(report.candidate_runs)},
                {"baselines", Json::array()},
                {"rows", Json::array()},
+               {"matrix", MatrixJson(report)},
                {"notes", report.notes},
                {"remeasure", nullptr}};
   for (const GateReport::ResolvedBaseline& baseline : report.baselines) {

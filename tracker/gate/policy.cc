@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <set>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -121,6 +122,17 @@ void FillDefaults(proto::Policy* policy) {
   if (!policy->has_run_false_alarm_rate()) {
     policy->set_run_false_alarm_rate(kRunFalseAlarmRate);
   }
+  if (policy->has_quorum()) {
+    double weights = 0;
+    for (proto::Quorum::Hardware& hardware :
+         *policy->mutable_quorum()->mutable_hardware()) {
+      if (!hardware.has_weight()) hardware.set_weight(1);
+      weights += hardware.weight();
+    }
+    if (!policy->quorum().has_slower_on()) {
+      policy->mutable_quorum()->set_slower_on(weights);
+    }
+  }
   if (!policy->has_power()) policy->set_power(kPower);
   if (!policy->has_min_baseline_runs()) {
     policy->set_min_baseline_runs(kMinBaselineRuns);
@@ -152,6 +164,31 @@ absl::Status CheckRule(const proto::Rule& rule, const TextProtoPlace& place) {
                             rule.min_effect()));
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckQuorum(const proto::Quorum& quorum,
+                         const TextProtoPlace& place) {
+  std::set<std::string> ids;
+  double weights = 0;
+  for (int i = 0; i < quorum.hardware_size(); ++i) {
+    const proto::Quorum::Hardware& hardware = quorum.hardware(i);
+    const TextProtoPlace at = place.Child("hardware", i);
+    if (hardware.id().empty()) {
+      return at.Error("hardware without an id; `optrail doctor` prints it");
+    }
+    if (!ids.insert(hardware.id()).second) {
+      return at.Child("id").Error(absl::StrCat(
+          "hardware '", hardware.id(), "' is there twice, expected it once"));
+    }
+    OPTRAIL_RETURN_IF_ERROR(
+        CheckBetween(hardware.weight(), .001, 1000, "weight", at));
+    weights += hardware.weight();
+  }
+  if (ids.size() < 2) {
+    return place.Error(absl::StrCat("a quorum of ", ids.size(),
+                                    " hardware, expected at least 2"));
+  }
+  return CheckBetween(quorum.slower_on(), .001, weights, "slower_on", place);
 }
 
 // "merge_base" of a policy is "merge-base" on the command line.
@@ -245,6 +282,9 @@ absl::StatusOr<Policy> Policy::Parse(absl::string_view text,
       CheckAtLeast(p.min_baseline_runs(), 1, "min_baseline_runs", root));
   OPTRAIL_RETURN_IF_ERROR(
       CheckAtLeast(p.min_processes(), 2, "min_processes", root));
+  if (p.has_quorum()) {
+    OPTRAIL_RETURN_IF_ERROR(CheckQuorum(p.quorum(), root.Child("quorum")));
+  }
   // What was filled in stands nowhere and needs no check.
   for (int i = 0; i < parsed.message.baseline_size(); ++i) {
     OPTRAIL_RETURN_IF_ERROR(

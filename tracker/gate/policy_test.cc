@@ -104,6 +104,18 @@ TEST(Policy, SaysWhereAndWhatIsWrong) {
       {"baseline { }", "gate.textproto:1:1:", "expected one of window"},
       {"baseline { tag: \"\" }",
        "gate.textproto:1:1:", "expected one of window"},
+      {"quorum {\n  hardware { id: \"a\" }\n}",
+       "gate.textproto:1:1:", "a quorum of 1 hardware, expected at least 2"},
+      {"quorum {\n  hardware { id: \"a\" }\n  hardware { }\n}",
+       "gate.textproto:3:3:", "hardware without an id"},
+      {"quorum { hardware { id: \"a\" } hardware { id: \"a\" } }",
+       "gate.textproto:1:42:", "hardware 'a' is there twice"},
+      {"quorum { hardware { id: \"a\" } hardware { id: \"b\" weight: 0 } }",
+       "gate.textproto:1:50:", "weight is 0, expected a number from 0.001"},
+      {"quorum { hardware { id: \"a\" } hardware { id: \"b\" } slower_on: 3 }",
+       "gate.textproto:1:52:",
+       "slower_on is 3, expected a number from 0.001 "
+       "to 2"},
       {"rul { }", "gate.textproto:1:", "rul"},
       {"on_missing: EXPLODE", "gate.textproto:1:", "EXPLODE"},
   };
@@ -140,6 +152,14 @@ TEST(Policy, EveryVerdictHasADefaultAction) {
   EXPECT_EQ(policy.ActionFor(Verdict::kNewVersion, rule), proto::WARN);
   EXPECT_EQ(policy.ActionFor(Verdict::kUnchanged, rule), proto::IGNORE);
   EXPECT_EQ(policy.ActionFor(Verdict::kFaster, rule), proto::IGNORE);
+}
+
+TEST(Policy, AQuorumWithoutNumbersIsOneOfAllHardwareAlike) {
+  const Policy policy = ParseOrDie(
+      "quorum { hardware { id: \"a\" } hardware { id: \"b\" weight: 2 } }");
+  EXPECT_EQ(policy.proto().quorum().hardware(0).weight(), 1);
+  EXPECT_EQ(policy.proto().quorum().slower_on(), 3);
+  EXPECT_FALSE(Policy::Default().proto().has_quorum());
 }
 
 // The example shows every field that the reference lists.

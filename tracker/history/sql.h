@@ -96,6 +96,17 @@ class Database {
   // One or several statements without parameters and rows.
   virtual absl::Status Execute(const char* sql) = 0;
   virtual absl::StatusOr<Statement> Prepare(absl::string_view sql) = 0;
+  // For Run(): adds a row to a table. `columns` ("a, b") take int64_t, double,
+  // Blob and nullptr as they are: PostgreSQL copies them in binary.
+  virtual absl::StatusOr<Statement> PrepareInsert(absl::string_view table,
+                                                  absl::string_view columns) {
+    std::string values = "?";
+    for (const char c : columns) {
+      if (c == ',') values += ", ?";
+    }
+    return Prepare("INSERT INTO " + std::string(table) + " (" +
+                   std::string(columns) + ") VALUES (" + values + ")");
+  }
   // Begins a transaction that writes: one at a time, the others wait.
   virtual const char* begin_writing() const = 0;
   // Begins a transaction that sees one state of the database.

@@ -38,13 +38,14 @@ absl::StatusOr<IndexWriter> IndexWriter::Create(Database& db,
        "SELECT attributes FROM attributes WHERE bytes = ?"},
       {&writer.add_attributes_,
        "INSERT INTO attributes (bytes) VALUES (?) RETURNING attributes"},
-      {&writer.add_observation_,
-       "INSERT INTO observations (series, run, ordinal, attributes, value, "
-       "bytes) VALUES (?, ?, ?, ?, ?, ?)"},
   };
   for (const auto& [statement, sql] : statements) {
     OPTRAIL_ASSIGN_OR_RETURN(*statement, db.Prepare(sql));
   }
+  OPTRAIL_ASSIGN_OR_RETURN(
+      writer.add_observation_,
+      db.PrepareInsert("observations",
+                       "series, run, ordinal, attributes, value, bytes"));
   if (count_run != nullptr) {
     OPTRAIL_ASSIGN_OR_RETURN(writer.count_run_, db.Prepare(count_run));
   }

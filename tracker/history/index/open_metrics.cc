@@ -4,48 +4,13 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "absl/strings/str_replace.h"
+#include "base/open_metrics.h"
 #include "base/status_macros.h"
-#include "base/utf8.h"
 
 namespace optrail::tracker {
 namespace {
 
-// A metric family: all of its samples stand together.
-class Family {
- public:
-  Family(std::string name, absl::string_view type, absl::string_view unit,
-         absl::string_view help)
-      : name_(std::move(name)) {
-    absl::StrAppend(&text_, "# TYPE ", name_, " ", type, "\n");
-    if (!unit.empty()) {
-      absl::StrAppend(&text_, "# UNIT ", name_, " ", unit, "\n");
-    }
-    absl::StrAppend(&text_, "# HELP ", name_, " ", help, "\n");
-  }
-
-  void Add(absl::string_view suffix, absl::string_view labels, double value) {
-    absl::StrAppend(&text_, name_, suffix, "{", labels, "} ",
-                    absl::StrFormat("%.17g", value), "\n");
-    has_samples_ = true;
-  }
-
-  // "" without samples.
-  std::string text() const { return has_samples_ ? text_ : ""; }
-
- private:
-  std::string name_, text_;
-  bool has_samples_ = false;
-};
-
-std::string Label(absl::string_view name, absl::string_view value) {
-  return absl::StrCat(
-      name, "=\"",
-      absl::StrReplaceAll(ReplaceInvalidUtf8(value),
-                          {{"\\", "\\\\"}, {"\"", "\\\""}, {"\n", "\\n"}}),
-      "\"");
-}
+using Family = OpenMetricsFamily;
 
 const Point* NewestPoint(const Series& series) {
   for (auto point = series.points.rbegin(); point != series.points.rend();
@@ -79,12 +44,13 @@ absl::StatusOr<int64_t> ExportOpenMetrics(HistoryIndex& index,
     ++count;
     const SeriesKey& key = series.key;
     const std::string labels = absl::StrCat(
-        Label("benchmark", CanonicalText(key.benchmark)), ",",
-        Label("metric", key.metric), ",", Label("hardware", key.hardware_id),
-        ",", Label("branch", key.branch));
+        OpenMetricsLabel("benchmark", CanonicalText(key.benchmark)), ",",
+        OpenMetricsLabel("metric", key.metric), ",",
+        OpenMetricsLabel("hardware", key.hardware_id), ",",
+        OpenMetricsLabel("branch", key.branch));
     // The unit tells series of one metric apart.
     const std::string with_unit =
-        absl::StrCat(labels, ",", Label("unit", key.unit));
+        absl::StrCat(labels, ",", OpenMetricsLabel("unit", key.unit));
     if (key.unit == "ns") {
       seconds.Add("", labels, *point->value / 1e9);
     } else if (key.unit == "B") {
@@ -94,9 +60,10 @@ absl::StatusOr<int64_t> ExportOpenMetrics(HistoryIndex& index,
     }
     measured.Add("", with_unit,
                  static_cast<double>(point->first_started_unix_ns) / 1e9);
-    commit.Add(
-        "_info",
-        absl::StrCat(with_unit, ",", Label("commit", point->commit.id())), 1);
+    commit.Add("_info",
+               absl::StrCat(with_unit, ",",
+                            OpenMetricsLabel("commit", point->commit.id())),
+               1);
   }
   for (const Family* family : {&seconds, &bytes, &other, &measured, &commit}) {
     out << family->text();

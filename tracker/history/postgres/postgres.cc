@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include <cstring>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -14,9 +16,10 @@
 namespace optrail::tracker {
 namespace {
 
-// Statements that are sent before their answers are read. Both sides would wait
-// for each other if the answers filled the buffers between them.
-constexpr int kMostSent = 256;
+// Rows wait until so many bytes are together.
+constexpr size_t kMostCopied = 4 << 20;
+// https://www.postgresql.org/docs/15/sql-copy.html, "Binary Format".
+constexpr char kCopyHeader[] = "PGCOPY\n\377\r\n\0\0\0\0\0\0\0\0\0";
 
 // Any number that nothing else in a database takes.
 constexpr char kBeginWriting[] =
@@ -32,10 +35,8 @@ constexpr char kBeginWriting[] =
   F(PQexecParams)                  \
   F(PQprepare)                     \
   F(PQexecPrepared)                \
-  F(PQsendQueryPrepared)           \
-  F(PQenterPipelineMode)           \
-  F(PQexitPipelineMode)            \
-  F(PQpipelineSync)                \
+  F(PQputCopyData)                 \
+  F(PQputCopyEnd)                  \
   F(PQgetResult)                   \
   F(PQresultStatus)                \
   F(PQresultErrorField)            \
@@ -90,8 +91,7 @@ using Result = std::unique_ptr<PGresult, Clear>;
 
 bool IsFine(const PGresult* result) {
   const ExecStatusType status = Pq().PQresultStatus(result);
-  return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK ||
-         status == PGRES_PIPELINE_SYNC;
+  return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK;
 }
 
 std::string OneLine(const char* text) {
@@ -161,8 +161,9 @@ class Postgres::PreparedStatement : public Statement::Engine {
   }
 
   absl::Status Run() override {
+    OPTRAIL_RETURN_IF_ERROR(Step().status());
     result_.reset();
-    return db_->Send(name_, parameters_);
+    return absl::OkStatus();
   }
 
   void Reset() override { result_.reset(); }
@@ -207,6 +208,66 @@ class Postgres::PreparedStatement : public Statement::Engine {
   std::vector<Parameter> parameters_;
   Result result_;
   int row_ = -1;
+};
+
+// Each Run is a row of a COPY, which is sent when something else is.
+class Postgres::CopyStatement : public Statement::Engine {
+ public:
+  CopyStatement(Postgres* db, std::string begin)
+      : db_(db), begin_(std::move(begin)) {}
+
+  void Bind(int index, int64_t value) override {
+    At(index) = WithLength(BigEndian(static_cast<uint64_t>(value), 8));
+  }
+  void Bind(int index, double value) override {
+    uint64_t bits = 0;
+    std::memcpy(&bits, &value, sizeof(bits));
+    At(index) = WithLength(BigEndian(bits, 8));
+  }
+  void Bind(int index, std::nullptr_t) override {
+    At(index) = BigEndian(~uint64_t{0}, 4);
+  }
+  void Bind(int index, absl::string_view text) override {
+    At(index) = WithLength(text);
+  }
+  void Bind(int index, Blob blob) override {
+    At(index) = WithLength(blob.bytes);
+  }
+
+  absl::StatusOr<bool> Step() override {
+    OPTRAIL_RETURN_IF_ERROR(Run());
+    return false;
+  }
+  absl::Status Run() override {
+    std::string& rows = db_->copies_[begin_];
+    if (rows.empty()) rows.assign(kCopyHeader, sizeof(kCopyHeader) - 1);
+    rows += BigEndian(fields_.size(), 2);
+    for (const std::string& field : fields_) rows += field;
+    return rows.size() < kMostCopied ? absl::OkStatus() : db_->Settle();
+  }
+  void Reset() override {}
+  int64_t Int(int) const override { return 0; }
+  absl::string_view Bytes(int) const override { return ""; }
+
+ private:
+  static std::string BigEndian(uint64_t value, int bytes) {
+    std::string text;
+    for (int i = bytes - 1; i >= 0; --i) {
+      text.push_back(static_cast<char>(value >> (8 * i)));
+    }
+    return text;
+  }
+  static std::string WithLength(absl::string_view bytes) {
+    return absl::StrCat(BigEndian(bytes.size(), 4), bytes);
+  }
+  std::string& At(int index) {
+    if (fields_.size() < static_cast<size_t>(index)) fields_.resize(index);
+    return fields_[index - 1];
+  }
+
+  Postgres* db_;
+  std::string begin_;
+  std::vector<std::string> fields_;  // each with its length before it
 };
 
 std::string Postgres::NameOf(absl::string_view url) {
@@ -318,49 +379,30 @@ absl::Status Postgres::ErrorOf(const PGresult* result) const {
 }
 
 absl::Status Postgres::Settle() {
-  if (sent_ == 0) return absl::OkStatus();
-  if (Pq().PQpipelineSync(connection_) != 1) return ErrorOf(nullptr);
-  absl::Status first;
-  // Each statement's answer ends with a null, that of the sync does not.
-  while (Pq().PQstatus(connection_) == CONNECTION_OK) {
-    const Result result(Pq().PQgetResult(connection_));
-    if (result == nullptr) continue;
-    const ExecStatusType status = Pq().PQresultStatus(result.get());
-    if (status == PGRES_PIPELINE_SYNC) break;
-    if (first.ok() && status != PGRES_PIPELINE_ABORTED &&
-        !IsFine(result.get())) {
-      first = ErrorOf(result.get());
+  std::map<std::string, std::string> copies;
+  copies.swap(copies_);
+  for (auto& [begin, rows] : copies) {
+    const Result started(Pq().PQexec(connection_, begin.c_str()));
+    if (Pq().PQresultStatus(started.get()) != PGRES_COPY_IN) {
+      return ErrorOf(started.get());
     }
-  }
-  sent_ = 0;
-  if (Pq().PQstatus(connection_) != CONNECTION_OK) {
-    return first.ok() ? ErrorOf(nullptr) : first;
-  }
-  if (Pq().PQexitPipelineMode(connection_) != 1 && first.ok()) {
-    first = ErrorOf(nullptr);
-  }
-  return first;
-}
-
-absl::Status Postgres::Send(const std::string& statement,
-                            const std::vector<Parameter>& parameters) {
-  if (sent_ >= kMostSent) OPTRAIL_RETURN_IF_ERROR(Settle());
-  if (sent_ == 0 && Pq().PQenterPipelineMode(connection_) != 1) {
-    return ErrorOf(nullptr);
-  }
-  std::vector<const char*> values;
-  std::vector<int> lengths, formats;
-  PreparedStatement::Fill(parameters, &values, &lengths, &formats);
-  ++sent_;
-  if (Pq().PQsendQueryPrepared(connection_, statement.c_str(),
-                               static_cast<int>(values.size()), values.data(),
-                               lengths.data(), formats.data(), 1) != 1) {
-    return ErrorOf(nullptr);
+    rows.append("\xff\xff", 2);  // the end
+    if (Pq().PQputCopyData(connection_, rows.data(),
+                           static_cast<int>(rows.size())) != 1 ||
+        Pq().PQputCopyEnd(connection_, nullptr) != 1) {
+      return ErrorOf(nullptr);
+    }
+    absl::Status ended;
+    while (Result result{Pq().PQgetResult(connection_)}) {
+      if (ended.ok() && !IsFine(result.get())) ended = ErrorOf(result.get());
+    }
+    OPTRAIL_RETURN_IF_ERROR(ended);
   }
   return absl::OkStatus();
 }
 
 absl::Status Postgres::Execute(const char* sql) {
+  if (absl::string_view(sql) == "ROLLBACK") copies_.clear();
   OPTRAIL_RETURN_IF_ERROR(Settle());
   const Result result(Pq().PQexec(connection_, sql));
   return IsFine(result.get()) ? absl::OkStatus() : ErrorOf(result.get());
@@ -373,6 +415,13 @@ absl::StatusOr<Statement> Postgres::Prepare(absl::string_view sql) {
                                      WithDollars(sql).c_str(), 0, nullptr));
   if (!IsFine(result.get())) return ErrorOf(result.get());
   return Statement(std::make_unique<PreparedStatement>(this, std::move(name)));
+}
+
+absl::StatusOr<Statement> Postgres::PrepareInsert(absl::string_view table,
+                                                  absl::string_view columns) {
+  return Statement(std::make_unique<CopyStatement>(
+      this, absl::StrCat("COPY ", table, " (", columns,
+                         ") FROM STDIN WITH (FORMAT binary)")));
 }
 
 const char* Postgres::begin_writing() const { return kBeginWriting; }

@@ -16,6 +16,7 @@
 //
 // Source: https://www.postgresql.org/docs/15/libpq.html.
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -43,6 +44,8 @@ class Postgres : public Database {
 
   absl::Status Execute(const char* sql) override;
   absl::StatusOr<Statement> Prepare(absl::string_view sql) override;
+  absl::StatusOr<Statement> PrepareInsert(absl::string_view table,
+                                          absl::string_view columns) override;
   const char* begin_writing() const override;
   const char* begin_reading() const override;
 
@@ -59,6 +62,7 @@ class Postgres : public Database {
 
  private:
   class PreparedStatement;
+  class CopyStatement;
   struct Parameter {
     bool is_null = true;
     int format = 0;  // 0: text, 1: binary
@@ -69,16 +73,14 @@ class Postgres : public Database {
       : connection_(connection), name_(std::move(name)) {}
 
   absl::Status ErrorOf(const PGresult* result) const;
-  // Waits for the answers of statements that were sent without waiting.
+  // Sends the rows that wait to be copied.
   absl::Status Settle();
-  // Sends a prepared statement without waiting for its answer.
-  absl::Status Send(const std::string& statement,
-                    const std::vector<Parameter>& parameters);
 
   PGconn* connection_;
   std::string name_;
   int prepared_ = 0;
-  int sent_ = 0;  // without an answer yet
+  // Rows that wait, in COPY's binary format, by what begins the copy.
+  std::map<std::string, std::string> copies_;
 };
 
 }  // namespace optrail::tracker

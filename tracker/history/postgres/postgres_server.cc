@@ -47,7 +47,8 @@ absl::Status RunToEnd(const std::vector<std::string>& argv) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<PostgresServer>> PostgresServer::Start() {
+absl::StatusOr<std::unique_ptr<PostgresServer>> PostgresServer::Start(
+    int disk_mib) {
   if (!FileExists(JoinPath(kBinaries, "postgres"))) {
     return absl::UnimplementedError("unsupported here: no PostgreSQL");
   }
@@ -61,7 +62,7 @@ absl::StatusOr<std::unique_ptr<PostgresServer>> PostgresServer::Start() {
   if (chmod(folder.c_str(), 0711) != 0) {
     return absl::InternalError(absl::StrCat("opening ", folder));
   }
-  std::unique_ptr<PostgresServer> server(new PostgresServer(folder));
+  std::unique_ptr<PostgresServer> server(new PostgresServer(folder, disk_mib));
   OPTRAIL_RETURN_IF_ERROR(server->Init());
   OPTRAIL_RETURN_IF_ERROR(server->Run());
   return server;
@@ -69,6 +70,7 @@ absl::StatusOr<std::unique_ptr<PostgresServer>> PostgresServer::Start() {
 
 PostgresServer::~PostgresServer() {
   if (server_ != nullptr) (void)Kill();
+  if (disk_mib_ > 0) (void)RunToEnd({"umount", "--lazy", data()});
   (void)RunToEnd({"rm", "-rf", folder_});
 }
 
@@ -81,15 +83,22 @@ absl::Status PostgresServer::Init() {
           "unsupported here: no PostgreSQL: there is no user postgres");
     }
   }
-  const std::string data = folder_ + "/data";
+  if (disk_mib_ > 0) {
+    OPTRAIL_RETURN_IF_ERROR(CreateDirectories(data()));
+    OPTRAIL_RETURN_IF_ERROR(RunToEnd(
+        {"mount", "-t", "tmpfs", "-o",
+         absl::StrCat("mode=700,uid=postgres,gid=postgres,size=", disk_mib_,
+                      "m"),
+         "tmpfs", data()}));
+  }
   OPTRAIL_RETURN_IF_ERROR(RunToEnd(
-      AsServer({JoinPath(kBinaries, "initdb"), "-D", data, "-U", "postgres",
+      AsServer({JoinPath(kBinaries, "initdb"), "-D", data(), "-U", "postgres",
                 "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C"})));
   OPTRAIL_RETURN_IF_ERROR(RunToEnd(AsServer(
       {"openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days",
        "30", "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1",
        "-keyout", folder_ + "/server.key", "-out", certificate()})));
-  return WriteFileAtomically(data + "/pg_hba.conf",
+  return WriteFileAtomically(data() + "/pg_hba.conf",
                              "local all guarded scram-sha-256\n"
                              "local all all trust\n"
                              "hostssl all all 127.0.0.1/32 trust\n");
@@ -98,10 +107,10 @@ absl::Status PostgresServer::Init() {
 absl::Status PostgresServer::Run() {
   SubprocessOptions options;
   options.stderr_mode = StderrMode::kDiscard;
-  const std::vector<std::string> argv =
+  std::vector<std::string> argv =
       AsServer({JoinPath(kBinaries, "postgres"),
                 "-D",
-                folder_ + "/data",
+                data(),
                 "-k",
                 folder_,
                 "-p",
@@ -122,6 +131,12 @@ absl::Status PostgresServer::Run() {
                 "logging_collector=off",
                 "-c",
                 "log_destination=stderr"});
+  if (disk_mib_ > 0) {
+    for (const char* word :
+         {"-c", "min_wal_size=32MB", "-c", "max_wal_size=64MB"}) {
+      argv.emplace_back(word);
+    }
+  }
   OPTRAIL_ASSIGN_OR_RETURN(server_, Subprocess::Start(argv, options));
   // Until it takes connections; after a kill -9 it recovers first.
   absl::Status answered;

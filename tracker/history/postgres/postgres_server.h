@@ -23,7 +23,10 @@ namespace optrail::tracker {
 class PostgresServer {
  public:
   // Unimplemented, "unsupported here: no PostgreSQL", unless it is installed.
-  static absl::StatusOr<std::unique_ptr<PostgresServer>> Start();
+  // With `disk_mib` its data is on a file system of that size in memory, which
+  // root alone can mount.
+  static absl::StatusOr<std::unique_ptr<PostgresServer>> Start(
+      int disk_mib = 0);
   ~PostgresServer();
 
   // Everybody is trusted on the socket, but for the role "guarded", whose
@@ -34,16 +37,19 @@ class PostgresServer {
   // The certificate of the server, which signed itself.
   std::string certificate() const { return folder_ + "/server.crt"; }
   const std::string& folder() const { return folder_; }
+  std::string data() const { return folder_ + "/data"; }
 
   // kill -9 of all its processes; Run starts it again, which recovers.
   absl::Status Kill();
   absl::Status Run();
 
  private:
-  explicit PostgresServer(std::string folder) : folder_(std::move(folder)) {}
+  PostgresServer(std::string folder, int disk_mib)
+      : folder_(std::move(folder)), disk_mib_(disk_mib) {}
   absl::Status Init();
 
-  std::string folder_;
+  const std::string folder_;
+  const int disk_mib_;
   std::unique_ptr<Subprocess> server_;
 };
 

@@ -1,0 +1,142 @@
+// How a history in PostgreSQL holds up, on a server of its own that commits
+// synchronously: 10^6 points of 5,001 series by default.
+//
+//   bazel run -c opt //tracker/history/postgres/evaluation:postgres_scale -- \
+//       --commits=200 --seed=7 --optrail=/path/to/optrail
+//
+// Prints how many points a second were recorded, how long a series takes that
+// is read over a new connection and over an open one, and how long all series
+// take. With --optrail, also how long the report of the history takes.
+
+#include <algorithm>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/clock.h"
+#include "base/statistics.h"
+#include "base/status_macros.h"
+#include "base/subprocess.h"
+#include "tracker/history/evaluation/generate_history.h"
+#include "tracker/history/history.h"
+#include "tracker/history/index/history_index.h"
+#include "tracker/history/postgres/postgres.h"
+#include "tracker/history/postgres/postgres_server.h"
+#include "tracker/history/postgres/schema.h"
+
+ABSL_FLAG(int, commits, 200, "Points of each series.");
+ABSL_FLAG(int, benchmarks, 1667, "Series of each machine.");
+ABSL_FLAG(int, machines, 3, "Machines, each with a run per commit.");
+ABSL_FLAG(int, processes, 5, "Processes per run.");
+ABSL_FLAG(int, samples, 20, "Samples per process.");
+ABSL_FLAG(int, reads, 50, "Series that are read.");
+ABSL_FLAG(uint64_t, seed, 1, "Of the history.");
+ABSL_FLAG(std::string, optrail, "", "The program, to time its report.");
+
+namespace optrail::tracker {
+namespace {
+
+double NowSeconds() {
+  return static_cast<double>(Clock::Real()->NowNs()) * 1e-9;
+}
+
+// Returns the seconds that recording took, without making the runs.
+absl::StatusOr<double> Import(const History& history, int64_t* points) {
+  GenerateOptions options;
+  options.seed = absl::GetFlag(FLAGS_seed);
+  options.commits = absl::GetFlag(FLAGS_commits);
+  options.benchmarks = absl::GetFlag(FLAGS_benchmarks);
+  options.hardware = absl::GetFlag(FLAGS_machines);
+  options.processes = absl::GetFlag(FLAGS_processes);
+  options.samples = absl::GetFlag(FLAGS_samples);
+  double seconds = 0;
+  OPTRAIL_RETURN_IF_ERROR(
+      GenerateRuns(options, [&](proto::Run run) -> absl::Status {
+        *points += run.results_size();
+        const double start = NowSeconds();
+        OPTRAIL_RETURN_IF_ERROR(history.AppendRun(run));
+        seconds += NowSeconds() - start;
+        return absl::OkStatus();
+      }));
+  return seconds;
+}
+
+// Prints median and worst milliseconds of reading a series.
+absl::Status ReadSome(const History& history,
+                      const std::vector<SeriesInfo>& series) {
+  std::vector<double> fresh, open;
+  for (int i = 0; i < absl::GetFlag(FLAGS_reads); ++i) {
+    const std::string& text = series[i * 37 % series.size()].text;
+    double start = NowSeconds();
+    OPTRAIL_ASSIGN_OR_RETURN(const auto index, HistoryIndex::Open(history));
+    OPTRAIL_RETURN_IF_ERROR(index->ReadSeries(text).status());
+    fresh.push_back(1e3 * (NowSeconds() - start));
+    start = NowSeconds();
+    OPTRAIL_RETURN_IF_ERROR(
+        index->ReadSeries(series[(i * 37 + 11) % series.size()].text).status());
+    open.push_back(1e3 * (NowSeconds() - start));
+  }
+  std::cout << absl::StrFormat(
+      "a series, over a new connection: median %.1f ms, worst %.1f ms; over an "
+      "open one: median %.1f ms, worst %.1f ms\n",
+      Median(fresh), *std::max_element(fresh.begin(), fresh.end()),
+      Median(open), *std::max_element(open.begin(), open.end()));
+  return absl::OkStatus();
+}
+
+absl::Status TimeReport(const std::string& url, const std::string& folder) {
+  const double start = NowSeconds();
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const CommandResult result,
+      RunCommand({absl::GetFlag(FLAGS_optrail), "report", "--history=" + url,
+                  absl::StrCat("--out=", folder, "/report.html")}));
+  std::cout << absl::StrFormat("report: %.1f s, %s\n", NowSeconds() - start,
+                               result.exit.ToString());
+  return result.exit.ok() ? absl::OkStatus()
+                          : absl::InternalError(result.stderr_text);
+}
+
+absl::Status Main() {
+  if (absl::GetFlag(FLAGS_reads) < 1) {
+    return absl::InvalidArgumentError("--reads: expected at least 1");
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(const auto server, PostgresServer::Start());
+  const std::string url = server->Url("postgres", "postgres");
+  {
+    OPTRAIL_ASSIGN_OR_RETURN(const auto db, Postgres::Connect(url));
+    OPTRAIL_RETURN_IF_ERROR(InitHistorySchema(*db));
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(const History history, History::Open(url));
+  int64_t points = 0;
+  OPTRAIL_ASSIGN_OR_RETURN(const double seconds, Import(history, &points));
+  std::cout << absl::StrFormat("%d points recorded in %.1f s: %.0f a second\n",
+                               points, seconds,
+                               static_cast<double>(points) / seconds)
+            << std::flush;
+  OPTRAIL_ASSIGN_OR_RETURN(const auto index, HistoryIndex::Open(history));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<SeriesInfo> series,
+                           index->ListSeries());
+  OPTRAIL_RETURN_IF_ERROR(ReadSome(history, series));
+  double start = NowSeconds();
+  OPTRAIL_ASSIGN_OR_RETURN(const LoadedSeries loaded, LoadSeries(history));
+  std::cout << absl::StrFormat("all %d series: %.1f s\n", loaded.series.size(),
+                               NowSeconds() - start)
+            << std::flush;
+  if (absl::GetFlag(FLAGS_optrail).empty()) return absl::OkStatus();
+  return TimeReport(url, server->folder());
+}
+
+}  // namespace
+}  // namespace optrail::tracker
+
+int main(int argc, char** argv) {
+  absl::ParseCommandLine(argc, argv);
+  const absl::Status status = optrail::tracker::Main();
+  if (!status.ok()) std::cerr << "postgres_scale: " << status.message() << "\n";
+  return status.ok() ? 0 : absl::IsUnimplemented(status) ? 3 : 1;
+}
