@@ -1,7 +1,7 @@
 // How a history in PostgreSQL holds up, on a server of its own that commits
 // synchronously: 10^6 points of 5,001 series by default.
 //
-//   bazel run -c opt //tracker/history/postgres/evaluation:postgres_scale -- \
+//   bazel run -c opt //tracker/history/postgres/evaluation:postgres_scale --
 //       --commits=200 --seed=7 --optrail=/path/to/optrail
 //
 // Prints how many points a second were recorded, how long a series takes that
