@@ -78,26 +78,26 @@ bool IsPlain(absl::string_view word, bool is_first) {
            (word.back() == '.' || word.back() == ')'));
 }
 
+// Text that is not empty, between as many backticks as it needs.
+std::string Fenced(absl::string_view text) {
+  size_t longest = 0, run = 0;
+  for (const char c : text) {
+    run = c == '`' ? run + 1 : 0;
+    longest = std::max(longest, run);
+  }
+  const std::string fence(longest + 1, '`');
+  // One space on each side is not part of the contents.
+  const bool pad = text.front() == '`' || text.back() == '`' ||
+                   (text.front() == ' ' && text.back() == ' ');
+  return absl::StrCat(fence, pad ? " " : "", text, pad ? " " : "", fence);
+}
+
 // `text` as code, shown as it is. A | ends a cell of a table even there, and a
 // backslash before it is ambiguous: it stands between two spans.
 std::string CodeSpan(absl::string_view text) {
   std::vector<std::string> spans;
   for (const absl::string_view part : absl::StrSplit(text, '|')) {
-    if (part.empty()) {
-      spans.emplace_back();
-      continue;
-    }
-    size_t longest = 0, run = 0;
-    for (const char c : part) {
-      run = c == '`' ? run + 1 : 0;
-      longest = std::max(longest, run);
-    }
-    const std::string fence(longest + 1, '`');
-    // One space on each side is not part of the contents.
-    const bool pad = part.front() == '`' || part.back() == '`' ||
-                     (part.front() == ' ' && part.back() == ' ');
-    spans.push_back(
-        absl::StrCat(fence, pad ? " " : "", part, pad ? " " : "", fence));
+    spans.push_back(part.empty() ? "" : Fenced(part));
   }
   return absl::StrJoin(spans, "&#124;");
 }
@@ -128,6 +128,10 @@ std::string EscapeForMarkdown(absl::string_view text) {
   }
   end_code();
   return result;
+}
+
+std::string CodeForMarkdown(absl::string_view text) {
+  return text.empty() ? "" : Fenced(EscapeForTerminal(text));
 }
 
 }  // namespace optrail

@@ -27,6 +27,10 @@ namespace optrail {
 // ends are dropped.
 std::string EscapeForMarkdown(absl::string_view text);
 
+// A command or another text that is copied as a whole, as one code span; "" for
+// "". It is not for the cell of a table, which a | in it would end.
+std::string CodeForMarkdown(absl::string_view text);
+
 }  // namespace optrail
 
 #endif  // OPTRAIL_BASE_MARKDOWN_H_

@@ -183,6 +183,13 @@ TEST(MarkdownTest, BackticksAndPipesAreShownAndEndNothing) {
             "``` `` ```&#124;`@x`&#124;``` `` ```");
 }
 
+TEST(MarkdownTest, ACommandIsOneSpan) {
+  EXPECT_EQ(CodeForMarkdown("optrail bisect 1a 2b --filter='^a|b$' --run=..."),
+            "`optrail bisect 1a 2b --filter='^a|b$' --run=...`");
+  EXPECT_EQ(CodeForMarkdown("echo `date`"), "`` echo `date` ``");
+  EXPECT_EQ(CodeForMarkdown(""), "");
+}
+
 TEST(MarkdownTest, IsOneLine) {
   EXPECT_EQ(EscapeForMarkdown("a\n\n# b\x1b[0m"), "`a\\n\\n# b\\x1b[0m`");
   EXPECT_EQ(EscapeForMarkdown("  \xff  "), "`\\xff`");

@@ -1,33 +1,139 @@
 #include "base/textproto.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "base/check.h"
 #include "google/protobuf/descriptor.h"
+#include "google/protobuf/descriptor.pb.h"
 #include "google/protobuf/io/tokenizer.h"
 
 namespace optrail {
+
+// From base/closest.h (see base/implementation_dep.bzl).
+std::string ExpectedOneOf(absl::string_view typed,
+                          const std::vector<std::string>& names);
+
 namespace {
 
 using google::protobuf::Descriptor;
+using google::protobuf::EnumDescriptor;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::TextFormat;
 
 constexpr size_t kMaxErrors = 5;
 
-// Protobuf counts lines and columns from 0; -1 is no place at all.
+// Protobuf's tokenizer moves to the next multiple of this at a tab.
+constexpr int kTabWidth = 8;
+
+// A place in a text, from 0.
+struct Position {
+  int line = 0;
+  int column = 0;
+};
+
+Position PositionOf(absl::string_view text, size_t offset) {
+  Position position;
+  for (const char c : text.substr(0, offset)) {
+    if (c == '\n') {
+      ++position.line;
+      position.column = 0;
+    } else {
+      position.column +=
+          c == '\t' ? kTabWidth - position.column % kTabWidth : 1;
+    }
+  }
+  return position;
+}
+
+// The last place of `word` in `text` that is not behind `end`. Protobuf reports
+// an unknown field at the token after its name.
+Position LastBefore(absl::string_view text, absl::string_view word,
+                    Position end) {
+  size_t offset = 0;
+  for (int line = 0; line < end.line && offset != absl::string_view::npos;
+       ++line) {
+    offset = text.find('\n', offset);
+    if (offset != absl::string_view::npos) ++offset;
+  }
+  if (offset == absl::string_view::npos) return end;
+  const size_t found = text.rfind(word, offset + end.column);
+  return found == absl::string_view::npos ? end : PositionOf(text, found);
+}
+
+// The text between the `index`th pair of quotation marks, from 0; "" if there
+// are fewer.
+absl::string_view Quoted(absl::string_view message, size_t index) {
+  const std::vector<absl::string_view> parts = absl::StrSplit(message, '"');
+  return 2 * index + 1 < parts.size() ? parts[2 * index + 1] : "";
+}
+
+std::vector<std::string> FieldNames(const Descriptor& type) {
+  std::vector<std::string> names;
+  for (int i = 0; i < type.field_count(); ++i) {
+    if (type.field(i)->options().deprecated()) continue;
+    names.push_back(type.field(i)->name());
+  }
+  return names;
+}
+
+// The enum of a field of this name in `type` or in messages below it; null if
+// there is none, or several enums.
+const EnumDescriptor* EnumOf(const Descriptor& type, absl::string_view field) {
+  std::set<const Descriptor*> seen = {&type};
+  std::vector<const Descriptor*> open = {&type};
+  const EnumDescriptor* found = nullptr;
+  while (!open.empty()) {
+    const Descriptor* one = open.back();
+    open.pop_back();
+    for (int i = 0; i < one->field_count(); ++i) {
+      const FieldDescriptor* member = one->field(i);
+      if (member->message_type() != nullptr) {
+        if (seen.insert(member->message_type()).second) {
+          open.push_back(member->message_type());
+        }
+      } else if (member->enum_type() != nullptr && member->name() == field) {
+        if (found != nullptr && found != member->enum_type()) return nullptr;
+        found = member->enum_type();
+      }
+    }
+  }
+  return found;
+}
+
+std::vector<std::string> ValueNames(const EnumDescriptor& type) {
+  std::vector<std::string> names;
+  for (int i = 0; i < type.value_count(); ++i) {
+    // Zero means that nothing is said.
+    if (absl::EndsWith(type.value(i)->name(), "UNSPECIFIED")) continue;
+    names.push_back(type.value(i)->name());
+  }
+  return names;
+}
+
+// Says what Protobuf's messages leave out: the names that are expected.
 class ErrorCollector : public google::protobuf::io::ErrorCollector {
  public:
-  explicit ErrorCollector(absl::string_view filename) : filename_(filename) {}
+  ErrorCollector(absl::string_view text, absl::string_view filename,
+                 const Descriptor& type)
+      : text_(text), filename_(filename), type_(type) {}
 
   void AddError(int line, int column, const std::string& message) override {
+    Position position = {line, column};
+    const std::string improved = Improved(message, &position);
     std::string where(filename_);
-    if (line >= 0) absl::StrAppend(&where, ":", line + 1, ":", column + 1);
-    errors_.push_back(absl::StrCat(where, ": ", message));
+    // -1 is no place at all.
+    if (line >= 0) {
+      absl::StrAppend(&where, ":", position.line + 1, ":", position.column + 1);
+    }
+    errors_.push_back(absl::StrCat(where, ": ", improved));
   }
   void AddWarning(int, int, const std::string&) override {}
 
@@ -43,7 +149,33 @@ class ErrorCollector : public google::protobuf::io::ErrorCollector {
   }
 
  private:
+  std::string Improved(const std::string& message, Position* position) const {
+    // Message type "optrail.proto.Space" has no field named "nmae".
+    if (absl::StrContains(message, "has no field named")) {
+      const Descriptor* type = type_.file()->pool()->FindMessageTypeByName(
+          std::string(Quoted(message, 0)));
+      const absl::string_view typed = Quoted(message, 1);
+      if (type == nullptr || typed.empty()) return message;
+      if (position->line >= 0) *position = LastBefore(text_, typed, *position);
+      return absl::StrCat("unknown field \"", typed, "\" of ", type->name(),
+                          ", ", ExpectedOneOf(typed, FieldNames(*type)));
+    }
+    // Unknown enumeration value of "FAST" for field "direction".
+    if (absl::StartsWith(message, "Unknown enumeration value of")) {
+      const absl::string_view typed = Quoted(message, 0);
+      const absl::string_view field = Quoted(message, 1);
+      const EnumDescriptor* type = EnumOf(type_, field);
+      if (type == nullptr) return message;
+      if (position->line >= 0) *position = LastBefore(text_, typed, *position);
+      return absl::StrCat("unknown value \"", typed, "\" of field ", field,
+                          ", ", ExpectedOneOf(typed, ValueNames(*type)));
+    }
+    return message;
+  }
+
+  const absl::string_view text_;
   const absl::string_view filename_;
+  const Descriptor& type_;
   std::vector<std::string> errors_;
 };
 
@@ -84,7 +216,7 @@ absl::Status ParseTextProtoInto(absl::string_view text,
                                 absl::string_view filename,
                                 google::protobuf::Message* message,
                                 TextFormat::ParseInfoTree* tree) {
-  ErrorCollector errors(filename);
+  ErrorCollector errors(text, filename, *message->GetDescriptor());
   TextFormat::Parser parser;
   parser.RecordErrorsTo(&errors);
   if (tree != nullptr) parser.WriteLocationsTo(tree);

@@ -79,6 +79,24 @@ TEST(TextProtoTest, ErrorsNameFileLineAndColumn) {
   }
 }
 
+TEST(TextProtoTest, AnUnknownNameIsToldWhatIsExpected) {
+  const auto error = [](const std::string& text) {
+    return std::string(
+        ParseTextProto<proto::TextProtoTest>(text, "x").status().message());
+  };
+  // The place is the name's, not the place of what follows it.
+  EXPECT_EQ(error("weight: 1\nknob {\n  nmae: \"x\"\n}"),
+            "x:3:3: unknown field \"nmae\" of Knob, expected name, values or "
+            "range; did you mean name?");
+  EXPECT_EQ(error("\tzzzzzz\n  : 7"),
+            "x:1:9: unknown field \"zzzzzz\" of TextProtoTest, expected knob, "
+            "limits, weight or direction");
+  EXPECT_EQ(error("direction: LOWER_BETTER"),
+            "x:1:12: unknown value \"LOWER_BETTER\" of field direction, "
+            "expected LOWER_IS_BETTER or HIGHER_IS_BETTER; did you mean "
+            "LOWER_IS_BETTER?");
+}
+
 TEST(TextProtoTest, PrintsTheSameTextForTheSameMessage) {
   proto::TextProtoTest a, b;
   for (const char* name : {"z", "a", "m"}) (*a.mutable_limits())[name] = 1;

@@ -2,7 +2,8 @@
 # Packs the command line with every library that it needs, the C library
 # included: it runs on any x86-64 Linux machine, a bare one too. Tuned configs
 # and workloads are part of the binary; schemas of what --format=json prints,
-# protos of the history, and scripts for CI lie beside it.
+# protos of the history, the guide and the reference, and scripts for CI lie
+# beside it.
 #   ./bazelw run //:bundle -- --out=optrail.tar.gz
 #   ./bazelw run //:bundle -- --out=optrail.deb
 set -euo pipefail
@@ -60,6 +61,11 @@ for proto in "$runfiles"/{tracker,tuning}/proto/*.proto; do
   name=share/proto/${proto#"$runfiles"/}
   mkdir -p "$bundle/$(dirname "$name")"
   cp -L "$proto" "$bundle/$name"
+done
+for page in "$runfiles"/docs/{guide,reference}/*.md; do
+  name=${page#"$runfiles"/}
+  mkdir -p "$bundle/$(dirname "$name")"
+  cp -L "$page" "$bundle/$name"
 done
 cp -L "$runfiles/ci/any_benchmarks.sh" "$runfiles/ci/comment.sh" "$bundle/ci/"
 
@@ -122,6 +128,7 @@ pack_deb() {
   mv "$bundle" "$root/usr/lib/optrail"
   ln -s ../lib/optrail/optrail "$root/usr/bin/optrail"
   ln -s ../lib/optrail/ci/any_benchmarks.sh "$root/usr/bin/optrail-ci"
+  ln -s ../../../lib/optrail/docs "$root/usr/share/doc/optrail/docs"
   # "optrail 1a2b3c4d5e6f (2026-11-24)"; an unstamped build has no commit.
   version=$("$binary" --version |
     sed -nE 's/^optrail ([0-9a-f]+)\+? \(([0-9-]+)\)$/0.1+\2.\1/p' | tr -d -)

@@ -59,6 +59,9 @@ done <commands
 cmp "$root/lib/optrail/share/schemas/gate.schema.json" \
   <(env -i "$root/bin/optrail" schema gate)
 [ -s "$root/lib/optrail/share/proto/tracker/proto/run.proto" ]
+# Help texts name it.
+[ -s "$root/share/doc/optrail/docs/reference/policy_format.md" ]
+[ -s "$root/share/doc/optrail/docs/guide/gate_pull_request.md" ]
 code=0
 env -i PATH="$root/bin:/usr/bin:/bin" "$root/bin/optrail-ci" 2>used || code=$?
 [ "$code" = 2 ] && grep -q "gate \[BASE\]" used

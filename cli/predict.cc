@@ -68,10 +68,17 @@ absl::StatusOr<int> Predict() {
     }
   }
   if (rows.empty()) {
-    std::cerr
-        << "no session of another task in " << history.dir()
-        << " says what its winner gained; next: optrail tune for some "
-           "shapes, or --history=FOLDER with sessions of other hardware\n";
+    const std::string reason =
+        absl::StrCat("no session of another task in ", history.dir(),
+                     " says what its winner gained");
+    std::cerr << reason
+              << "; next: optrail tune for some shapes, or --history=FOLDER "
+                 "with sessions of other hardware\n";
+    if (absl::GetFlag(FLAGS_format) == OutputFormat::kJson) {
+      Table why({{"exit_code"}, {"reason"}});
+      why.AddRow({Cell::Integer(ToInt(ExitCode::kNotEnoughData)), reason});
+      std::cout << why.Format(OutputFormat::kJson);
+    }
     return ToInt(ExitCode::kNotEnoughData);
   }
   std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {

@@ -1,6 +1,7 @@
 #include "reports/build_report_data.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <memory>
@@ -12,7 +13,9 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/units.h"
 #include "reports/session_view.h"
+#include "tracker/judge/beside.h"
 #include "tracker/judge/evidence.h"
 #include "tracker/judge/judge.h"
 #include "tracker/series/series.h"
@@ -210,8 +213,8 @@ void ConvertJudgement(const tracker::Judgement& judgement, SeriesView& result) {
     point.relative_change_low = change.change.relative_change_low;
     point.relative_change_high = change.change.relative_change_high;
     point.confidence = change.change.confidence;
-    point.provisional = change.kind == tracker::ChangeKind::kProvisional ||
-                        change.kind == tracker::ChangeKind::kCreep;
+    point.provisional =
+        change.provisional || change.kind == tracker::ChangeKind::kCreep;
     point.for_the_worse = change.worse_by > 0;
     point.state = tracker::ChangeText(change);
     if (change.kind == tracker::ChangeKind::kRenamed) {
@@ -238,6 +241,54 @@ void ConvertJudgement(const tracker::Judgement& judgement, SeriesView& result) {
     result.ratio_high = 1 + change.relative_change_high;
     result.decided_by = judgement.changes[judgement.decided_by];
   }
+}
+
+// How much worse the newest point is than its level, as a relative change of
+// the series' values, where it is far off and decides no verdict yet; absent
+// elsewhere.
+absl::optional<double> NewestIsWorse(const tracker::Series& series,
+                                     const tracker::Judgement& judgement) {
+  if (judgement.standing != Verdict::kUnchanged &&
+      judgement.standing != Verdict::kMaybeSlower) {
+    return absl::nullopt;
+  }
+  if (judgement.levels.empty() || series.points.empty()) return absl::nullopt;
+  const double level = judgement.levels.back().value;
+  const absl::optional<double>& newest = series.points.back().value;
+  if (!newest || level == 0 || judgement.weights.back() >= 1) {
+    return absl::nullopt;
+  }
+  const double change = (*newest - level) / std::abs(level);
+  if (tracker::WorseBy(series, change) < tracker::kLeastEffect) {
+    return absl::nullopt;
+  }
+  return change;
+}
+
+// A verdict of this report takes several points, one of the gate the newest run
+// alone: where the two may differ, the reader is told.
+void SayWhereTheGateMayDiffer(const std::vector<tracker::Judgement>& judgements,
+                              ReportData& data) {
+  constexpr size_t kNamed = 3;
+  std::vector<std::string> names;
+  for (size_t i = 0; i < judgements.size(); ++i) {
+    const SeriesView& series = data.series[i];
+    if (!series.main) continue;
+    const auto change = NewestIsWorse(*series.of, judgements[i]);
+    if (!change) continue;
+    names.push_back(absl::StrCat(series.name, " on ",
+                                 data.hardware[series.hardware].id, ": ",
+                                 FormatChange(*change)));
+  }
+  if (names.empty()) return;
+  const size_t count = names.size();
+  names.resize(std::min(count, kNamed));
+  data.warnings.push_back(absl::StrCat(
+      "The newest point of ", count, count == 1 ? " series" : " of the series",
+      " is worse than its level (", absl::StrJoin(names, "; "),
+      count > kNamed ? "; ..." : "",
+      "). A verdict here takes several points. The gate compares the newest "
+      "run alone and may fail already; next: optrail gate"));
 }
 
 // At which commits the suites of a series ran.
@@ -385,6 +436,7 @@ ReportData BuildReportData(const std::vector<proto::Run>& runs,
     converted.main = main[i];
     data.series.push_back(std::move(converted));
   }
+  SayWhereTheGateMayDiffer(judgements, data);
 
   if (options.explain != nullptr) ExplainAlerts(options.explain, data.series);
 

@@ -91,7 +91,7 @@ void AppendEvidence(const ReportData& data, const Overview& overview,
                     EscapeForMarkdown(row.text));
     for (const NextCommand& command : row.commands) {
       absl::StrAppend(out, "\n  - ", command.what, ": ",
-                      EscapeForMarkdown(command.text));
+                      CodeForMarkdown(command.text));
     }
     absl::StrAppend(out, "\n");
   }

@@ -8,6 +8,7 @@
 #include <sstream>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/random.h"
@@ -23,7 +24,9 @@
 namespace optrail::reports {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::AnyOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -183,6 +186,38 @@ TEST_F(Stories, AFrequencyThatDropsForAllIsTheMachineWhereLoopsWereTimed) {
   EXPECT_EQ(series.verdict, Verdict::kUnchanged) << series.verdict_detail;
   EXPECT_THAT(series.verdict_detail, HasSubstr("the machine: "));
   EXPECT_NE(Gate(), 1) << gate_;
+}
+
+TEST_F(Stories, AMachineThatIsSlowerForAFewPointsIsMarkedProvisional) {
+  calibrated_ = true;
+  Record(30);
+  int provisional = 0;
+  for (int day = 0; day < 12; ++day) {
+    Record(1, nullptr, std::log(1.1));
+    Changes();
+    for (const auto& change : changes_) {
+      const bool is_provisional = change["provisional"] == 1;
+      EXPECT_EQ(is_provisional,
+                absl::StartsWith(std::string(change["state"]), "provisional, "))
+          << change.dump();
+      provisional +=
+          is_provisional && change["state"] == "provisional, the machine";
+    }
+  }
+  EXPECT_GT(provisional, 0);
+  for (const auto& change : changes_) EXPECT_EQ(change["provisional"], 0);
+}
+
+// One slow run at the end: the gate compares it, a verdict takes more.
+TEST_F(Stories, AReportSaysWhereTheGateMayDiffer) {
+  Record(40);
+  Record(1, Slower(1, 1.1));
+  EXPECT_EQ(Gate(), 1) << gate_;
+  EXPECT_EQ(Reported("BM_Hash").verdict, Verdict::kUnchanged);
+  EXPECT_THAT(report_.warnings,
+              ElementsAre(AllOf(HasSubstr("newest point of 1 series"),
+                                HasSubstr("BM_Hash"), HasSubstr("+10."),
+                                HasSubstr("next: optrail gate"))));
 }
 
 TEST_F(Stories, WhatIsSlowerThanItsMachineIsARegression) {

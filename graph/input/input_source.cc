@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <charconv>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -127,13 +128,16 @@ class LinesSource : public InputSource {
       Array array = Array::Zeros(inputs_[i].type);
       for (int64_t e = 0; e < array.elements(); ++e) {
         const absl::string_view value = NextValue(text);
-        if (array.is_real() ? !ParseAll(value, array.reals[e])
+        // One value that is not finite makes a whole batch's result so.
+        if (array.is_real() ? !ParseAll(value, array.reals[e]) ||
+                                  !std::isfinite(array.reals[e])
                             : !ParseAll(value, array.integers[e])) {
-          return absl::InvalidArgumentError(absl::StrCat(
-              path_, ":", lines_[sample].number, ": value ", e, " of input ",
-              Quoted(inputs_[i].name), " is ",
-              value.empty() ? "missing" : Quoted(value), "; expected ",
-              array.elements(), array.is_real() ? " numbers" : " integers"));
+          return absl::InvalidArgumentError(
+              absl::StrCat(path_, ":", lines_[sample].number, ": value ", e,
+                           " of input ", Quoted(inputs_[i].name), " is ",
+                           value.empty() ? "missing" : Quoted(value),
+                           "; expected ", array.elements(),
+                           array.is_real() ? " finite numbers" : " integers"));
         }
       }
       const std::string bytes = array.Encode();
@@ -197,6 +201,13 @@ class FilesSource : public InputSource {
         return wrong(absl::StrCat("array ", Quoted(input.name), " is ",
                                   TypeText(type), "; expected ",
                                   TypeText(input.type)));
+      }
+      const std::vector<double>& reals = found->second.reals;
+      for (size_t e = 0; e < reals.size(); ++e) {
+        if (std::isfinite(reals[e])) continue;
+        return wrong(absl::StrCat("value ", e, " of array ", Quoted(input.name),
+                                  " is ", reals[e],
+                                  "; expected finite numbers"));
       }
       const std::string bytes = found->second.Encode();
       std::memcpy(to[i], bytes.data(), bytes.size());

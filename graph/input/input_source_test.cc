@@ -68,10 +68,17 @@ TEST(InputSourceTest, NamesTheLineAndTheValueThatAreWrong) {
   const auto message = [&](const std::string& text) {
     return std::string(ParseText(**source, 1, text).status().message());
   };
-  EXPECT_EQ(message("1,x,3"),
-            path + ":3: value 1 of input \"x\" is \"x\"; expected 2 numbers");
-  EXPECT_EQ(message("1"),
-            path + ":3: value 1 of input \"x\" is missing; expected 2 numbers");
+  EXPECT_EQ(
+      message("1,x,3"),
+      path + ":3: value 1 of input \"x\" is \"x\"; expected 2 finite numbers");
+  EXPECT_EQ(message("1,nan,3"),
+            path +
+                ":3: value 1 of input \"x\" is \"nan\"; expected 2 finite "
+                "numbers");
+  EXPECT_EQ(
+      message("1"),
+      path +
+          ":3: value 1 of input \"x\" is missing; expected 2 finite numbers");
   EXPECT_EQ(message("1,2,3.5"), path +
                                     ":3: value 0 of input \"id\" is "
                                     "\"3.5\"; expected 1 integers");

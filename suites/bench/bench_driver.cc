@@ -28,6 +28,7 @@
 #include "tracker/series/series_key.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/proto/roofline.h"
+#include "tuning/space/default_note.h"
 #include "tuning/store/store.h"
 
 namespace optrail::suites {
@@ -75,7 +76,8 @@ BenchCase MakeCase(const TaskEntry& task, proto::ConfigSelection selection,
 // What the store answers for a task: the config and where it is from.
 BenchCase TunedCase(const TaskEntry& task, const TaskSpace& space,
                     const tuning::TunedConfigStore& store,
-                    const std::string& objective) {
+                    const BenchDriverOptions& options) {
+  const std::string& objective = options.objective;
   tuning::LookupRequest request = tuning::RequestOf(task.task);
   request.former_kernel_id = task.former_kernel_id;
   request.objective = objective;
@@ -119,7 +121,7 @@ BenchCase TunedCase(const TaskEntry& task, const TaskSpace& space,
                                          : found.tuned->kernel_id());
     bench.result.add_labels(label);
     absl::StrAppend(&bench.substituted, found.warning.empty() ? "" : "; ",
-                    label, ", not with this one; next: optrail tune");
+                    label, ", not with this one; next: ", options.tune_command);
   }
   return bench;
 }
@@ -267,11 +269,14 @@ absl::StatusOr<std::vector<BenchCase>> MakeBenchCases(
       of_task.push_back(MakeCase(task, proto::DEFAULT,
                                  space.bound->default_config(),
                                  proto::FALLBACK_TO_DEFAULT));
+      for (const std::string& note : space.bound->notes()) {
+        if (tuning::RefusesDefault(note)) of_task.back().substituted = note;
+      }
     }
     // What has no choice is one benchmark, not the same one twice.
     if (options.with_tuned && !given_replaces_tuned &&
         (space.has_choice || !options.with_default)) {
-      of_task.push_back(TunedCase(task, space, store, options.objective));
+      of_task.push_back(TunedCase(task, space, store, options));
       of_task.back().has_choice = space.has_choice;
     }
     if (given_runs) {

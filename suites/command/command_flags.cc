@@ -22,6 +22,7 @@
 #include "base/units.h"
 #include "ops/core/device_type.h"
 #include "suites/bench/google_benchmark_face.h"
+#include "suites/command/tune_program.h"
 #include "suites/stopwatch/stopwatch.h"
 #include "suites/tune/objectives.h"
 #include "suites/tune/session_evaluator.h"
@@ -101,9 +102,10 @@ ABSL_FLAG(std::string, strategy, "default",
 ABSL_FLAG(uint64_t, seed, 1, "Of everything that is drawn at random.");
 ABSL_FLAG(int64_t, trials, 0, "Most configs to try per task; 0: no limit.");
 ABSL_FLAG(absl::Duration, time_budget, absl::ZeroDuration(),
-          "About how long each task takes, such as 30s: half for the search, "
-          "the rest to rank finalists and prove the winner. With --proof_time "
-          "it is the search alone. 0: the workload's seconds of search, else "
+          "About how long each task takes on a clock, such as 30s: half for "
+          "the search, the rest to rank finalists and prove the winner. With "
+          "--proof_time it is the search alone, without opening processes. 0: "
+          "the workload's seconds of search, else "
           "20s of search unless --trials is given, and the proof on top.");
 ABSL_FLAG(int64_t, total_trials, 0,
           "Configs to try over all tasks together; 0: no such limit. Each next "
@@ -225,7 +227,14 @@ absl::StatusOr<proto::DeviceKind> DeviceFromFlags() {
 // --objective, by the meters of --device; empty for time alone.
 absl::StatusOr<std::vector<proto::Objective>> ObjectivesFromFlags() {
   const std::string text = absl::GetFlag(FLAGS_objective);
-  if (text == tuning::kTimeMetric) return std::vector<proto::Objective>();
+  if (text == tuning::kTimeMetric) {
+    if (const auto given = absl::GetFlag(FLAGS_weights); !given.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "flag --weights=", absl::StrJoin(given, ","),
+          ": one objective has no weights; next: --objective=time,joules"));
+    }
+    return std::vector<proto::Objective>();
+  }
   OPTRAIL_ASSIGN_OR_RETURN(const proto::DeviceKind kind, DeviceFromFlags());
   OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<ops::Device> device,
                            ops::MakeDevice(kind, {}));
@@ -277,14 +286,16 @@ absl::Status SetMeteringFromFlags(BenchOptions& options) {
 // The command that tunes what this one selects.
 std::string TuneCommandLine(const std::string& op,
                             const proto::Workload& workload) {
-  std::string text = "optrail tune";
-  if (!op.empty()) absl::StrAppend(&text, " --op=", op);
+  // The binary of one operator has a neighbour that tunes it.
+  std::string text = op.empty() ? "optrail tune" : TuneProgramBeside(OwnPath());
   if (absl::GetFlag(FLAGS_workload).empty() && !workload.name().empty()) {
     absl::StrAppend(&text, " --workload=", workload.name());  // of a suite
   }
   for (const std::string& name : SelectionFlags()) {
     const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
     if (flag->CurrentValue() == flag->DefaultValue()) continue;
+    // A test operator's own binaries mean that operator without a flag.
+    if (!op.empty() && name == "with_test_operators") continue;
     std::string value = flag->CurrentValue();
     // To know the best, all have to be tuned.
     if (name == "backend" && value == kBestBackend) value = kAllBackends;

@@ -1,12 +1,16 @@
 #include "suites/graph/recompute_graph.h"
 
+#include <algorithm>
+#include <iostream>
 #include <memory>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "base/status_macros.h"
 #include "base/units.h"
 #include "graph/ir/ops.h"
@@ -18,6 +22,7 @@
 #include "suites/graph/call_timer.h"
 #include "suites/graph/paired_timing.h"
 #include "suites/graph/step_profile.h"
+#include "tracker/command/command_support.h"
 
 namespace optrail::suites {
 namespace {
@@ -82,22 +87,73 @@ absl::StatusOr<Rates> MeasureRates(const Graph& graph, graph::Runner& runner) {
   return rates;
 }
 
+// What one point of the front was measured to take.
+struct MeasuredPoint {
+  size_t point = 0;
+  PairedTimes times;  // of it, and of the step that keeps everything
+  int64_t arena_bytes = 0, arena_bytes_keeping_all = 0;
+  double difference = 0;  // of the gradients, as a part of the largest value
+};
+
+// Columns for programs, which read no sentence: absent but for that point.
+constexpr const char* kMeasuredColumns[] = {"measured_added_part",
+                                            "measured_added_part_low",
+                                            "measured_added_part_high",
+                                            "rounds",
+                                            "step_time_ns",
+                                            "step_time_keeping_all_ns",
+                                            "arena_bytes",
+                                            "arena_bytes_keeping_all",
+                                            "gradient_difference"};
+
+void AddMeasured(const MeasuredPoint& measured, std::vector<Cell>& row) {
+  const PairedTimes& times = measured.times;
+  for (const double part :
+       {times.ratio() - 1, times.low() - 1, times.high() - 1}) {
+    row.push_back(Cell::Number(part, FormatChange(part)));
+  }
+  row.push_back(Cell::Integer(times.evidence.rounds));
+  for (const double ns : {times.first_ns, times.second_ns}) {
+    row.push_back(Cell::Number(ns, FormatDurationNs(ns)));
+  }
+  row.push_back(Cell::Integer(measured.arena_bytes));
+  row.push_back(Cell::Integer(measured.arena_bytes_keeping_all));
+  row.push_back(Cell::Number(measured.difference,
+                             absl::StrFormat("%.2g", measured.difference)));
+}
+
+// People read what was measured below the table.
 Table FrontTable(const std::vector<graph::RecomputePoint>& front,
-                 const Rates& rates) {
-  Table table({{"point", Align::kRight},
-               {"kept", Align::kRight, "kept_bytes"},
-               {"of all", Align::kRight, "kept_part"},
-               {"time", Align::kRight, "predicted_added_part"},
-               {"computed again", Align::kLeft, "", Clip::kNever}});
+                 const Rates& rates, bool for_people,
+                 const absl::optional<MeasuredPoint>& measured) {
+  std::vector<Column> columns = {
+      {"point", Align::kRight},
+      {"kept", Align::kRight, "kept_bytes"},
+      {"of all", Align::kRight, "kept_part"},
+      {"time", Align::kRight, "predicted_added_part"},
+      {"computed again", Align::kLeft, "", Clip::kNever}};
+  if (!for_people) {
+    for (const char* name : kMeasuredColumns) {
+      columns.push_back({name, Align::kRight});
+    }
+  }
+  const size_t width = columns.size();
+  Table table(std::move(columns));
   const auto all = static_cast<double>(front[0].kept_bytes);
   for (size_t p = 0; p < front.size(); ++p) {
     const auto kept = static_cast<double>(front[p].kept_bytes);
     const double part = all > 0 ? kept / all : 0;
     const double added = front[p].added_ns / rates.step_ns;
-    table.AddRow({Cell::Integer(static_cast<int64_t>(p)),
-                  Cell::Number(kept, FormatBytes(kept)),
-                  Cell::Number(part, FormatPercent(part)),
-                  Cell::Number(added, FormatChange(added)), front[p].what});
+    std::vector<Cell> row = {Cell::Integer(static_cast<int64_t>(p)),
+                             Cell::Number(kept, FormatBytes(kept)),
+                             Cell::Number(part, FormatPercent(part)),
+                             Cell::Number(added, FormatChange(added)),
+                             front[p].what};
+    if (!for_people && measured && measured->point == p) {
+      AddMeasured(*measured, row);
+    }
+    while (row.size() < width) row.push_back(Cell::None());
+    table.AddRow(std::move(row));
   }
   return table;
 }
@@ -152,7 +208,12 @@ absl::StatusOr<ExitCode> RecomputeGraph(const GraphRecomputeCommand& command,
                             [&](const Graph& graph, const Node& node) {
                               return rates.Cost(graph, node);
                             }));
-  out << FrontTable(front, rates).Format(command.format, TerminalWidth());
+  const bool for_people = tracker::IsForPeople(command.format);
+  const auto print_front = [&](const absl::optional<MeasuredPoint>& measured) {
+    out << FrontTable(front, rates, for_people, measured)
+               .Format(command.format, TerminalWidth());
+  };
+  if (for_people) print_front(absl::nullopt);
   const double most = command.memory * static_cast<double>(front[0].kept_bytes);
   size_t chosen = 0;
   while (chosen < front.size() &&
@@ -160,8 +221,9 @@ absl::StatusOr<ExitCode> RecomputeGraph(const GraphRecomputeCommand& command,
     ++chosen;
   }
   if (chosen == front.size()) {
-    out << "no point keeps as little as " << FormatPercent(command.memory)
-        << "\n";
+    if (!for_people) print_front(absl::nullopt);
+    (for_people ? out : std::cerr) << "no point keeps as little as "
+                                   << FormatPercent(command.memory) << "\n";
     return ExitCode::kCheckFailed;
   }
   OPTRAIL_ASSIGN_OR_RETURN(const Graph less,
@@ -183,7 +245,10 @@ absl::StatusOr<ExitCode> RecomputeGraph(const GraphRecomputeCommand& command,
                            TimePairs(slow->get(), fast->get(), timing));
   const double predicted = 1 + front[chosen].added_ns / rates.step_ns;
   const bool same = difference <= command.tolerance;
-  if (command.format == OutputFormat::kTable) {
+  if (!for_people) {
+    print_front(MeasuredPoint{chosen, times, again->plan().arena_bytes,
+                              keeps->plan().arena_bytes, difference});
+  } else {
     out << "point " << chosen << ": measured " << RatioText(times)
         << " the time, predicted " << absl::StrFormat("%.3fx", predicted)
         << "; a step that keeps everything takes "

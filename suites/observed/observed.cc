@@ -1,10 +1,12 @@
 #include "suites/observed/observed.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <memory>
 #include <set>
+#include <system_error>
 #include <tuple>
 #include <utility>
 
@@ -29,6 +31,22 @@ namespace {
 
 using tuning::ObservedKey;
 using tuning::ObservedSource;
+
+// Says which of files without a call are empty; "" if none is.
+std::string WhyNoCalls(const std::vector<std::string>& files) {
+  std::vector<std::string> empty;
+  for (const std::string& file : files) {
+    std::error_code error;
+    if (std::filesystem::file_size(file, error) == 0 && !error) {
+      empty.push_back(file);
+    }
+  }
+  if (empty.empty()) return "";
+  return absl::StrCat("; ", absl::StrJoin(empty, ", "),
+                      empty.size() == 1 ? " has" : " have",
+                      " 0 bytes: the program ended before it counted a call; "
+                      "next: run it again with OPTRAIL_OBSERVE set");
+}
 
 // Most calls first.
 std::vector<ObservedShape> ObservedShapes(
@@ -203,7 +221,8 @@ absl::StatusOr<std::vector<ObservedShape>> ReadObservedShapes(
   if (!matching.empty()) return matching;
   return absl::NotFoundError(
       names.empty()
-          ? "no calls were counted in these files"
+          ? absl::StrCat("no calls were counted in ",
+                         absl::StrJoin(files, ", "), WhyNoCalls(files))
           : absl::StrCat("no call of --op=", op_regex,
                          "; there are: ", absl::StrJoin(names, ", ")));
 }

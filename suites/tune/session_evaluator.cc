@@ -407,6 +407,7 @@ tuning::Answer SessionEvaluator::Evaluate(const Begun& begun) {
       trial.set_detail("clearly slower than the best on a smaller problem");
       trial.set_time_ns(screened.ratio * *request.expected);
       trial.set_elapsed_ns(screened.elapsed_ns);
+      trial.mutable_effort()->set_open_ns(screened.unpaid_ns);
       ++answered_;
       return answer;
     }
@@ -421,6 +422,8 @@ tuning::Answer SessionEvaluator::Evaluate(const Begun& begun) {
   }
   tuning::Answer answer = AnswerOf(request, std::move(evaluation));
   answer.unpaid_ns += screened.unpaid_ns;
+  proto::Effort& effort = *answer.trial.mutable_effort();
+  effort.set_open_ns(effort.open_ns() + screened.unpaid_ns);
   answer.trial.set_elapsed_ns(answer.trial.elapsed_ns() + screened.elapsed_ns);
   return answer;
 }

@@ -122,6 +122,8 @@ absl::StatusOr<int> ReportGate(const AbCommand& options, const Sides& sides,
   GateReport::ResolvedBaseline baseline;
   baseline.text = sides.a.name;
   if (result != nullptr) {
+    baseline.suite = result->candidate.suite();
+    baseline.hardware_id = result->candidate.hardware().id();
     baseline.runs = {InfoOf(result->base)};
     report.candidate_runs = {InfoOf(result->candidate)};
   }
@@ -137,6 +139,8 @@ absl::StatusOr<int> ReportGate(const AbCommand& options, const Sides& sides,
     for (GateRow& row : report.rows) {
       Name(result->base, &row.row.baseline);
       Name(result->candidate, &row.row.candidate);
+      row.suite = result->candidate.suite();
+      row.hardware_id = result->candidate.hardware().id();
     }
     report.notes.push_back(
         absl::StrCat(result->rounds, result->rounds == 1 ? " round" : " rounds",

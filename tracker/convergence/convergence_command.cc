@@ -1,6 +1,7 @@
 #include "tracker/convergence/convergence_command.h"
 
 #include <algorithm>
+#include <iostream>
 #include <set>
 #include <string>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "base/status_macros.h"
 #include "base/table.h"
 #include "nlohmann/json.hpp"
+#include "tracker/command/filter_values.h"
 #include "tracker/convergence/convergence.h"
 #include "tracker/convergence/findings.h"
 #include "tracker/gate/policy.h"
@@ -172,7 +174,19 @@ absl::StatusOr<int> RunConvergence(const ConvergenceCommand& options,
     default:
       out << TableOf(findings).Format(options.common.format);
   }
-  if (sessions.empty()) return 3;
+  if (sessions.empty()) {
+    if (!list.sessions.empty()) {
+      std::set<std::string> hardware;
+      for (const SessionInfo& info : list.sessions) {
+        hardware.insert(info.header.task().hardware_id());
+      }
+      std::cerr << "no session matches the flags; there are "
+                << list.sessions.size() << " in " << history.dir()
+                << UnknownValueText("hardware", options.hardware_id, hardware)
+                << "; next: `optrail log sessions` lists them\n";
+    }
+    return 3;
+  }
   const bool fails = std::any_of(
       findings.begin(), findings.end(),
       [&](const Finding& finding) { return fail_on.count(finding.kind) > 0; });

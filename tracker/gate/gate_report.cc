@@ -11,6 +11,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "base/markdown.h"
 #include "base/quote.h"
 #include "base/units.h"
@@ -309,7 +311,14 @@ std::string GateMarkdown(const GateReport& report) {
         &text, "\n- ",
         absl::StrJoin(EvidenceLines(report, row), "  \n  ",
                       [](std::string* out, const std::string& line) {
-                        *out += EscapeForMarkdown(line);
+                        // A command is copied as a whole.
+                        constexpr absl::string_view kNext = "next: ";
+                        absl::string_view command = line;
+                        if (absl::ConsumePrefix(&command, kNext)) {
+                          absl::StrAppend(out, kNext, CodeForMarkdown(command));
+                        } else {
+                          *out += EscapeForMarkdown(line);
+                        }
                       }),
         "\n");
   }

@@ -227,6 +227,9 @@ TEST_F(GateTest, ARedRowSaysHowToFindTheCommit) {
                                            " --filter='^a$' --build=make "
                                            "--run='./bench -q'")),
                     Not(HasSubstr("config of both"))));
+  // The command is copied as a whole.
+  EXPECT_THAT(GateMarkdown(report), HasSubstr("next: `optrail bisect "));
+  EXPECT_THAT(GateMarkdown(report), HasSubstr(" --run='./bench -q'`"));
 }
 
 TEST_F(GateTest, NotesAreSaidOnceAndNameTheMetric) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <iostream>
 #include <map>
 #include <string>
@@ -82,24 +83,35 @@ void SortByUrgency(std::vector<Change>& changes) {
 // a row, and a sentence for each that wants an answer.
 Table ChangesTable(const std::vector<Change>& changes, OutputFormat format,
                    Explainer& explainer) {
-  std::vector<Column> columns = {
-      {"state"},
-      {"benchmark", Align::kLeft, "", Clip::kNever},
-      {"metric"},
-      {"change", Align::kRight, "relative_change"},
-      {"interval", Align::kRight},
-      {"worse", Align::kRight, "worse_by"},
-      {"good", Align::kLeft, "last_commit_before", Clip::kNever},
-      {"first", Align::kLeft, "first_commit_after", Clip::kNever},
-      {"points since", Align::kRight, "points_since"},
-      {"confidence", Align::kRight},
-      {"why"},
-      {"series", Align::kLeft, "", Clip::kNever}};
   const bool for_people = IsForPeople(format);
-  if (!for_people) {
+  const bool with_metric =
+      !for_people ||
+      std::any_of(changes.begin(), changes.end(), [](const Change& change) {
+        return change.series->key.metric != "time";
+      });
+  std::vector<Column> columns = {{"state"},
+                                 {"benchmark", Align::kLeft, "", Clip::kNever}};
+  if (with_metric) columns.push_back({"metric"});
+  columns.insert(
+      columns.end(),
+      std::initializer_list<Column>{
+          {"change", Align::kRight, "relative_change"},
+          {"interval", Align::kRight},
+          {"worse", Align::kRight, "worse_by"},
+          {"good", Align::kLeft, "last_commit_before", Clip::kNever},
+          {"first", Align::kLeft, "first_commit_after", Clip::kNever},
+          {"points since", Align::kRight, "points_since"}});
+  if (for_people) {
+    // A name that is in the row already makes lines that no terminal holds.
+    columns.push_back({"hardware", Align::kLeft, "", Clip::kNever});
+    columns.push_back({"why"});
+  } else {
+    columns.push_back({"confidence", Align::kRight});
+    columns.push_back({"why"});
+    columns.push_back({"series", Align::kLeft, "", Clip::kNever});
     for (const char* name :
-         {"relative_change_low", "relative_change_high", "level_before",
-          "level_after", "runs_before", "runs_after"}) {
+         {"provisional", "relative_change_low", "relative_change_high",
+          "level_before", "level_after", "runs_before", "runs_after"}) {
       columns.push_back({name, Align::kRight});
     }
     for (const char* name :
@@ -110,27 +122,33 @@ Table ChangesTable(const std::vector<Change>& changes, OutputFormat format,
   Table table(std::move(columns));
   for (const Change& change : changes) {
     const ChangePoint& point = change.change;
-    std::vector<Cell> row = {
-        ChangeText(change),
-        DisplayName(change.series->key.benchmark),
-        change.series->key.metric,
-        Cell::Number(point.relative_change,
-                     FormatChange(point.relative_change)),
-        absl::StrCat(FormatChange(point.relative_change_low), "..",
-                     FormatChange(point.relative_change_high)),
-        Cell::Number(change.worse_by, change.worse_by > 0 ? "yes" : "no"),
-        change.before == nullptr ? "-" : CommitText(change.before->commit),
-        CommitText(change.after().commit),
-        Cell::Integer(static_cast<int64_t>(change.series->points.size()) -
-                      point.index),
-        change.kind == ChangeKind::kEpoch
-            ? Cell::None()
-            : Cell::Number(point.confidence,
-                           absl::StrFormat("%.3f", point.confidence)),
-        Explanation(change),
-        change.series->text};
-    if (!for_people) {
+    std::vector<Cell> row = {ChangeText(change),
+                             DisplayName(change.series->key.benchmark)};
+    if (with_metric) row.push_back(change.series->key.metric);
+    row.insert(
+        row.end(),
+        std::initializer_list<Cell>{
+            Cell::Number(point.relative_change,
+                         FormatChange(point.relative_change)),
+            absl::StrCat(FormatChange(point.relative_change_low), "..",
+                         FormatChange(point.relative_change_high)),
+            Cell::Number(change.worse_by, change.worse_by > 0 ? "yes" : "no"),
+            change.before == nullptr ? "-" : CommitText(change.before->commit),
+            CommitText(change.after().commit),
+            Cell::Integer(change.PointsSince())});
+    if (for_people) {
+      row.push_back(change.series->key.hardware_id);
+      row.push_back(Explanation(change));
+    } else {
+      row.push_back(
+          change.kind == ChangeKind::kEpoch
+              ? Cell::None()
+              : Cell::Number(point.confidence,
+                             absl::StrFormat("%.3f", point.confidence)));
+      row.push_back(Explanation(change));
+      row.push_back(change.series->text);
       const Evidence evidence = EvidenceOf(change);
+      row.push_back(Cell::Integer(change.provisional ? 1 : 0));
       row.push_back(Cell::Number(point.relative_change_low, ""));
       row.push_back(Cell::Number(point.relative_change_high, ""));
       row.push_back(Cell::Number(point.level_before, ""));

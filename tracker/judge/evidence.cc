@@ -62,7 +62,7 @@ std::string ChangeText(const Change& change) {
     case ChangeKind::kEpoch:
       return "new epoch";
     case ChangeKind::kMachine:
-      return "the machine";
+      return change.provisional ? "provisional, the machine" : "the machine";
     case ChangeKind::kCreep:
       return absl::StrCat("creep, ", state);
     case ChangeKind::kRenamed:

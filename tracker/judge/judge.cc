@@ -171,6 +171,7 @@ class Case {
     if (detector.provisional() &&
         ValuesOf(series_, EndOf(epoch), size()).empty()) {
       add(*detector.provisional(), ChangeKind::kProvisional);
+      result_.changes.back().provisional = true;
     }
     for (size_t k = first; k < result_.changes.size(); ++k) {
       AskTheMachine(shifts, result_.changes[k]);
@@ -328,7 +329,7 @@ class Case {
   }
 
   std::string SinceText(const Change& change) const {
-    const int age = size() - change.change.index;
+    const int age = change.PointsSince();
     return absl::StrCat("since ", age, age == 1 ? " point" : " points");
   }
 
@@ -360,7 +361,9 @@ class Case {
       // A suspected improvement is no news yet.
       if (provisional && !worse) continue;
       if (change.kind == ChangeKind::kMachine) {
-        Say(Verdict::kUnchanged, absl::StrCat("the machine: ", change.cause),
+        Say(Verdict::kUnchanged,
+            absl::StrCat(change.provisional ? "provisional, " : "",
+                         "the machine: ", change.cause),
             k);
         return true;
       }
@@ -452,6 +455,12 @@ void AddRenaming(const Series& from, const Series& to, const ChangePoint& point,
 bool Change::IsAlert() const {
   return (kind == ChangeKind::kConfirmed || kind == ChangeKind::kRenamed) &&
          worse_by > 0 && !undone && opinion.state == ChangeState::kNew;
+}
+
+int Change::PointsSince() const {
+  return static_cast<int>(std::count_if(
+      series->points.begin() + change.index, series->points.end(),
+      [](const Point& point) { return point.value.has_value(); }));
 }
 
 Judgement JudgeSeries(const Series& series, const TriageBook& book,

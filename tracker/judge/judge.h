@@ -57,6 +57,9 @@ enum class ChangeKind {
 struct Change {
   const Series* series = nullptr;
   ChangeKind kind = ChangeKind::kConfirmed;
+  // May be withdrawn: kProvisional, and what rests on so few points but has the
+  // machine behind it.
+  bool provisional = false;
   // Places are points of the series.
   ChangePoint change;
   // How much worse (+) or better (-) it got, whatever the metric's direction:
@@ -76,6 +79,8 @@ struct Change {
   // A confirmed change for the worse, or one under another name, that nobody
   // has answered, and that lasts.
   bool IsAlert() const;
+  // How many points were measured from the change to the end of the series.
+  int PointsSince() const;
 };
 
 // A stretch of a series between two shifts of its level.

@@ -49,6 +49,14 @@ void AddEffort(const proto::Effort& one, proto::Effort* all) {
   if (one.has_busy_ns()) all->set_busy_ns(all->busy_ns() + one.busy_ns());
 }
 
+// What counts towards the budget. A session with a proof.session_max_time also
+// pays for opening processes, so that it takes that long on a clock.
+absl::Duration Spent(const SessionSetup& setup, const proto::Session& session) {
+  const absl::Duration elapsed = absl::Nanoseconds(session.elapsed_ns());
+  if (!setup.proof.session_max_time.has_value()) return elapsed;
+  return elapsed + absl::Nanoseconds(session.time().effort().open_ns());
+}
+
 }  // namespace
 
 proto::StopReason StoredReason(StopKind kind) {
@@ -186,7 +194,7 @@ absl::Status Session::Account(const JournaledTrial& journaled) {
   time.set_compile_ns(time.compile_ns() + trial.compile_ns());
   time.set_wait_ns(time.wait_ns() + journaled.thinking_ns);
   AddEffort(trial.effort(), time.mutable_effort());
-  progress_.elapsed = absl::Nanoseconds(session_.elapsed_ns());
+  progress_.elapsed = Spent(setup_, session_);
   TakeBest(trial);
   if (progress_.best_cost &&
       (!improved_to_ || *progress_.best_cost < *improved_to_ * (1 - kNoise))) {
@@ -202,7 +210,7 @@ void Session::Report(const std::string& phase) const {
   TuneProgress progress;
   progress.trials = progress_.trials;
   progress.trial_limit = session_.budget().trials();
-  progress.elapsed_ns = session_.elapsed_ns();
+  progress.elapsed_ns = absl::ToInt64Nanoseconds(Spent(setup_, session_));
   progress.time_limit_ns = session_.budget().time_ns();
   progress.best_value = best_value_;
   progress.phase = phase;
@@ -230,8 +238,7 @@ double Session::Share() const {
   const absl::Duration whole = search + kVerification * MostProofTime(search);
   return whole > absl::ZeroDuration()
              ? std::min(kMost,
-                        absl::FDivDuration(
-                            absl::Nanoseconds(session_.elapsed_ns()), whole))
+                        absl::FDivDuration(Spent(setup_, session_), whole))
              : 0;
 }
 
@@ -790,7 +797,7 @@ absl::Duration Session::MostProofTime(absl::Duration search) const {
 
 absl::Duration Session::TimeLeft() const {
   return setup_.proof.session_max_time.value_or(absl::InfiniteDuration()) -
-         absl::Nanoseconds(session_.elapsed_ns());
+         Spent(setup_, session_);
 }
 
 absl::Duration Session::TimeBeforeProof() const {
@@ -824,15 +831,14 @@ absl::StatusOr<std::vector<int>> Session::Rank() {
   few.resize(std::min<size_t>(few.size(),
                               setup_.finalists + (incumbent_ > 0 ? 1 : 0)));
   SortByPreference(&few);
-  const int64_t began_ns = session_.elapsed_ns();
+  const absl::Duration spent_before = Spent(setup_, session_);
   SequentialHalving ranking(static_cast<int>(few.size()),
                             static_cast<int>(few.size()) * setup_.rank_rounds);
   OPTRAIL_RETURN_IF_ERROR(ReadAll(few, /*first_round=*/0, ranking));
   std::vector<int> order;
   for (const int i : ranking.Order()) order.push_back(few[i]);
   OPTRAIL_RETURN_IF_ERROR(
-      RankMore(all, ranking,
-               absl::Nanoseconds(session_.elapsed_ns() - began_ns), &order));
+      RankMore(all, ranking, Spent(setup_, session_) - spent_before, &order));
   for (const int finalist : all) {
     const proto::Finalist& read = session_.finalists(finalist);
     if (Disqualified(finalist) || read.measurements().empty()) continue;
@@ -900,9 +906,9 @@ absl::StatusOr<Session::Proven> Session::Compare(int candidate, int base,
                                                  PairedProof* paired,
                                                  proto::Proof* proof) {
   *proof->mutable_candidate() = session_.finalists(candidate).config();
-  const int64_t began_ns = session_.elapsed_ns();
+  const absl::Duration spent_before = Spent(setup_, session_);
   int empty_rounds = 0;
-  while (paired->Open(absl::Nanoseconds(session_.elapsed_ns() - began_ns)) &&
+  while (paired->Open(Spent(setup_, session_) - spent_before) &&
          empty_rounds <= paired->rounds() + kMaxEmptyRounds) {
     Report(absl::StrCat("prove round ", paired->rounds() + 1));
     const int round = proof_round_++;

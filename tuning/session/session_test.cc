@@ -53,6 +53,7 @@ class FakeEvaluator : public OneAtATime {
     Answer answer;
     proto::Trial& trial = answer.trial;
     trial.set_elapsed_ns(1'000'000);
+    trial.mutable_effort()->set_open_ns(open_ns);
     const auto failure = failures.find(text);
     if (failure != failures.end()) {
       trial.set_outcome(failure->second);
@@ -100,6 +101,7 @@ class FakeEvaluator : public OneAtATime {
   double search_noise = 0, again_noise = 0;
   int stop_after = -1;
   int fresh = 0;
+  int64_t open_ns = 0;
   std::vector<std::string> evaluated;
 };
 
@@ -381,6 +383,32 @@ TEST_F(SessionTest, RankingAndProofEndWithTheTimeOfTheSession) {
   EXPECT_EQ(late.time().rank_ns(), 4'000'000);
   EXPECT_EQ(late.time().prove_ns(), 10'000'000);
   EXPECT_TRUE(late.has_winner());
+}
+
+// Opening a process takes nine times as long as reading.
+TEST_F(SessionTest, ATimeOfTheSessionPaysForOpeningProcesses) {
+  FakeEvaluator evaluator;
+  evaluator.open_ns = 9'000'000;
+  setup_.header.mutable_budget()->clear_trials();
+  setup_.header.mutable_budget()->set_time_ns(300'000'000);
+  setup_.proof.max_time = absl::Milliseconds(200);
+  const auto run = [&](absl::optional<absl::Duration> whole) {
+    setup_.proof.session_max_time = whole;
+    auto session = Run(evaluator);
+    EXPECT_TRUE(session.ok()) << session.status();
+    EXPECT_TRUE(RemoveSessionJournal(setup_).ok());
+    return *session;
+  };
+  const auto trials = [](const proto::Session& session) {
+    return session.trials_size() - session.warm_start_trial_count();
+  };
+  const proto::Session bounded = run(absl::Milliseconds(600));
+  EXPECT_EQ(trials(bounded), 30);
+  EXPECT_LE(bounded.elapsed_ns() + bounded.time().effort().open_ns(),
+            700'000'000);
+  EXPECT_TRUE(bounded.has_winner());
+  // A search alone is bounded by what it reads.
+  EXPECT_GT(trials(run(absl::nullopt)), 2 * trials(bounded));
 }
 
 TEST_F(SessionTest, TheProofIsOfRoundsThatHadNoPartInTheChoice) {

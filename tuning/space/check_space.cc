@@ -1,10 +1,10 @@
 // check_space --space=FILE --shapes=FILE [--hardware=FILES] [--out=FILE]
 //
-// Checks that both files can be read, and that for every listed shape some
-// config is valid on every hardware given; says how many, and where the default
-// had to be adjusted. Without --hardware every attribute has the value that
-// docs/reference/space_format.md assumes for an unknown one. The `operator`
-// macro runs it at build time.
+// Checks that both files can be read, that for every listed shape some config
+// is valid on every hardware given, and that the default is valid for one of
+// these; says how many are, and where the default had to be adjusted. Without
+// --hardware every attribute has the value that docs/reference/space_format.md
+// assumes for an unknown one. The `operator` macro runs it at build time.
 
 #include <iostream>
 #include <string>
@@ -18,6 +18,7 @@
 #include "base/status_macros.h"
 #include "base/textproto.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/space/default_note.h"
 #include "tuning/space/shapes.h"
 #include "tuning/space/space.h"
 
@@ -33,10 +34,17 @@ ABSL_FLAG(std::string, out, "", "File for the summary; default: stdout.");
 namespace optrail::tuning {
 namespace {
 
-// Adds what it finds to `summary`.
+// Why the default is refused, and for how many of the shapes.
+struct Refusals {
+  int count = 0;
+  std::string first;
+};
+
+// Adds what it finds to `summary` and `refusals`.
 absl::Status CheckOn(const proto::Hardware& hardware, const Space& space,
                      const std::vector<NamedShape>& shapes,
-                     const std::string& shapes_path, std::string* summary) {
+                     const std::string& shapes_path, std::string* summary,
+                     Refusals* refusals) {
   const std::string on =
       hardware.id().empty() ? "" : absl::StrCat(" on ", hardware.id());
   for (const NamedShape& shape : shapes) {
@@ -52,6 +60,10 @@ absl::Status CheckOn(const proto::Hardware& hardware, const Space& space,
                     " valid configs of ", (*bound)->raw_count(), "\n");
     for (const std::string& note : (*bound)->notes()) {
       absl::StrAppend(summary, "  note: ", note, "\n");
+      if (RefusesDefault(note) && refusals->count++ == 0) {
+        refusals->first = absl::StrCat(note, "\n  (the shape is listed at ",
+                                       shapes_path, ":", shape.line, on, ")");
+      }
     }
     if (absl::GetFlag(FLAGS_diagnose)) {
       OPTRAIL_ASSIGN_OR_RETURN(const Diagnosis diagnosis,
@@ -83,9 +95,18 @@ absl::StatusOr<std::string> Check() {
   // How many instantiations are too many is up to who compiles them now
   // (generate_knobs): what is compiled when asked for has no such limit.
   std::string summary = absl::StrCat("space ", space.hash(), "\n");
+  Refusals refusals;
   for (const proto::Hardware& hardware : all_hardware) {
     OPTRAIL_RETURN_IF_ERROR(
-        CheckOn(hardware, space, shapes, shapes_path, &summary));
+        CheckOn(hardware, space, shapes, shapes_path, &summary, &refusals));
+  }
+  const size_t checked = all_hardware.size() * shapes.size();
+  if (checked > 0 && refusals.count == static_cast<int>(checked)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        space_path,
+        ": the default is valid for no listed shape: ", refusals.first,
+        "\n  next: a default that is valid, or default_where for the shapes "
+        "that need another"));
   }
   return summary;
 }

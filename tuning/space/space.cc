@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
 #include "base/status_macros.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/space/factoring.h"
@@ -411,9 +412,18 @@ absl::StatusOr<std::unique_ptr<BoundSpace>> Space::Bind(
   exact &= filled.default_levels == declared;
   filled.default_config = bound->ToConfig(filled.default_levels);
   if (!exact) {
+    // The reason stands behind the shape in the error. RefusesDefault()
+    // (default_note.h) reads the note.
+    const absl::Status valid = bound->Validate(bound->ToConfig(declared));
+    const std::string of_shape = absl::StrCat(CanonicalText(shape), ": ");
+    absl::string_view reason = valid.message();
+    if (const size_t at = reason.find(of_shape); at != reason.npos) {
+      reason.remove_prefix(at + of_shape.size());
+    }
     filled.notes.push_back(
         absl::StrCat("the declared default ", CanonicalText(default_config),
                      " is not valid for shape ", CanonicalText(shape),
+                     valid.ok() ? "" : absl::StrCat(" because ", reason),
                      "; the nearest valid config is ",
                      CanonicalText(filled.default_config)));
   }
