@@ -11,16 +11,12 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "base/check.h"
+#include "base/closest.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/descriptor.pb.h"
 #include "google/protobuf/io/tokenizer.h"
 
 namespace optrail {
-
-// From base/closest.h (see base/implementation_dep.bzl).
-std::string ExpectedOneOf(absl::string_view typed,
-                          const std::vector<std::string>& names);
-
 namespace {
 
 using google::protobuf::Descriptor;
