@@ -52,7 +52,6 @@
 #include "tuning/proto/store.pb.h"
 #include "tuning/session/config_source.h"
 #include "tuning/session/shared_knobs.h"
-#include "tuning/space/default_note.h"
 #include "tuning/space/shapes.h"
 #include "tuning/space/space.h"
 
@@ -627,11 +626,10 @@ TEST_F(OperatorTest, HasADefaultThatIsValidForAListedShape) {
       const auto bound = space->Bind(listed.shape, *hardware);
       ASSERT_TRUE(bound.ok()) << FileLine(entry_->shapes, listed.line) << ": "
                               << bound.status().message();
-      for (const std::string& note : (*bound)->notes()) {
-        if (!tuning::RefusesDefault(note)) continue;
-        refused.push_back(
-            absl::StrCat(FileLine(entry_->shapes, listed.line), ": ", note));
-      }
+      const std::string& why = (*bound)->default_refusal();
+      if (why.empty()) continue;
+      refused.push_back(
+          absl::StrCat(FileLine(entry_->shapes, listed.line), ": ", why));
     }
     EXPECT_TRUE(shapes_.empty() || refused.size() < shapes_.size())
         << space->filename()

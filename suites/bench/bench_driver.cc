@@ -28,7 +28,6 @@
 #include "tracker/series/series_key.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/proto/roofline.h"
-#include "tuning/space/default_note.h"
 #include "tuning/store/store.h"
 
 namespace optrail::suites {
@@ -269,9 +268,7 @@ absl::StatusOr<std::vector<BenchCase>> MakeBenchCases(
       of_task.push_back(MakeCase(task, proto::DEFAULT,
                                  space.bound->default_config(),
                                  proto::FALLBACK_TO_DEFAULT));
-      for (const std::string& note : space.bound->notes()) {
-        if (tuning::RefusesDefault(note)) of_task.back().substituted = note;
-      }
+      of_task.back().substituted = space.bound->default_refusal();
     }
     // What has no choice is one benchmark, not the same one twice.
     if (options.with_tuned && !given_replaces_tuned &&

@@ -175,6 +175,10 @@ const Levels& BoundSpace::default_levels() const {
 const std::vector<std::string>& BoundSpace::notes() const {
   return tables_->notes;
 }
+
+const std::string& BoundSpace::default_refusal() const {
+  return tables_->default_refusal;
+}
 int64_t BoundSpace::top_k() const {
   return tables_->space.proto().prior().top_k();
 }

@@ -18,7 +18,6 @@
 #include "base/status_macros.h"
 #include "base/textproto.h"
 #include "tuning/proto/canonical.h"
-#include "tuning/space/default_note.h"
 #include "tuning/space/shapes.h"
 #include "tuning/space/space.h"
 
@@ -60,10 +59,11 @@ absl::Status CheckOn(const proto::Hardware& hardware, const Space& space,
                     " valid configs of ", (*bound)->raw_count(), "\n");
     for (const std::string& note : (*bound)->notes()) {
       absl::StrAppend(summary, "  note: ", note, "\n");
-      if (RefusesDefault(note) && refusals->count++ == 0) {
-        refusals->first = absl::StrCat(note, "\n  (the shape is listed at ",
-                                       shapes_path, ":", shape.line, on, ")");
-      }
+    }
+    const std::string& refusal = (*bound)->default_refusal();
+    if (!refusal.empty() && refusals->count++ == 0) {
+      refusals->first = absl::StrCat(refusal, "\n  (the shape is listed at ",
+                                     shapes_path, ":", shape.line, on, ")");
     }
     if (absl::GetFlag(FLAGS_diagnose)) {
       OPTRAIL_ASSIGN_OR_RETURN(const Diagnosis diagnosis,

@@ -412,8 +412,7 @@ absl::StatusOr<std::unique_ptr<BoundSpace>> Space::Bind(
   exact &= filled.default_levels == declared;
   filled.default_config = bound->ToConfig(filled.default_levels);
   if (!exact) {
-    // The reason stands behind the shape in the error. RefusesDefault()
-    // (default_note.h) reads the note.
+    // The reason stands behind the shape in the error.
     const absl::Status valid = bound->Validate(bound->ToConfig(declared));
     const std::string of_shape = absl::StrCat(CanonicalText(shape), ": ");
     absl::string_view reason = valid.message();
@@ -426,6 +425,7 @@ absl::StatusOr<std::unique_ptr<BoundSpace>> Space::Bind(
                      valid.ok() ? "" : absl::StrCat(" because ", reason),
                      "; the nearest valid config is ",
                      CanonicalText(filled.default_config)));
+    if (!valid.ok()) filled.default_refusal = filled.notes.back();
   }
   return bound;
 }

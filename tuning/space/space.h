@@ -180,6 +180,11 @@ class BoundSpace final : public Domain {
   // assumed, a default that was adjusted.
   const std::vector<std::string>& notes() const;
 
+  // The note that says which constraint refuses the declared default; "" where
+  // it is valid. A default whose value is no level (48 for a knob with powers
+  // of two) is not refused: the next lower level is what it means.
+  const std::string& default_refusal() const;
+
  private:
   friend class Space;
   explicit BoundSpace(std::unique_ptr<SpaceTables> tables);

@@ -25,6 +25,7 @@ struct SpaceTables {
   proto::Shape shape;
   proto::Hardware hardware;
   std::vector<std::string> notes;
+  std::string default_refusal;
 
   std::vector<KnobLevels> knobs;
   // Per knob and level, the number that expressions see.

@@ -11,7 +11,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tuning/proto/canonical.h"
-#include "tuning/space/default_note.h"
 #include "tuning/space/space_parser.h"
 
 namespace optrail::tuning {
@@ -337,13 +336,13 @@ TEST(SpaceTest, DefaultFallsToTheNearestValidConfig) {
   EXPECT_EQ(CanonicalText(lower->default_config()),
             "algorithm=online,cols_tile=48,rows_per_task=4,unroll=2");
   EXPECT_THAT(lower->notes(), ElementsAre(HasSubstr("nearest valid config")));
+  EXPECT_EQ(lower->default_refusal(), "");
   // Two rows of 2^17 floats fill this L2.
-  EXPECT_FALSE(RefusesDefault(lower->notes()[0]));
   const auto fewer = MustBind(kSoftmax, "rows=8,cols=131072/f32");
   EXPECT_EQ(CanonicalText(fewer->default_config()),
             "algorithm=online,cols_tile=64,rows_per_task=2,unroll=2");
   ASSERT_EQ(fewer->notes().size(), 1);
-  EXPECT_TRUE(RefusesDefault(fewer->notes()[0]));
+  EXPECT_EQ(fewer->default_refusal(), fewer->notes()[0]);
   EXPECT_THAT(fewer->notes()[0],
               HasSubstr("is not valid for shape rows=8,cols=131072/f32 because "
                         "it violates \"rows_per_task * dim.cols * 4 <= "
