@@ -64,7 +64,7 @@ std::vector<proto::DiagnosisAdvice> FromCauses(
                   &advice);
     std::string how;
     for (const proto::DiagnosisNumber& number : numbers.ToProto()) {
-      if (number.name() == rule->recoverable) how = number.how();
+      if (number.name() == rule->recoverable()) how = number.how();
     }
     advice.set_confidence(how == "estimated" ? "estimated" : "inferred");
     advice.set_cost(outside ? "a setting" : "a change of the kernel");
