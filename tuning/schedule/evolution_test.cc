@@ -65,7 +65,7 @@ double BestAfter(const std::string& model, uint64_t seed, int trials) {
 }
 
 TEST(EvolutionTest, FindsBetterProgramsThanDrawing) {
-  constexpr int kSeeds = 8;
+  constexpr int kSeeds = 20;
   double evolved = 0, drawn = 0;
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
     evolved += std::log(BestAfter("trees", seed, 80)) / kSeeds;
