@@ -49,8 +49,9 @@ void AddEffort(const proto::Effort& one, proto::Effort* all) {
   if (one.has_busy_ns()) all->set_busy_ns(all->busy_ns() + one.busy_ns());
 }
 
-// What counts towards the budget. A session with a proof.session_max_time also
-// pays for opening processes, so that it takes that long on a clock.
+// Returns the time that counts towards the budget. A session with a
+// proof.session_max_time also pays for opening processes, so that it takes that
+// long on a clock.
 absl::Duration Spent(const SessionSetup& setup, const proto::Session& session) {
   const absl::Duration elapsed = absl::Nanoseconds(session.elapsed_ns());
   if (!setup.proof.session_max_time.has_value()) return elapsed;
