@@ -216,7 +216,7 @@ TEST_F(Stories, AReportSaysWhereTheGateMayDiffer) {
   EXPECT_EQ(Reported("BM_Hash").verdict, Verdict::kUnchanged);
   EXPECT_THAT(report_.warnings,
               ElementsAre(AllOf(HasSubstr("newest point of 1 series"),
-                                HasSubstr("BM_Hash"), HasSubstr("+10."),
+                                HasSubstr("BM_Hash on "), HasSubstr(": +"),
                                 HasSubstr("next: optrail gate"))));
 }
 
