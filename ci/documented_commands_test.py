@@ -225,8 +225,9 @@ def main():
         return helps[command]
 
     flags_of_programs = set()
-    for folder in ('base', 'carbon', 'tuning', 'ops', 'suites', 'tracker', 'reports',
-                   'cli', 'graph'):
+    for folder in sorted(os.listdir(root)):
+        if folder.startswith(('bazel-', '.')):
+            continue
         for path in glob.glob(os.path.join(root, folder, '**/*.cc'),
                               recursive=True):
             flags_of_programs |= set(
