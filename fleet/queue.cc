@@ -220,9 +220,19 @@ absl::Status JobQueue::Finish(
   };
   // One statement without a session's state: a pool may carry it.
   if (!outcome.is_result || records.empty()) return check(Query(kEnd, values));
-  return tracker::PutTogether(*store_, records, [&](Postgres& db) {
+  // If our network stalls within the transaction, its locks must not keep the
+  // task from others for longer than half a lease.
+  const std::string patience_ms = absl::StrCat(absl::ToInt64Milliseconds(
+      std::min<absl::Duration>(lease_ / 2, absl::Seconds(30))));
+  const auto end = [&](Postgres& db) -> absl::Status {
+    OPTRAIL_RETURN_IF_ERROR(
+        db.Query("SELECT set_config('idle_in_transaction_session_timeout', "
+                 "$1, true)",
+                 {patience_ms})
+            .status());
     return check(db.Query(kEnd, values));
-  });
+  };
+  return tracker::PutTogether(*store_, records, end);
 }
 
 absl::Status JobQueue::Release(const Task& task) {
