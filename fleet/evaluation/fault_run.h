@@ -44,8 +44,8 @@ struct FaultOptions {
   absl::Duration lease = absl::Seconds(1);
   absl::Duration task_time = absl::Milliseconds(50);
   bool fill_disk = false;  // the server has a file system of its own
-  // Where given, Slurm starts the pilots: `pilot` with the arguments of a
-  // pilot after it (PilotOptionsOf), and is told faults of its own.
+  // If this is set, Slurm starts the pilots (`pilot` with the arguments of a
+  // pilot after it, PilotOptionsOf), and its daemons are killed, too.
   SlurmCluster* slurm = nullptr;
   std::vector<std::string> pilot;
 };

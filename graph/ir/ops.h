@@ -56,8 +56,8 @@ struct OpSpec {
 // nullptr if there is none.
 const OpSpec* FindOp(absl::string_view name);
 
-// Whether the results of `node` are the elements of its input in another
-// layout, which the runner need not copy.
+// Returns true if the results of `node` are the elements of its input in
+// another layout, which the runner need not copy.
 bool IsView(const Node& node);
 
 // Sorted by name.

@@ -87,7 +87,7 @@ absl::StatusOr<Rates> MeasureRates(const Graph& graph, graph::Runner& runner) {
   return rates;
 }
 
-// What one point of the front was measured to take.
+// The measured times of one point of the front.
 struct MeasuredPoint {
   size_t point = 0;
   PairedTimes times;  // of it, and of the step that keeps everything

@@ -295,7 +295,7 @@ std::vector<Evaluation> WorkerEvaluator::Measure(
     if (!codes[i].compiled) return;
     evaluation->prepare_ns =
         compiled_.TakeTime(codes[i].key, *codes[i].compiled);
-    // What the worker says of it has its numerics as well.
+    // The worker's facts hold the numerics as well.
     if (evaluation->facts.empty()) {
       evaluation->facts = codes[i].compiled->facts;
     }

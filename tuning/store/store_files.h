@@ -104,9 +104,10 @@ struct StoreDifference {
 absl::StatusOr<std::vector<StoreDifference>> DiffStore(
     const OperatorFolders& folders, absl::string_view overlay_directory);
 
-// Whether results change: the overlay's config is of another numerics class
-// than what ran before, which is the checked-in config or else the default;
-// nullopt where a class is unknown. A verdict of backends says nothing.
+// Returns true if results change: the overlay's config is of another numerics
+// class than the config that ran before, which is the checked-in one or else
+// the default. Returns nullopt if a class is unknown, and for a verdict of
+// backends.
 absl::optional<bool> ChangesNumerics(const StoreDifference& difference);
 
 // The two sides as lines that begin with "-" and "+", and a line on numerics
