@@ -5,9 +5,9 @@
 
 #include <string>
 
-#include "base/fault_injecting_file_system.h"
 #include "base/file.h"
-#include "base/unprivileged.h"
+#include "base/testing/fault_injecting_file_system.h"
+#include "base/testing/unprivileged.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -8,7 +8,8 @@
 #   ops, suites, tracker <- diagnosis             <- cli
 #   base, tuning, ops <- lib, on which nothing leans
 #
-# and nothing that ships leans on what only judges it, an evaluation/ folder.
+# and nothing that ships leans on what only judges it, an evaluation/ folder, or
+# on what only its tests need, a testing/ folder.
 #
 # Argument: the edges of the target graph, as bazel query --output=graph prints
 # them.
@@ -47,6 +48,10 @@ awk '
     ++edges
     if (to ~ /\/evaluation[\/:]/) {
       print "forbidden: " from " -> " to " (evaluation/ ships with nothing)"
+      ++bad
+    }
+    if (to ~ /\/testing[\/:]/ && from !~ /\/testing[\/:]/) {
+      print "forbidden: " from " -> " to " (testing/ is for tests alone)"
       ++bad
     }
     a = layer(from); b = layer(to)

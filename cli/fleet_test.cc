@@ -8,7 +8,7 @@
 #include "base/subprocess.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tracker/history/postgres/postgres_server.h"
+#include "tracker/history/postgres/testing/postgres_server.h"
 
 namespace optrail {
 namespace {

@@ -17,7 +17,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tracker/history/postgres/postgres.h"
-#include "tracker/history/postgres/postgres_server.h"
+#include "tracker/history/postgres/testing/postgres_server.h"
 
 namespace optrail::fleet {
 namespace {

@@ -1,7 +1,7 @@
 // Plans on CUDA as a program with a context and streams of its own makes them,
-// over a driver without a GPU (ops/device/cuda/fake_driver.cc), whose memory is
-// the host's and whose "map" computes relu. Kernels are compiled by NVRTC; a
-// machine without it says so.
+// over a driver without a GPU (ops/device/cuda/testing/fake_driver.cc), whose
+// memory is the host's and whose "map" computes relu. Kernels are compiled by
+// NVRTC; a machine without it says so.
 
 #include <dlfcn.h>
 #include <sys/wait.h>

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "ops/core/config_coverage.h"
 #include "ops/core/device_type.h"
 #include "ops/core/registry.h"
+#include "ops/core/testing/config_coverage.h"
 #include "ops/device/cuda/backend.h"
 #include "ops/device/cuda/nvrtc.h"
 #include "tuning/proto/canonical.h"

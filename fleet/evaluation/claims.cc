@@ -31,7 +31,7 @@
 #include "base/subprocess.h"
 #include "fleet/queue.h"
 #include "tracker/history/postgres/postgres.h"
-#include "tracker/history/postgres/postgres_server.h"
+#include "tracker/history/postgres/testing/postgres_server.h"
 
 ABSL_FLAG(int, pilots, 1000, "simulated pilots");
 ABSL_FLAG(int, connections, 32, "that they share");

@@ -22,7 +22,7 @@
 #include "absl/time/time.h"
 #include "fleet/evaluation/slurm_cluster.h"
 #include "fleet/pilot.h"
-#include "tracker/history/postgres/postgres_server.h"
+#include "tracker/history/postgres/testing/postgres_server.h"
 
 namespace optrail::fleet {
 

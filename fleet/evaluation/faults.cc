@@ -23,7 +23,7 @@
 #include "fleet/evaluation/slurm_cluster.h"
 #include "fleet/pilot.h"
 #include "fleet/queue.h"
-#include "tracker/history/postgres/postgres_server.h"
+#include "tracker/history/postgres/testing/postgres_server.h"
 
 ABSL_FLAG(int, faults, 200, "in all");
 ABSL_FLAG(int, tasks, 300, "in the queue at the start");

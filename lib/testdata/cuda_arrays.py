@@ -1,5 +1,5 @@
 """Plans on CUDA from Python, over a driver without a GPU whose memory is the
-host's and whose "map" computes relu (ops/device/cuda/fake_driver.cc)."""
+host's and whose "map" computes relu (ops/device/cuda/testing/fake_driver.cc)."""
 
 import ctypes
 import sys

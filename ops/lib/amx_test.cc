@@ -10,8 +10,8 @@
 #include "base/random.h"
 #include "gtest/gtest.h"
 #include "ops/lib/blocks.h"
-#include "ops/lib/emulated_tiles.h"
 #include "ops/lib/pairs.h"
+#include "ops/lib/testing/emulated_tiles.h"
 
 namespace optrail::ops {
 namespace {

@@ -4,7 +4,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "suites/bench/bench_journal.h"
-#include "suites/worker/one_by_one_evaluator.h"
+#include "suites/worker/testing/one_by_one_evaluator.h"
 
 namespace optrail::suites {
 namespace {

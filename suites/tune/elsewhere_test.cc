@@ -29,7 +29,7 @@
 #include "ops/core/device_type.h"
 #include "suites/stopwatch/stopwatch.h"
 #include "suites/tune/tune_session.h"
-#include "suites/worker/one_by_one_evaluator.h"
+#include "suites/worker/testing/one_by_one_evaluator.h"
 #include "suites/worker/worker.h"
 #include "suites/workload/tasks.h"
 

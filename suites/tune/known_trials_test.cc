@@ -3,7 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "base/fault_injecting_file_system.h"
+#include "base/testing/fault_injecting_file_system.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tracker/history/history.h"

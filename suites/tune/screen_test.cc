@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "suites/worker/one_by_one_evaluator.h"
+#include "suites/worker/testing/one_by_one_evaluator.h"
 #include "tuning/proto/canonical.h"
 
 namespace optrail::suites {

@@ -8,7 +8,7 @@
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "suites/stopwatch/stopwatch.h"
-#include "suites/worker/one_by_one_evaluator.h"
+#include "suites/worker/testing/one_by_one_evaluator.h"
 #include "tuning/proto/canonical.h"
 
 namespace optrail::suites {

@@ -13,7 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "suites/tune/tune_session.h"
-#include "suites/worker/one_by_one_evaluator.h"
+#include "suites/worker/testing/one_by_one_evaluator.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/proto/session_journal.pb.h"
 #include "tuning/session/session_journal.h"

@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "gtest/gtest.h"
 #include "suites/tune/tune_session.h"
-#include "suites/worker/one_by_one_evaluator.h"
+#include "suites/worker/testing/one_by_one_evaluator.h"
 #include "tuning/proto/canonical.h"
 
 namespace optrail::suites {

@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/fault_injecting_file_system.h"
 #include "base/random.h"
+#include "base/testing/fault_injecting_file_system.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tracker/gate/gate.h"

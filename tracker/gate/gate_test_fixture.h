@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/fault_injecting_file_system.h"
+#include "base/testing/fault_injecting_file_system.h"
 #include "gtest/gtest.h"
 #include "tracker/gate/gate.h"
 #include "tracker/gate/policy.h"

@@ -5,8 +5,8 @@
 #include <map>
 
 #include "base/crc32c.h"
-#include "base/fault_injecting_file_system.h"
 #include "base/file.h"
+#include "base/testing/fault_injecting_file_system.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tracker/history/evaluation/generate_history.h"

@@ -3,7 +3,7 @@
 #include <map>
 #include <set>
 
-#include "base/fault_injecting_file_system.h"
+#include "base/testing/fault_injecting_file_system.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tracker/history/evaluation/generate_history.h"

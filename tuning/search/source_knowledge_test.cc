@@ -6,7 +6,7 @@
 
 #include "base/random.h"
 #include "gtest/gtest.h"
-#include "tuning/search/grid_domain.h"
+#include "tuning/search/testing/grid_domain.h"
 
 namespace optrail::tuning {
 namespace {

@@ -14,8 +14,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "benchmark/benchmark.h"
-#include "tuning/search/grid_domain.h"
 #include "tuning/search/strategies.h"
+#include "tuning/search/testing/grid_domain.h"
 
 namespace optrail::tuning {
 namespace {

@@ -10,8 +10,8 @@
 #include "absl/container/flat_hash_set.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tuning/search/grid_domain.h"
 #include "tuning/search/strategies.h"
+#include "tuning/search/testing/grid_domain.h"
 
 namespace optrail::tuning {
 namespace {

@@ -19,9 +19,9 @@
 #include "ops/core/device_type.h"
 #include "ops/core/runnable.h"
 #include "ops/device/cuda/driver.h"
-#include "ops/device/cuda/fake_driver.h"
 #include "ops/device/cuda/monitor.h"
 #include "ops/device/cuda/nvml.h"
+#include "ops/device/cuda/testing/fake_driver.h"
 #include "ops/device/cuda/turns.h"
 
 namespace optrail::ops::cuda {

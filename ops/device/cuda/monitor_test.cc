@@ -15,8 +15,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ops/core/neighbours.h"
-#include "ops/device/cuda/fake_driver.h"
 #include "ops/device/cuda/nvml.h"
+#include "ops/device/cuda/testing/fake_driver.h"
 
 namespace optrail::ops::cuda {
 namespace {

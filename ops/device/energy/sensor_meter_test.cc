@@ -9,7 +9,7 @@
 #include "base/statistics.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ops/device/energy/fake_sensor.h"
+#include "ops/device/energy/testing/fake_sensor.h"
 
 namespace optrail::ops {
 namespace {

@@ -12,7 +12,7 @@
 #include "gtest/gtest.h"
 #include "ops/device/cpu/device.h"
 #include "ops/lib/blocks.h"
-#include "ops/lib/tiles_test_fixture.h"
+#include "ops/lib/testing/tiles_test_fixture.h"
 #include "ops/product/amx/backend.h"
 #include "tuning/proto/canonical.h"
 

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "base/file.h"
-#include "base/unprivileged.h"
+#include "base/testing/unprivileged.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tracker/history/evaluation/generate_history.h"

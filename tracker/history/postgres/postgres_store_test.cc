@@ -18,8 +18,8 @@
 #include "tracker/history/index/export.h"
 #include "tracker/history/index/history_index.h"
 #include "tracker/history/postgres/postgres.h"
-#include "tracker/history/postgres/postgres_server.h"
 #include "tracker/history/postgres/schema.h"
+#include "tracker/history/postgres/testing/postgres_server.h"
 #include "tracker/history/repair.h"
 #include "tracker/history/retention.h"
 

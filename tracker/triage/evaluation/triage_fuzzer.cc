@@ -19,8 +19,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "base/fault_injecting_file_system.h"
 #include "base/file.h"
+#include "base/testing/fault_injecting_file_system.h"
 #include "google/protobuf/stubs/logging.h"
 #include "tracker/history/history.h"
 #include "tracker/history/record.h"

@@ -26,8 +26,8 @@
 #include "tracker/history/history.h"
 #include "tracker/history/index/history_index.h"
 #include "tracker/history/postgres/postgres.h"
-#include "tracker/history/postgres/postgres_server.h"
 #include "tracker/history/postgres/schema.h"
+#include "tracker/history/postgres/testing/postgres_server.h"
 
 ABSL_FLAG(int, commits, 200, "Points of each series.");
 ABSL_FLAG(int, benchmarks, 1667, "Series of each machine.");

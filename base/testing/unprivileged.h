@@ -1,5 +1,5 @@
-#ifndef OPTRAIL_BASE_UNPRIVILEGED_H_
-#define OPTRAIL_BASE_UNPRIVILEGED_H_
+#ifndef OPTRAIL_BASE_TESTING_UNPRIVILEGED_H_
+#define OPTRAIL_BASE_TESTING_UNPRIVILEGED_H_
 
 // For tests of what happens without a permission: while the object lives, the
 // calling thread has only those that file modes give it, also where root runs
@@ -29,4 +29,4 @@ class Unprivileged {
 
 }  // namespace optrail
 
-#endif  // OPTRAIL_BASE_UNPRIVILEGED_H_
+#endif  // OPTRAIL_BASE_TESTING_UNPRIVILEGED_H_

@@ -1,5 +1,5 @@
-#ifndef OPTRAIL_OPS_LIB_TILES_TEST_FIXTURE_H_
-#define OPTRAIL_OPS_LIB_TILES_TEST_FIXTURE_H_
+#ifndef OPTRAIL_OPS_LIB_TESTING_TILES_TEST_FIXTURE_H_
+#define OPTRAIL_OPS_LIB_TESTING_TILES_TEST_FIXTURE_H_
 
 // Tests of kernels by AMX's tiles: by emulated ones on every machine, by those
 // of the processor where it has them. Packing, tails, blocks, threads and
@@ -24,7 +24,7 @@
 #include "ops/core/runnable.h"
 #include "ops/device/cpu/device.h"
 #include "ops/lib/amx.h"
-#include "ops/lib/emulated_tiles.h"
+#include "ops/lib/testing/emulated_tiles.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/space/space.h"
 
@@ -109,4 +109,4 @@ using AllTiles = testing::Types<EmulatedTiles>;
 
 }  // namespace optrail::ops
 
-#endif  // OPTRAIL_OPS_LIB_TILES_TEST_FIXTURE_H_
+#endif  // OPTRAIL_OPS_LIB_TESTING_TILES_TEST_FIXTURE_H_

@@ -1,5 +1,5 @@
-#ifndef OPTRAIL_OPS_LIB_EMULATED_TILES_H_
-#define OPTRAIL_OPS_LIB_EMULATED_TILES_H_
+#ifndef OPTRAIL_OPS_LIB_TESTING_EMULATED_TILES_H_
+#define OPTRAIL_OPS_LIB_TESTING_EMULATED_TILES_H_
 
 // AMX's tiles in plain C++, for tests on machines without: the interface of
 // AmxTiles (amx.h), what the manual says of the instructions, and a stop where
@@ -115,4 +115,4 @@ class EmulatedTiles {
 
 }  // namespace optrail::ops
 
-#endif  // OPTRAIL_OPS_LIB_EMULATED_TILES_H_
+#endif  // OPTRAIL_OPS_LIB_TESTING_EMULATED_TILES_H_

@@ -1,5 +1,5 @@
-#ifndef OPTRAIL_OPS_DEVICE_CUDA_FAKE_DRIVER_H_
-#define OPTRAIL_OPS_DEVICE_CUDA_FAKE_DRIVER_H_
+#ifndef OPTRAIL_OPS_DEVICE_CUDA_TESTING_FAKE_DRIVER_H_
+#define OPTRAIL_OPS_DEVICE_CUDA_TESTING_FAKE_DRIVER_H_
 
 // Script says what the fake driver (fake_driver.cc) does, for as long as it
 // lives.
@@ -25,4 +25,4 @@ class Script {
 
 }  // namespace optrail::ops::cuda
 
-#endif  // OPTRAIL_OPS_DEVICE_CUDA_FAKE_DRIVER_H_
+#endif  // OPTRAIL_OPS_DEVICE_CUDA_TESTING_FAKE_DRIVER_H_

@@ -1,5 +1,5 @@
-#ifndef OPTRAIL_TUNING_SEARCH_GRID_DOMAIN_H_
-#define OPTRAIL_TUNING_SEARCH_GRID_DOMAIN_H_
+#ifndef OPTRAIL_TUNING_SEARCH_TESTING_GRID_DOMAIN_H_
+#define OPTRAIL_TUNING_SEARCH_TESTING_GRID_DOMAIN_H_
 
 // GridDomain is a small domain for tests: the product of some knobs, less what
 // a predicate forbids. Set `listed` to false and it pretends to be too large to
@@ -112,4 +112,4 @@ class GridDomain final : public Domain {
 
 }  // namespace optrail::tuning
 
-#endif  // OPTRAIL_TUNING_SEARCH_GRID_DOMAIN_H_
+#endif  // OPTRAIL_TUNING_SEARCH_TESTING_GRID_DOMAIN_H_

@@ -1,4 +1,4 @@
-#include "base/unprivileged.h"
+#include "base/testing/unprivileged.h"
 
 #include <linux/capability.h>
 #include <sys/syscall.h>

@@ -1,5 +1,5 @@
-#ifndef OPTRAIL_SUITES_WORKER_ONE_BY_ONE_EVALUATOR_H_
-#define OPTRAIL_SUITES_WORKER_ONE_BY_ONE_EVALUATOR_H_
+#ifndef OPTRAIL_SUITES_WORKER_TESTING_ONE_BY_ONE_EVALUATOR_H_
+#define OPTRAIL_SUITES_WORKER_TESTING_ONE_BY_ONE_EVALUATOR_H_
 
 // OneByOneEvaluator is for tests: an evaluator whose contenders are measured
 // one after the other, from a table or a script.
@@ -31,4 +31,4 @@ class OneByOneEvaluator : public Evaluator {
 
 }  // namespace optrail::suites
 
-#endif  // OPTRAIL_SUITES_WORKER_ONE_BY_ONE_EVALUATOR_H_
+#endif  // OPTRAIL_SUITES_WORKER_TESTING_ONE_BY_ONE_EVALUATOR_H_

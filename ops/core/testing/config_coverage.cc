@@ -1,4 +1,4 @@
-#include "ops/core/config_coverage.h"
+#include "ops/core/testing/config_coverage.h"
 
 #include <algorithm>
 #include <utility>

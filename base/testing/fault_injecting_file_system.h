@@ -1,5 +1,5 @@
-#ifndef OPTRAIL_BASE_FAULT_INJECTING_FILE_SYSTEM_H_
-#define OPTRAIL_BASE_FAULT_INJECTING_FILE_SYSTEM_H_
+#ifndef OPTRAIL_BASE_TESTING_FAULT_INJECTING_FILE_SYSTEM_H_
+#define OPTRAIL_BASE_TESTING_FAULT_INJECTING_FILE_SYSTEM_H_
 
 // FaultInjectingFileSystem lives in memory, numbers its changing operations and
 // fails, shortens or cuts the power at any of them, so that a crash test can
@@ -111,4 +111,4 @@ class FaultInjectingFileSystem : public FileSystem {
 
 }  // namespace optrail
 
-#endif  // OPTRAIL_BASE_FAULT_INJECTING_FILE_SYSTEM_H_
+#endif  // OPTRAIL_BASE_TESTING_FAULT_INJECTING_FILE_SYSTEM_H_

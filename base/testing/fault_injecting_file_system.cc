@@ -1,4 +1,4 @@
-#include "base/fault_injecting_file_system.h"
+#include "base/testing/fault_injecting_file_system.h"
 
 #include <fcntl.h>
 #include <unistd.h>

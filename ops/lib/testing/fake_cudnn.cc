@@ -1,7 +1,7 @@
 // A cuDNN without a GPU, for tests: it computes graphs of convolutions,
 // products, reductions, elementwise operations and norms over floats in the
-// host's memory, where the fake driver (ops/device/cuda/fake_driver.cc) has
-// operands, as their descriptors say. It does as $OPTRAIL_FAKE_CUDNN says,
+// host's memory, where the fake driver (ops/device/cuda/testing/fake_driver.cc)
+// has operands, as their descriptors say. It does as $OPTRAIL_FAKE_CUDNN says,
 // "what=number" pairs separated by commas: "version", "create" (what
 // cudnnCreate returns), "favourites" (how many of its proposals there are).
 //

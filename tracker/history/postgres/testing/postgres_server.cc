@@ -1,4 +1,4 @@
-#include "tracker/history/postgres/postgres_server.h"
+#include "tracker/history/postgres/testing/postgres_server.h"
 
 #include <pwd.h>
 #include <signal.h>

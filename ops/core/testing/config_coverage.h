@@ -1,5 +1,5 @@
-#ifndef OPTRAIL_OPS_CORE_CONFIG_COVERAGE_H_
-#define OPTRAIL_OPS_CORE_CONFIG_COVERAGE_H_
+#ifndef OPTRAIL_OPS_CORE_TESTING_CONFIG_COVERAGE_H_
+#define OPTRAIL_OPS_CORE_TESTING_CONFIG_COVERAGE_H_
 
 // Which configs of a space a test should run: few, and yet every value of every
 // knob, every two values of two knobs together and every instantiation of the
@@ -53,4 +53,4 @@ std::set<std::string> CoveredBy(const proto::Config& config,
 
 }  // namespace optrail::ops
 
-#endif  // OPTRAIL_OPS_CORE_CONFIG_COVERAGE_H_
+#endif  // OPTRAIL_OPS_CORE_TESTING_CONFIG_COVERAGE_H_

@@ -1,4 +1,4 @@
-#include "ops/device/energy/fake_sensor.h"
+#include "ops/device/energy/testing/fake_sensor.h"
 
 #include <algorithm>
 #include <cmath>

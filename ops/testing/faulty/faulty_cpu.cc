@@ -15,7 +15,7 @@
 #include "absl/status/statusor.h"
 #include "base/status_macros.h"
 #include "ops/core/cpu_kernel.h"
-#include "ops/faulty/faulty_knobs.h"
+#include "ops/testing/faulty/faulty_knobs.h"
 
 namespace optrail::ops {
 namespace {

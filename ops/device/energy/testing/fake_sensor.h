@@ -1,5 +1,5 @@
-#ifndef OPTRAIL_OPS_DEVICE_ENERGY_FAKE_SENSOR_H_
-#define OPTRAIL_OPS_DEVICE_ENERGY_FAKE_SENSOR_H_
+#ifndef OPTRAIL_OPS_DEVICE_ENERGY_TESTING_FAKE_SENSOR_H_
+#define OPTRAIL_OPS_DEVICE_ENERGY_TESTING_FAKE_SENSOR_H_
 
 // FakeSensor is an energy sensor without a device, with the flaws that real
 // ones are known for, for tests: its true power is what the test says.
@@ -69,4 +69,4 @@ class FakeSensor : public EnergySensor {
 
 }  // namespace optrail::ops
 
-#endif  // OPTRAIL_OPS_DEVICE_ENERGY_FAKE_SENSOR_H_
+#endif  // OPTRAIL_OPS_DEVICE_ENERGY_TESTING_FAKE_SENSOR_H_
