@@ -49,49 +49,87 @@ absl::string_view EvalErrorName(EvalError error) {
 
 namespace {
 
-const char* Symbol(Op op) {
-  switch (op) {
-    case Op::kAdd:
-      return "+";
-    case Op::kSubtract:
-      return "-";
-    case Op::kMultiply:
-      return "*";
-    case Op::kDivide:
-      return "/";
-    case Op::kModulo:
-      return "%";
-    case Op::kLess:
-      return "<";
-    case Op::kLessEqual:
-      return "<=";
-    case Op::kEqual:
-      return "==";
-    case Op::kNotEqual:
-      return "!=";
-    case Op::kAnd:
-      return "&&";
-    case Op::kOr:
-      return "||";
-    case Op::kNegate:
-      return "-";
-    case Op::kNot:
-      return "!";
-    case Op::kMin:
-      return "min";
-    case Op::kMax:
-      return "max";
-    case Op::kCeilDiv:
-      return "ceil_div";
-    case Op::kLog2:
-      return "log2";
-    case Op::kToDouble:
-      return "double";
-    case Op::kToInt:
-      return "int";
-    default:
-      return "?";
+// The machine's operations: those of the tree by type, and jumps.
+enum Code : uint8_t {
+  kMove,
+  kNegateInt,
+  kNegateDouble,
+  kNot,
+  kAddInt,
+  kAddDouble,
+  kSubtractInt,
+  kSubtractDouble,
+  kMultiplyInt,
+  kMultiplyDouble,
+  kDivideInt,
+  kDivideDouble,
+  kModuloInt,
+  kLessInt,
+  kLessDouble,
+  kLessEqualInt,
+  kLessEqualDouble,
+  kEqualInt,
+  kEqualDouble,
+  kNotEqualInt,
+  kNotEqualDouble,
+  kMinInt,
+  kMinDouble,
+  kMaxInt,
+  kMaxDouble,
+  kCeilDivInt,
+  kLog2Int,
+  kLog2Double,
+  kIntToDouble,
+  kDoubleToInt,
+  kJump,         // to a
+  kJumpIfFalse,  // to a, if slot b is 0
+  kJumpIfTrue,
+  kReturn,
+};
+
+// How an operation is written, and computed by the type of its operands.
+struct Operation {
+  Op op;
+  bool is_infix;  // else symbol(operands)
+  const char* symbol;
+  Code of_ints;
+  Code of_doubles;
+};
+
+constexpr Operation kOperations[] = {
+    {Op::kNegate, false, "-", kNegateInt, kNegateDouble},
+    {Op::kNot, false, "!", kNot, kNot},
+    {Op::kAdd, true, "+", kAddInt, kAddDouble},
+    {Op::kSubtract, true, "-", kSubtractInt, kSubtractDouble},
+    {Op::kMultiply, true, "*", kMultiplyInt, kMultiplyDouble},
+    {Op::kDivide, true, "/", kDivideInt, kDivideDouble},
+    {Op::kModulo, true, "%", kModuloInt, kModuloInt},
+    {Op::kLess, true, "<", kLessInt, kLessDouble},
+    {Op::kLessEqual, true, "<=", kLessEqualInt, kLessEqualDouble},
+    {Op::kEqual, true, "==", kEqualInt, kEqualDouble},
+    {Op::kNotEqual, true, "!=", kNotEqualInt, kNotEqualDouble},
+    {Op::kMin, false, "min", kMinInt, kMinDouble},
+    {Op::kMax, false, "max", kMaxInt, kMaxDouble},
+    {Op::kCeilDiv, false, "ceil_div", kCeilDivInt, kCeilDivInt},
+    {Op::kLog2, false, "log2", kLog2Int, kLog2Double},
+    {Op::kToDouble, false, "double", kIntToDouble, kMove},
+    {Op::kToInt, false, "int", kMove, kDoubleToInt},
+    // Jumps compute these.
+    {Op::kAnd, true, "&&", kReturn, kReturn},
+    {Op::kOr, true, "||", kReturn, kReturn},
+};
+
+const Operation& OperationOf(Op op) {
+  for (const Operation& operation : kOperations) {
+    if (operation.op == op) return operation;
   }
+  OPTRAIL_CHECK(false) << "no operation " << static_cast<int>(op);
+  return kOperations[0];
+}
+
+Code CodeFor(Op op, ExprType type) {
+  const Operation& operation = OperationOf(op);
+  return type == ExprType::kDouble ? operation.of_doubles : operation.of_ints;
 }
 
 std::string ConstantText(const Node& node) {
@@ -134,12 +172,6 @@ void AppendText(const Node& node, std::string* out) {
     case Op::kParameter:
       out->append(node.text);
       return;
-    case Op::kNegate:
-    case Op::kNot:
-      absl::StrAppend(out, Symbol(node.op), "(");
-      AppendText(*node.args[0], out);
-      out->append(")");
-      return;
     case Op::kConditional:
       out->append("(");
       AppendText(*node.args[0], out);
@@ -156,23 +188,20 @@ void AppendText(const Node& node, std::string* out) {
       append_list(1);
       out->append("])");
       return;
-    case Op::kMin:
-    case Op::kMax:
-    case Op::kCeilDiv:
-    case Op::kLog2:
-    case Op::kToDouble:
-    case Op::kToInt:
-      absl::StrAppend(out, Symbol(node.op), "(");
-      append_list(0);
-      out->append(")");
-      return;
     default:
-      out->append("(");
-      AppendText(*node.args[0], out);
-      absl::StrAppend(out, " ", Symbol(node.op), " ");
-      AppendText(*node.args[1], out);
-      out->append(")");
+      break;
   }
+  const Operation& operation = OperationOf(node.op);
+  if (operation.is_infix) {
+    out->append("(");
+    AppendText(*node.args[0], out);
+    absl::StrAppend(out, " ", operation.symbol, " ");
+    AppendText(*node.args[1], out);
+  } else {
+    absl::StrAppend(out, operation.symbol, "(");
+    append_list(0);
+  }
+  out->append(")");
 }
 
 bool IsConstant(const NodePtr& node) { return node->op == Op::kConstant; }
@@ -311,91 +340,6 @@ Expression Expression::ProductDivides(const Scope& scope,
                              {std::move(rest), MakeConstant(ExprType::kInt, 0)},
                              0));
 }
-
-namespace {
-
-// The machine's operations: those of the tree by type, and jumps.
-enum Code : uint8_t {
-  kMove,
-  kNegateInt,
-  kNegateDouble,
-  kNot,
-  kAddInt,
-  kAddDouble,
-  kSubtractInt,
-  kSubtractDouble,
-  kMultiplyInt,
-  kMultiplyDouble,
-  kDivideInt,
-  kDivideDouble,
-  kModuloInt,
-  kLessInt,
-  kLessDouble,
-  kLessEqualInt,
-  kLessEqualDouble,
-  kEqualInt,
-  kEqualDouble,
-  kNotEqualInt,
-  kNotEqualDouble,
-  kMinInt,
-  kMinDouble,
-  kMaxInt,
-  kMaxDouble,
-  kCeilDivInt,
-  kLog2Int,
-  kLog2Double,
-  kIntToDouble,
-  kDoubleToInt,
-  kJump,         // to a
-  kJumpIfFalse,  // to a, if slot b is 0
-  kJumpIfTrue,
-  kReturn,
-};
-
-Code CodeFor(Op op, ExprType type) {
-  const bool d = type == ExprType::kDouble;
-  switch (op) {
-    case Op::kNegate:
-      return d ? kNegateDouble : kNegateInt;
-    case Op::kNot:
-      return kNot;
-    case Op::kAdd:
-      return d ? kAddDouble : kAddInt;
-    case Op::kSubtract:
-      return d ? kSubtractDouble : kSubtractInt;
-    case Op::kMultiply:
-      return d ? kMultiplyDouble : kMultiplyInt;
-    case Op::kDivide:
-      return d ? kDivideDouble : kDivideInt;
-    case Op::kModulo:
-      return kModuloInt;
-    case Op::kLess:
-      return d ? kLessDouble : kLessInt;
-    case Op::kLessEqual:
-      return d ? kLessEqualDouble : kLessEqualInt;
-    case Op::kEqual:
-      return d ? kEqualDouble : kEqualInt;
-    case Op::kNotEqual:
-      return d ? kNotEqualDouble : kNotEqualInt;
-    case Op::kMin:
-      return d ? kMinDouble : kMinInt;
-    case Op::kMax:
-      return d ? kMaxDouble : kMaxInt;
-    case Op::kCeilDiv:
-      return kCeilDivInt;
-    case Op::kLog2:
-      return d ? kLog2Double : kLog2Int;
-    case Op::kToDouble:
-      return d ? kMove : kIntToDouble;
-    case Op::kToInt:
-      return d ? kDoubleToInt : kMove;
-    default:
-      OPTRAIL_CHECK(false) << "no code for operation " << static_cast<int>(op);
-      return kReturn;
-  }
-}
-
-}  // namespace
 
 uint32_t Frame::Constant(int64_t value) {
   const auto [it, inserted] = constants_.try_emplace(value, 0);
