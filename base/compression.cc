@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"

@@ -1,7 +1,6 @@
 #include "base/distributions.h"
 
 #include <cmath>
-#include <initializer_list>
 
 #include "gtest/gtest.h"
 

@@ -13,7 +13,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "base/status_macros.h"
 
 namespace optrail {

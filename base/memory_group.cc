@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <utility>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/match.h"

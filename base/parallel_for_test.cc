@@ -1,7 +1,6 @@
 #include "base/parallel_for.h"
 
 #include <atomic>
-#include <set>
 #include <thread>
 #include <vector>
 

@@ -1,6 +1,5 @@
 #include "base/pareto.h"
 
-#include <cmath>
 #include <limits>
 
 #include "gmock/gmock.h"

@@ -1,7 +1,5 @@
 #include "base/percentage.h"
 
-#include <cmath>
-
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -1,7 +1,5 @@
 #include "base/proto_utf8.h"
 
-#include <string>
-
 #include "base/textproto_test.pb.h"
 #include "gtest/gtest.h"
 

@@ -2,8 +2,6 @@
 //
 //   bazel run -c opt //base:running_binary_benchmark
 
-#include <string>
-
 #include "base/check.h"
 #include "base/file.h"
 #include "base/hash.h"

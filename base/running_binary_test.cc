@@ -1,8 +1,5 @@
 #include "base/running_binary.h"
 
-#include <cstdlib>
-#include <string>
-
 #include "base/file.h"
 #include "base/hash.h"
 #include "gtest/gtest.h"

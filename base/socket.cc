@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include <cstring>
-#include <memory>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"

@@ -5,8 +5,6 @@
 #include <vector>
 
 #include "absl/flags/flag.h"
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "cli/flags.h"
 #include "graph/memory/memory_command.h"

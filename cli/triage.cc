@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "absl/flags/flag.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "cli/flags.h"
 #include "tracker/triage/triage_command.h"

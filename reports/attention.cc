@@ -8,7 +8,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/string_view.h"
 #include "base/quote.h"
 #include "tracker/judge/evidence.h"
 #include "tracker/series/series_key.h"

@@ -1,7 +1,6 @@
 #include "reports/pick_points.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <vector>
 

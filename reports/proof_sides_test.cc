@@ -1,7 +1,5 @@
 #include "reports/proof_sides.h"
 
-#include <string>
-
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tuning/proto/canonical.h"

@@ -15,7 +15,6 @@
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "ops/core/data_type.h"
-#include "tuning/proto/canonical.h"
 
 namespace optrail::ops {
 namespace {

@@ -2,12 +2,10 @@
 
 #include <stdlib.h>
 
-#include <cmath>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ops/core/cpu_device.h"

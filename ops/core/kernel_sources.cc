@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <set>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 #include "base/hash.h"
 #include "base/status_macros.h"
 #include "ops/core/source_tokens.h"

@@ -1,6 +1,5 @@
 #include "ops/core/library_backend.h"
 
-#include "absl/status/status.h"
 #include "base/status_macros.h"
 #include "ops/core/registry.h"
 

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "ops/core/attributes.h"
 #include "ops/core/backend_space.h"

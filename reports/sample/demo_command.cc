@@ -1,6 +1,5 @@
 #include "reports/sample/demo_command.h"
 
-#include <cstdint>
 #include <ostream>
 
 #include "absl/status/status.h"

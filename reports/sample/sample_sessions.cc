@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/random.h"
 #include "reports/sample/sample_parts.h"
 #include "tuning/proto/canonical.h"

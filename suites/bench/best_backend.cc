@@ -4,7 +4,6 @@
 #include <iostream>
 #include <map>
 #include <string>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"

@@ -4,7 +4,6 @@
 
 #include <array>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/quote.h"

@@ -1,11 +1,9 @@
 #include "suites/graph/feed_graph.h"
 
 #include <filesystem>
-#include <iostream>
 #include <memory>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
 #include "base/units.h"

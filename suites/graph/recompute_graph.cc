@@ -9,7 +9,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "base/status_macros.h"
 #include "base/units.h"

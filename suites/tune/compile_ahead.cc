@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "base/cpus.h"
 #include "base/file.h"

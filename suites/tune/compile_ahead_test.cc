@@ -3,9 +3,6 @@
 
 #include "suites/tune/compile_ahead.h"
 
-#include <string>
-#include <vector>
-
 #include "base/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -1,7 +1,6 @@
 #include "suites/tune/known_trials.h"
 
 #include <string>
-#include <utility>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"

@@ -4,7 +4,6 @@
 #include <iostream>
 #include <memory>
 #include <string>
-#include <utility>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"

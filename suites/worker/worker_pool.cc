@@ -1,7 +1,6 @@
 #include "suites/worker/worker_pool.h"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
 #include "base/machine_memory.h"

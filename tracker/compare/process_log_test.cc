@@ -1,7 +1,6 @@
 #include "tracker/compare/process_log.h"
 
 #include <cmath>
-#include <string>
 
 #include "gtest/gtest.h"
 

@@ -1,6 +1,5 @@
 #include "tracker/convergence/rise.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "base/random.h"

@@ -1,7 +1,6 @@
 #include "tracker/detect/noise.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/random.h"
 #include "gmock/gmock.h"

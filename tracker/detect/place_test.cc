@@ -1,6 +1,5 @@
 #include "tracker/detect/place.h"
 
-#include <cmath>
 #include <vector>
 
 #include "base/random.h"

@@ -1,7 +1,6 @@
 #include "tracker/detect/slopes.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <limits>
 

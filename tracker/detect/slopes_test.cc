@@ -1,7 +1,5 @@
 #include "tracker/detect/slopes.h"
 
-#include <cmath>
-
 #include "base/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

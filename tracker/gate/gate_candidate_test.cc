@@ -1,7 +1,6 @@
 // Which runs the gate judges.
 
 #include <string>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"

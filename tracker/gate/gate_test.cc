@@ -1,7 +1,6 @@
 // The evidence of the gate, and its verdicts.
 
 #include <string>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"

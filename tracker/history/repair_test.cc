@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <limits>
-#include <map>
 
 #include "base/crc32c.h"
 #include "base/file.h"

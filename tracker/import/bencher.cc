@@ -1,6 +1,5 @@
 #include <limits>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"

@@ -1,10 +1,7 @@
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <set>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"

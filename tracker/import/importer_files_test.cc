@@ -1,13 +1,11 @@
 // The importers of other languages' tools on the files of testdata/README.md,
 // and every file against every importer.
 
-#include <cmath>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/file.h"
 #include "base/random.h"

@@ -10,7 +10,6 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/types/optional.h"
-#include "base/status_macros.h"
 #include "tracker/import/importers.h"
 #include "tracker/import/text_file.h"
 

@@ -1,15 +1,12 @@
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/status_macros.h"

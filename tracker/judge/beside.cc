@@ -7,7 +7,6 @@
 #include <map>
 #include <tuple>
 #include <unordered_map>
-#include <utility>
 
 #include "absl/strings/str_format.h"
 #include "base/statistics.h"

@@ -2,7 +2,6 @@
 
 #include <string>
 
-#include "absl/strings/match.h"
 #include "base/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

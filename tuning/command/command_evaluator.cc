@@ -1,7 +1,5 @@
 #include "tuning/command/command_evaluator.h"
 
-#include <utility>
-
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/subprocess.h"

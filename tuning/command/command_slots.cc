@@ -1,7 +1,6 @@
 #include "tuning/command/command_slots.h"
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <string>
 #include <utility>

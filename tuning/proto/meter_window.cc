@@ -1,7 +1,5 @@
 #include "tuning/proto/meter_window.h"
 
-#include <utility>
-
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"

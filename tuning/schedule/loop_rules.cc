@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
 #include <numeric>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "tuning/schedule/rule.h"

@@ -2,7 +2,6 @@
 // between the lines below stands there, too, and does what it says.
 
 #include <fstream>
-#include <memory>
 #include <sstream>
 #include <string>
 

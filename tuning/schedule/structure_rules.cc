@@ -1,7 +1,6 @@
 // Rules about stages: which there are and where they are computed.
 
 #include <algorithm>
-#include <memory>
 #include <numeric>
 #include <string>
 #include <vector>

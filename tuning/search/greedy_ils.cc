@@ -1,7 +1,6 @@
 #include "tuning/search/greedy_ils.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 namespace optrail::tuning {

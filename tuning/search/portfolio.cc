@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <limits>
-#include <utility>
 
 #include "tuning/search/bayes_opt.h"
 #include "tuning/search/genetic_algorithm.h"

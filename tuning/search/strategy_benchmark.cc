@@ -6,7 +6,6 @@
 // The spaces are 18,000 listed configs; 10^7 that are not listed and of which
 // three quarters are valid; two knobs of 5,000 levels; 40 categorical knobs.
 
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>

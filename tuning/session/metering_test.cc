@@ -1,7 +1,6 @@
 #include "tuning/session/metering.h"
 
 #include <cmath>
-#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"

@@ -1,6 +1,5 @@
 #include "tuning/session/parse_objective.h"
 
-#include <string>
 #include <vector>
 
 #include "gmock/gmock.h"

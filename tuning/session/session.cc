@@ -1,7 +1,6 @@
 #include "tuning/session/session.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <utility>
 

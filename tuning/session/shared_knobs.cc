@@ -1,6 +1,5 @@
 #include "tuning/session/shared_knobs.h"
 
-#include <algorithm>
 #include <map>
 
 #include "absl/strings/str_cat.h"

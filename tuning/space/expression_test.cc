@@ -1,6 +1,5 @@
 #include "tuning/space/expression.h"
 
-#include <limits>
 #include <string>
 #include <vector>
 

@@ -1,6 +1,5 @@
 // Lookups in a store of 1024 tuned configs.
 
-#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"

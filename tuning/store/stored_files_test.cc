@@ -1,7 +1,5 @@
 // Files of tuned configs that earlier versions wrote: tuning/testdata/stored_*.
 
-#include <string>
-
 #include "base/file.h"
 #include "gtest/gtest.h"
 #include "tuning/proto/canonical.h"

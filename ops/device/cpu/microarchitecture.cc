@@ -1,7 +1,6 @@
 #include "ops/device/cpu/microarchitecture.h"
 
 #include <algorithm>
-#include <initializer_list>
 #include <iterator>
 
 #include "absl/strings/ascii.h"

@@ -3,8 +3,6 @@
 #include <signal.h>
 #include <sys/mman.h>
 
-#include <utility>
-
 namespace optrail::ops {
 namespace {
 

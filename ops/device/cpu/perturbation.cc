@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

@@ -3,7 +3,6 @@
 #include <sched.h>
 
 #include <atomic>
-#include <memory>
 #include <thread>
 #include <vector>
 

@@ -1,7 +1,5 @@
 #include "ops/device/cpu/witnesses.h"
 
-#include <map>
-
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

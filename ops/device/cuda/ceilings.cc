@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"

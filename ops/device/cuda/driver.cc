@@ -6,7 +6,6 @@
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
-#include "base/status_macros.h"
 
 namespace optrail::ops::cuda {
 namespace {

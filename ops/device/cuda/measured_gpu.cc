@@ -1,6 +1,5 @@
 #include "ops/device/cuda/measured_gpu.h"
 
-#include <string>
 #include <utility>
 
 #include "absl/strings/escaping.h"

@@ -1,7 +1,5 @@
 #include "ops/device/cuda/nvrtc.h"
 
-#include <utility>
-
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "ops/device/cuda/library.h"

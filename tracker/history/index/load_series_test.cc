@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <fstream>
-#include <memory>
 #include <set>
 #include <string>
 #include <vector>
