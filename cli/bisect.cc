@@ -6,6 +6,7 @@
 #include "base/git.h"
 #include "base/status_macros.h"
 #include "cli/ab.h"
+#include "cli/embedded_texts.h"
 #include "cli/flags.h"
 #include "tracker/bisect/bisect_command.h"
 
@@ -21,20 +22,7 @@ suites::Command BisectCommand() {
   command.name = "bisect";
   command.arguments = "GOOD BAD [-- ARGUMENTS]";
   command.summary = "Finds the commit that made a benchmark slower.";
-  command.details =
-      "Builds --target (with Bazel) or --build (with anything; --run "
-      "measures) at\n"
-      "GOOD, BAD and as few commits between them on the first-parent line as "
-      "it\n"
-      "takes, and measures each in turns with GOOD. A\n"
-      "commit that does not build is skipped. Your working tree is not\n"
-      "touched. Exit codes: 0 found, 3 not sure, or nothing is slower at "
-      "BAD.\n"
-      "\n"
-      "  optrail bisect v1.2 HEAD --target=//sort:sort_benchmark \\\n"
-      "    --filter=BM_Sort -- --benchmark_filter=BM_Sort\n"
-      "  optrail bisect v1.2 HEAD --build='make -s bench' \\\n"
-      "    --run='./bench --benchmark_format=json'\n";
+  command.details = HelpText("bisect");
   command.flags =
       Together({{"format", "filter", "metric", "min_effect", "false_alarm_rate",
                  "max_rounds", "rounds", "confidence", "seed", "quiet"},

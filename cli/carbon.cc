@@ -12,6 +12,7 @@
 #include "base/status_macros.h"
 #include "carbon/carbon_command.h"
 #include "carbon/grid.h"
+#include "cli/embedded_texts.h"
 #include "cli/flags.h"
 
 ABSL_FLAG(std::string, intensity, "",
@@ -229,20 +230,7 @@ suites::Command CarbonCommand() {
   command.name = "carbon";
   command.arguments = "plan|footprint|certify|verify|indices|example";
   command.summary = "Plans jobs by carbon; footprints; certificates.";
-  command.details =
-      "Certificates are JSON and a page. docs/method/carbon.md has formulas "
-      "and\n"
-      "formats.\n"
-      "Exit codes: 1 a job has no place or a certificate is refused, 3 an\n"
-      "energy is not known.\n"
-      "\n"
-      "  optrail carbon example --zone=DE --out=grid.csv\n"
-      "  optrail carbon plan --jobs_file=jobs.csv --intensity=grid.csv "
-      "--zone=DE\n"
-      "  optrail carbon footprint latest --intensity=grid.csv --zone=DE\n"
-      "  optrail carbon certify latest~1 latest --intensity=g.csv --zone=DE\n"
-      "  optrail carbon verify certificate.json\n"
-      "  optrail carbon indices\n";
+  command.details = HelpText("carbon");
   command.meanings = {
       {"out",
        "certify: JSON file to write, with a page beside it. example: "

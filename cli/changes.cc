@@ -4,6 +4,7 @@
 
 #include "absl/flags/declare.h"
 #include "absl/flags/flag.h"
+#include "cli/embedded_texts.h"
 #include "cli/flags.h"
 #include "tracker/judge/changes_command.h"
 
@@ -18,20 +19,7 @@ suites::Command ChangesCommand() {
   suites::Command command;
   command.name = "changes";
   command.summary = "Lists the change points of every series in the history.";
-  command.details =
-      "Exit code 1: there is a change for the worse of at least "
-      "--min_effect\n"
-      "that is confirmed and new, that is not acknowledged, expected or "
-      "muted.\n"
-      "A provisional change may still be withdrawn and is never an error.\n"
-      "How a series stands is decided at 3%, as in the report, whatever\n"
-      "--min_effect shows.\n"
-      "Exit code 3: the history has runs and none matches the flags.\n"
-      "--alert_command is run then, with the rows that are new as JSON on its\n"
-      "standard input. Without --metric a benchmark is judged by its time or,\n"
-      "where it has none, by all of its metrics.\n"
-      "\n"
-      "  optrail changes --branch=main --only_new\n";
+  command.details = HelpText("changes");
   command.flags = {"history",  "format",       "suite",  "hardware",
                    "branch",   "filter",       "metric", "min_effect",
                    "only_new", "alert_command"};

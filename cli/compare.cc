@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "cli/ab.h"
+#include "cli/embedded_texts.h"
 #include "cli/flags.h"
 #include "tracker/compare/compare_command.h"
 
@@ -62,40 +63,7 @@ suites::Command CompareCommand() {
   command.name = "compare";
   command.arguments = "[A [B [-- ARGUMENTS]]]";
   command.summary = "Compares two runs, commits, result files or programs.";
-  command.details =
-      "A is the base, by default latest~1, B by default latest. Either may be "
-      "a\n"
-      "run, a commit, or a file that `optrail import` reads; several files "
-      "joined by\n"
-      "commas are processes of one run. Of commits each suite and hardware "
-      "that "
-      "both\n"
-      "have is compared; --suite and --hardware choose. Exit codes: 0 also "
-      "where\n"
-      "something is slower, 3 if it is inconclusive for every benchmark; "
-      "`optrail\n"
-      "gate` fails on regressions.\n"
-      "\n"
-      "With --binaries, A and B are programs that take Google Benchmark's\n"
-      "flags, with --commits they are commits: --target is built at both, "
-      "with\n"
-      "Bazel, or --build, with anything, and --run measures it. The two are "
-      "run\n"
-      "in turns until it is clear which benchmarks differ; ARGUMENTS are the\n"
-      "programs'; equal programs are not run at all. Exit codes: 0 nothing is\n"
-      "worse, 1 something is, 3 it can't tell after --max_rounds. --policy "
-      "judges\n"
-      "as `optrail gate` does, --record keeps both sides in the history.\n"
-      "\n"
-      "  optrail compare HEAD~1 HEAD\n"
-      "  optrail compare old1.json,old2.json,old3.json new1.json,new2.json,"
-      "new3.json\n"
-      "  optrail compare --binaries old/sort_benchmark new/sort_benchmark "
-      "\\\n"
-      "    -- --benchmark_filter=BM_Sort\n"
-      "  optrail compare --commits main HEAD --target=//sort:sort_benchmark\n"
-      "  optrail compare --commits main HEAD --build='make -s bench' \\\n"
-      "    --run='./bench --benchmark_format=json'\n";
+  command.details = HelpText("compare");
   command.flags =
       Together({{"history", "format", "filter", "suite", "hardware"},
                 JudgeFlags(),

@@ -13,6 +13,7 @@
 #include "base/table.h"
 #include "base/textproto.h"
 #include "base/units.h"
+#include "cli/embedded_texts.h"
 #include "cli/flags.h"
 #include "ops/core/device_type.h"
 #include "suites/command/command_flags.h"
@@ -122,11 +123,7 @@ suites::Command CompileCommand() {
   suites::Command command;
   command.name = "compile";
   command.summary = "Compiles what tuning is going to need, on all cores.";
-  command.details =
-      "The compile cache gets the default, the tuned config and what the\n"
-      "strategy tries first, for each shape. No device is needed:\n"
-      "\n"
-      "  optrail compile --device=cuda --op=matmul --hw=sm_90a --trials=300\n";
+  command.details = HelpText("compile");
   command.flags = suites::SelectionFlags();
   for (const char* flag :
        {"hw", "trials", "strategy", "seed", "format", "history", "store"}) {

@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "absl/flags/flag.h"
+#include "cli/embedded_texts.h"
 #include "cli/flags.h"
 #include "tracker/convergence/convergence_command.h"
 
@@ -16,18 +17,7 @@ suites::Command ConvergenceCommand() {
   suites::Command command;
   command.name = "convergence";
   command.summary = "Says what went wrong in tuning sessions, and the remedy.";
-  command.details =
-      "Judges each session of the history, and those of the same task against\n"
-      "each other: did the search converge, is its winner real, did the tuner\n"
-      "get worse? docs/method/convergence.md defines each finding. --filter "
-      "matches\n"
-      "tasks; a policy file may name findings too (fail_on_finding). Exit "
-      "codes:\n"
-      "1 one of the findings that are to fail, 3 there is no session to "
-      "judge.\n"
-      "\n"
-      "  optrail convergence\n"
-      "  optrail convergence --fail_on=tuner_worse,most_trials_fail\n";
+  command.details = HelpText("convergence");
   command.flags = {"history", "format",  "hardware",
                    "filter",  "fail_on", "policy"};
   command.meanings = {

@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "absl/flags/flag.h"
+#include "cli/embedded_texts.h"
 #include "cli/flags.h"
 #include "reports/sample/demo_command.h"
 
@@ -12,13 +13,7 @@ suites::Command DemoCommand() {
   suites::Command command;
   command.name = "demo";
   command.summary = "Writes a made-up history and its report, to look at.";
-  command.details =
-      "Operators on three machines over 60 commits, with regressions,\n"
-      "improvements, crashes and tuning sessions; every page says that "
-      "nothing\n"
-      "of it was measured. --out names a folder that does not exist yet.\n"
-      "\n"
-      "  optrail demo --out=optrail_demo\n";
+  command.details = HelpText("demo");
   command.flags = {"out"};
   command.defaults = {{"out", "optrail_demo"}};
   command.meanings = {{"out", "Folder to write, which does not exist yet."}};

@@ -5,6 +5,7 @@
 #include "absl/flags/flag.h"
 #include "base/exit_code.h"
 #include "base/status_macros.h"
+#include "cli/embedded_texts.h"
 #include "cli/flags.h"
 #include "tracker/detect/detect_csv.h"
 
@@ -23,13 +24,7 @@ suites::Command DetectCommand() {
   suites::Command command;
   command.name = "detect";
   command.summary = "Finds the change points of series.";
-  command.details =
-      "Prints, per series, the index of the first point of each new level, "
-      "how\n"
-      "sure that is, and by how much the level changed.\n"
-      "\n"
-      "  optrail detect --csv=series.csv.gz\n"
-      "  optrail detect --csv=series.csv --mode=online --format=table\n";
+  command.details = HelpText("detect");
   command.flags = {"csv", "mode", "format"};
   command.defaults = {{"format", "json"}};
   command.run = [](const std::vector<std::string>&) -> absl::StatusOr<int> {

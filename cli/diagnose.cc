@@ -4,6 +4,7 @@
 
 #include "absl/flags/flag.h"
 #include "base/status_macros.h"
+#include "cli/embedded_texts.h"
 #include "cli/flags.h"
 #include "diagnosis/diagnose_command.h"
 #include "suites/command/command_flags.h"
@@ -62,19 +63,7 @@ suites::Command DiagnoseCommand() {
   suites::Command command;
   command.name = "diagnose";
   command.summary = "Says why an operator is slow, with evidence and advice.";
-  command.details =
-      "Experiments change one thing at a time around the kernel: where its\n"
-      "operands lie, how it is compiled, threads, size. A table of classes\n"
-      "(docs/method/diagnosis.md) makes causes of what they show; no hardware\n"
-      "counter is needed. Advice comes with the gain that it predicts; --try\n"
-      "applies what can be applied and records what it brought. Every "
-      "diagnosis\n"
-      "is kept in the history. Of several tasks, the slowest are diagnosed.\n"
-      "\n"
-      "  optrail diagnose --op=softmax --shape=rows=512,cols=384/f32\n"
-      "  optrail diagnose --op=layer_norm --backend=plain --try\n"
-      "  optrail diagnose --workload=bert_large\n"
-      "  optrail diagnose --calibration\n";
+  command.details = HelpText("diagnose");
   command.flags = Together({suites::SelectionFlags(), suites::PlaceFlags()});
   command.flags.insert(
       command.flags.end(),

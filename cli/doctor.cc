@@ -25,6 +25,7 @@
 #include "base/table.h"
 #include "base/units.h"
 #include "carbon/power_model.h"
+#include "cli/embedded_texts.h"
 #include "cli/flags.h"
 #include "cli/old_journals.h"
 #include "ops/core/device_type.h"
@@ -320,11 +321,7 @@ suites::Command DoctorCommand() {
   suites::Command command;
   command.name = "doctor";
   command.summary = "Says what this machine is and how well it measures.";
-  command.details =
-      "Prints the hardware's fingerprint, what is supported here, measured\n"
-      "ceilings (kept for the rooflines of reports), a noise probe that times\n"
-      "the same loop again and again, journals that nobody went on with, and\n"
-      "advice.\n";
+  command.details = HelpText("doctor");
   command.flags = {"device", "probe_time", "format", "history", "store"};
   command.run = [](const std::vector<std::string>&) { return Doctor(); };
   return command;

@@ -18,6 +18,7 @@
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "cli/ab.h"
+#include "cli/embedded_texts.h"
 #include "cli/flags.h"
 #include "fleet/fleet_command.h"
 #include "fleet/pilot.h"
@@ -211,16 +212,7 @@ suites::Command FleetCommand() {
       "init|submit COMMAND...|status|cancel JOB|logs JOB|drain "
       "[PILOT]|pilot|up";
   command.summary = "Runs jobs on many machines, by Slurm or by hand.";
-  command.details =
-      "Jobs stand in the PostgreSQL database of the history; pilots take their "
-      "tasks.\n"
-      "Who may submit may run code on the machines of the pilots.\n"
-      "\n"
-      "  optrail fleet submit --history=postgresql://db/optrail \\\n"
-      "    \"tune --op=softmax --time_budget=60s\" \"bench --op=softmax "
-      "--record\"\n"
-      "  optrail fleet up --history=postgresql://db/optrail --pilots=2 \\\n"
-      "    --sbatch=\"--partition=gpu --exclusive\"\n";
+  command.details = HelpText("fleet");
   command.meanings = {
       {"hardware", "Id of the hardware whose pilots may take the tasks."},
       {"out", "File for OpenMetrics, replaced atomically."},

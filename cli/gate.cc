@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "base/status_macros.h"
 #include "cli/ab.h"
+#include "cli/embedded_texts.h"
 #include "cli/flags.h"
 #include "tracker/gate/gate_command.h"
 
@@ -151,29 +152,7 @@ suites::Command GateCommand() {
   suites::Command command;
   command.name = "gate";
   command.summary = "Judges a run by a policy: the exit code stops the merge.";
-  command.details =
-      "Exit codes: 0 fine, 1 a regression or a failed benchmark, 2 wrong use "
-      "or\n"
-      "bad input, 3 not enough data to tell.\n"
-      "\n"
-      "The candidate is the commit that is checked out, with all of its suites "
-      "on\n"
-      "every hardware that it has; --candidate, --suite and --hardware choose. "
-      "What\n"
-      "has no run is said, with exit code 3: nothing older is judged in its "
-      "place.\n"
-      "\n"
-      "  optrail bench --workload=smoke --record\n"
-      "  optrail gate --policy=ci/policy.textproto --markdown_out=gate.md\n"
-      "\n"
-      "With --run (and --build) it measures itself, with any build system: "
-      "the\n"
-      "candidate commit, by default HEAD, in turns with the merge base of it "
-      "and\n"
-      "main, or with --baseline=commit:NAME.\n"
-      "\n"
-      "  optrail gate --build='make -s bench' "
-      "--run='./bench --benchmark_format=json'\n";
+  command.details = HelpText("gate");
   command.flags =
       Together({FlagsOfBoth(),
                 {"suite", "hardware", "remeasure_out", "looks", "measure",

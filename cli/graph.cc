@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "base/units.h"
+#include "cli/embedded_texts.h"
 #include "cli/flags.h"
 #include "graph/command/export_command.h"
 #include "graph/command/graph_command.h"
@@ -232,25 +233,7 @@ suites::Command GraphCommand() {
   command.arguments =
       "show | check | run | feed | recompute | workload | export MODEL.onnx";
   command.summary = "Imports a model; shows, checks, runs, feeds, exports it.";
-  command.details =
-      "`show` imports an ONNX model and prints what it becomes; nodes that\n"
-      "are not covered are listed with the reason. `check` computes the\n"
-      "graph in double precision from the inputs in --data and compares the\n"
-      "result. `run` executes it on the CPU, checks the result and prints\n"
-      "what each step takes, with seeded inputs or those in --data.\n"
-      "`feed` runs it while a loader brings its input, and tells whether the\n"
-      "loader holds it back. `recompute` makes a training step of it, and\n"
-      "prints what it costs to keep less of the forward pass in memory.\n"
-      "`workload` lists its operators for `optrail tune --workload`.\n"
-      "`export` writes it to the folder --out with all of its weights and\n"
-      "inputs, for a peer to be timed with --against.\n"
-      "docs/method/graphs.md lists the operators. Exit codes: 1 a node is not\n"
-      "covered or a result differs, 3 the machine was too busy.\n"
-      "\n"
-      "  optrail graph show model.onnx --view=dot > model.dot\n"
-      "  optrail graph check model.onnx --data=model.npz\n"
-      "  optrail graph run model.onnx --threads=1\n"
-      "  optrail graph feed model.onnx --input=samples.csv --workers=4\n";
+  command.details = HelpText("graph");
   command.meanings = {
       {"out", "Folder or file to write to; with run, a page about the run."},
       {"record", "Adds the run to the history."},

@@ -8,6 +8,7 @@
 #include "absl/flags/flag.h"
 #include "base/status_macros.h"
 #include "carbon/certificate.h"
+#include "cli/embedded_texts.h"
 #include "cli/flags.h"
 #include "tracker/history/index/index_commands.h"
 #include "tracker/history/postgres/postgres.h"
@@ -103,12 +104,7 @@ suites::Command HistoryCommand() {
   command.arguments =
       "verify|repair|merge FOLDER|copy FROM TO|thin|export|index|init";
   command.summary = "Checks, repairs, merges, thins or exports a history.";
-  command.details =
-      "Exit code 1: verify, repair --dry_run or merge found damaged files.\n"
-      "\n"
-      "  optrail history thin --keep_runs=50 --keep_days=90 --dry_run\n"
-      "  optrail history export --filter=^matmul/ --out=series.csv\n"
-      "  optrail history export --file_format=openmetrics --out=levels.txt\n";
+  command.details = HelpText("history");
   command.meanings = {
       {"out",
        "File to write, replaced atomically; - or none: standard output."},

@@ -5,6 +5,7 @@
 #include "absl/flags/flag.h"
 #include "base/status_macros.h"
 #include "cli/ab.h"
+#include "cli/embedded_texts.h"
 #include "cli/flags.h"
 #include "tracker/import/import_command.h"
 
@@ -27,17 +28,7 @@ suites::Command ImportCommand() {
   command.name = "import";
   command.arguments = "FILE...";
   command.summary = "Adds results of other tools to the history.";
-  command.details =
-      "Reads what Google Benchmark, NVBench, Catch2, pytest-benchmark, asv,\n"
-      "Criterion, JMH, BenchmarkDotNet, hyperfine and `go test -bench` write,\n"
-      "Bencher's metric format, and CSV with the columns name and value. Run\n"
-      "the benchmark several times and import the files together: only\n"
-      "processes are independent evidence, repetitions within one are not.\n"
-      "Files that the history holds already are not added again.\n"
-      "\n"
-      "  for i in 1 2 3 4 5; do ./my_benchmark --benchmark_out=run$i.json; "
-      "done\n"
-      "  optrail import --files_are_processes run*.json\n";
+  command.details = HelpText("import");
   command.flags = {"history",  "format", "file_format",
                    "hardware", "suite",  "prefix",
                    "commit",   "branch", "files_are_processes",

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/flags/flag.h"
+#include "cli/embedded_texts.h"
 #include "cli/flags.h"
 #include "tracker/command/log_command.h"
 
@@ -44,9 +45,7 @@ suites::Command LogCommand() {
   command.name = "log";
   command.arguments = "[runs|sessions|series]";
   command.summary = "Lists runs, tuning sessions or series.";
-  command.details =
-      "  optrail log --suite=smoke --limit=5\n"
-      "  optrail log series --filter=^matmul/\n";
+  command.details = HelpText("log");
   command.meanings = {
       {"suite", "Only those of this suite."},
       {"hardware", "Only those of the hardware with this id."},

@@ -6,6 +6,7 @@
 
 #include "absl/flags/flag.h"
 #include "base/status_macros.h"
+#include "cli/embedded_texts.h"
 #include "cli/flags.h"
 #include "graph/memory/memory_command.h"
 
@@ -58,17 +59,7 @@ suites::Command MemoryCommand() {
   command.name = "memory";
   command.arguments = "plan | check FILE.csv";
   command.summary = "Places buffers with lifetimes in one arena.";
-  command.details =
-      "`plan` reads buffers (id,lower,upper,size; live in [lower, upper)) and\n"
-      "places them so that live buffers never overlap, in an arena as small\n"
-      "as can be found or within --capacity. --out writes the file with a\n"
-      "column \"offset\". `check` tells whether such a file is valid.\n"
-      "docs/method/memory_planning.md says how. Exit codes: 1 the capacity is\n"
-      "impossible or the placement invalid, 3 no placement within the\n"
-      "capacity was found in time.\n"
-      "\n"
-      "  optrail memory plan buffers.csv --capacity=1048576 --out=placed.csv\n"
-      "  optrail memory check placed.csv --capacity=1048576\n";
+  command.details = HelpText("memory");
   command.meanings = {{"out", "CSV file to write, with the column offset."},
                       {"seed", "Seed of the search's random choices."}};
   command.parts = {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "cli/embedded_texts.h"
 #include "cli/flags.h"
 #include "suites/command/command_flags.h"
 #include "suites/observed/observed.h"
@@ -57,17 +58,7 @@ suites::Command ObserveCommand() {
   command.arguments = "FILE...";
   command.summary =
       "Turns calls that programs counted into a workload to tune.";
-  command.details =
-      "A program that uses liboptrail counts its calls where OPTRAIL_OBSERVE "
-      "is\n"
-      "set to a folder. The files of many processes are added; an argument is "
-      "a\n"
-      "file or a folder of them. --out writes a workload, in which the number\n"
-      "of calls is a shape's weight:\n"
-      "\n"
-      "  optrail observe calls --out=service.workload.textproto\n"
-      "  optrail tune --workload=service.workload.textproto "
-      "--total_trials=400\n";
+  command.details = HelpText("observe");
   command.flags = {"op", "device", "threads", "out", "format"};
   command.defaults = {{"device", ""}};
   command.meanings = {
@@ -89,15 +80,7 @@ suites::Command CoverageCommand() {
   command.name = "coverage";
   command.arguments = "FILE...";
   command.summary = "Says how much of what programs call is tuned.";
-  command.details =
-      "Looks every shape up that programs counted (`optrail help observe`), "
-      "in\n"
-      "today's store and for the device of this machine. What tuning the rest\n"
-      "would bring is estimated from the gains of what is tuned. Exit code 3: "
-      "no\n"
-      "call was made on hardware like this.\n"
-      "\n"
-      "  optrail coverage calls\n";
+  command.details = HelpText("coverage");
   command.flags = {"op", "device", "store", "format"};
   command.min_arguments = 1;
   command.max_arguments = -1;

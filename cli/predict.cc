@@ -14,6 +14,7 @@
 #include "base/status_macros.h"
 #include "base/table.h"
 #include "base/units.h"
+#include "cli/embedded_texts.h"
 #include "cli/flags.h"
 #include "suites/command/command_flags.h"
 #include "suites/workload/tasks.h"
@@ -112,14 +113,7 @@ suites::Command PredictCommand() {
   command.name = "predict";
   command.summary =
       "Says what tuning is expected to bring, and how long it takes.";
-  command.details =
-      "The sessions of the history teach it: those of other shapes, operators\n"
-      "and hardware, the more alike the more. A gain of 15% means that the\n"
-      "tuned config is 15% faster than the default. Intervals are meant to\n"
-      "hold for 90% of tasks. Nothing is measured.\n"
-      "\n"
-      "  optrail predict --op=softmax --history=docs/history\n"
-      "  optrail predict --workload=bert_large_384\n";
+  command.details = HelpText("predict");
   command.flags = {"op",      "shape",   "workload", "threads",
                    "device",  "backend", "cache",    "launch",
                    "history", "store",   "format"};

@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "cli/embedded_texts.h"
 #include "cli/flags.h"
 #include "tracker/command/command_support.h"
 #include "tracker/history/history.h"
@@ -96,12 +97,7 @@ suites::Command ReplayCommand() {
   command.name = "replay";
   command.arguments = "[FILE...]";
   command.summary = "Judges search strategies on recorded spaces.";
-  command.details =
-      "Files and folders may also be given by --spaces. The score is the mean\n"
-      "over seeds of (best time there is / best time found) after so many\n"
-      "trials; ev5 is the number of trials until within 5% of the best.\n"
-      "\n"
-      "  optrail replay --spaces=spaces/ --strategies=all --format=csv\n";
+  command.details = HelpText("replay");
   command.flags = {"spaces",      "strategies",      "budgets",
                    "seeds",       "first_seed",      "batch",
                    "jobs",        "noise",           "compile_time_objective",

@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "absl/flags/flag.h"
+#include "cli/embedded_texts.h"
 #include "cli/flags.h"
 #include "reports/commands.h"
 
@@ -17,12 +18,7 @@ suites::Command ReportCommand() {
   command.name = "report";
   command.summary =
       "Writes a report of the history: HTML, Markdown, JSON, PDF.";
-  command.details =
-      "The HTML is one file that opens from disk and needs no network. \"-\"\n"
-      "writes to standard output.\n"
-      "\n"
-      "  optrail report --out=report.html\n"
-      "  optrail report --out=- --report_format=markdown\n";
+  command.details = HelpText("report");
   command.flags = {"history", "out", "report_format", "title"};
   command.defaults = {{"out", "report.html"}};
   command.meanings = {{"out", "File to write; - is standard output."}};

@@ -9,8 +9,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "base/closest.h"
+#include "cli/embedded_texts.h"
 #include "cli/flags.h"
-#include "cli/json_schemas.h"
 
 namespace optrail::cli {
 
@@ -19,12 +19,7 @@ suites::Command SchemaCommand() {
   command.name = "schema";
   command.arguments = "[COMMAND [SUBCOMMAND]]";
   command.summary = "Prints the JSON Schema of a command's --format=json.";
-  command.details =
-      "Without a command it lists those that have one. Fields are only ever "
-      "added.\n"
-      "\n"
-      "  optrail schema gate\n"
-      "  optrail schema log runs\n";
+  command.details = HelpText("schema");
   command.max_arguments = 2;
   command.run =
       [](const std::vector<std::string>& arguments) -> absl::StatusOr<int> {

@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "absl/flags/flag.h"
+#include "cli/embedded_texts.h"
 #include "cli/flags.h"
 #include "tracker/command/show_command.h"
 
@@ -13,10 +14,7 @@ suites::Command ShowCommand() {
   command.name = "show";
   command.arguments = "[RUN|COMMIT|SESSION|SERIES]";
   command.summary = "Shows one run, tuning session or series.";
-  command.details =
-      "By default the latest run. `optrail log` prints the ids; \"latest~1\" "
-      "is\n"
-      "the run before the latest.\n";
+  command.details = HelpText("show");
   command.flags = {"history", "format", "filter"};
   command.max_arguments = 1;
   command.run = [](const std::vector<std::string>& arguments) {

@@ -19,6 +19,7 @@
 #include "base/table.h"
 #include "base/units.h"
 #include "base/utf8.h"
+#include "cli/embedded_texts.h"
 #include "cli/flags.h"
 #include "ops/core/device_type.h"
 #include "ops/core/registry.h"
@@ -335,23 +336,7 @@ suites::Command StoreCommand() {
   command.name = "store";
   command.arguments = "show | diff | promote | mend | check";
   command.summary = "Shows tuned configs, or moves them into the source tree.";
-  command.details =
-      "Tuning writes its winners to an overlay, .optrail/store, which wins "
-      "over\n"
-      "the checked-in files; `promote` moves them into "
-      "tuned/HARDWARE.textproto\n"
-      "in the folder of each operator, wherever a BUILD file declares it, to "
-      "be\n"
-      "reviewed like code. Of two entries that a merge of branches made of "
-      "one,\n"
-      "`mend` keeps the later, and names kernels of one release ago by their "
-      "ids\n"
-      "of today. `promote --workload` runs a whole workload with the\n"
-      "checked-in configs and with those of the overlay, in turns, and moves\n"
-      "only what does not make it slower. `check` proves entries again whose\n"
-      "kernel, compiler or library has changed since, and tunes those that\n"
-      "fail. Exit codes of both: 1 an entry is refused, or fails and is not\n"
-      "tuned again; 3 the time was too short for some.\n";
+  command.details = HelpText("store");
   command.defaults = {{"retune", "true"}};
   command.meanings = {
       {"time_budget",

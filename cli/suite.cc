@@ -13,6 +13,7 @@
 #include "base/quote.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
+#include "cli/embedded_texts.h"
 #include "reports/commands.h"
 #include "suites/command/commands.h"
 
@@ -62,13 +63,7 @@ suites::Command SuiteCommand() {
   command.name = "suite";
   command.arguments = "WORKLOAD";
   command.summary = "Tunes, benchmarks, records and reports a workload.";
-  command.details =
-      "Tunes only what the store lacks: the second run adds a point to the\n"
-      "trend within a minute or two. Workloads are data files; smoke is one.\n"
-      "Exit code 1: a benchmark failed or a task could not be tuned; 3: the\n"
-      "machine was too busy for a benchmark.\n"
-      "\n"
-      "  optrail suite smoke\n";
+  command.details = HelpText("suite");
   command.flags = suites::SuiteFlags();
   command.flags.push_back("report");
   command.min_arguments = 1;

@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "absl/flags/flag.h"
+#include "cli/embedded_texts.h"
 #include "cli/flags.h"
 #include "tracker/trace/trace_command.h"
 
@@ -13,18 +14,7 @@ suites::Command TraceCommand() {
   command.name = "trace";
   command.arguments = "[RUN|SESSION]";
   command.summary = "Writes a run or a session as a timeline.";
-  command.details =
-      "Chrome's trace JSON, which ui.perfetto.dev and speedscope.app open: "
-      "what\n"
-      "was compiled, loaded, checked and sampled when, and which samples were\n"
-      "disturbed. By default the latest run; `optrail log sessions` prints "
-      "the\n"
-      "ids of sessions. docs/guide/trace.md says what is recorded and what is\n"
-      "placed by a rule. Exit code 3: the record holds nothing that was "
-      "timed.\n"
-      "\n"
-      "  optrail trace --out=trace.json\n"
-      "  optrail trace 20261120T103000Z-6b5a4c3d2e1f --out=trace.json\n";
+  command.details = HelpText("trace");
   command.flags = {"history", "out"};
   command.meanings = {{"out", "File to write; none: standard output."}};
   command.max_arguments = 1;

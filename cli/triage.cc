@@ -8,6 +8,7 @@
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_split.h"
+#include "cli/embedded_texts.h"
 #include "cli/flags.h"
 #include "tracker/triage/triage_command.h"
 
@@ -52,11 +53,7 @@ suites::Command AckCommand() {
   suites::Command command =
       AddCommand(proto::ACKNOWLEDGE, "ack", "SERIES|PATTERN COMMIT",
                  "Acknowledges a change: it is not reported as new again.");
-  command.details =
-      "A series is named as `optrail changes` prints it; anything else is a\n"
-      "regular expression that matches the whole name of benchmarks.\n"
-      "\n"
-      "  optrail ack 'matmul/.*' 1a2b3c4 --reason='known, issue filed'\n";
+  command.details = HelpText("ack");
   command.flags = {"history", "format", "reason"};
   return command;
 }
@@ -65,11 +62,7 @@ suites::Command ExpectCommand() {
   suites::Command command =
       AddCommand(proto::EXPECT, "expect", "SERIES|PATTERN COMMIT",
                  "Says that a commit changes benchmarks on purpose.");
-  command.details =
-      "A change beyond --effect is still reported, as new.\n"
-      "\n"
-      "  optrail expect 'conv2d/.*' HEAD --effect=+5% --reason='checks "
-      "bounds'\n";
+  command.details = HelpText("expect");
   command.flags = {"history", "format", "reason", "effect"};
   return command;
 }
@@ -78,8 +71,7 @@ suites::Command MuteCommand() {
   suites::Command command =
       AddCommand(proto::MUTE, "mute", "SERIES|PATTERN",
                  "Keeps benchmarks quiet until the end of a day.");
-  command.details =
-      "  optrail mute 'attention/.*' --until=2026-12-24 --reason='new disk'\n";
+  command.details = HelpText("mute");
   command.flags = {"history", "format", "reason", "until"};
   return command;
 }
@@ -88,8 +80,7 @@ suites::Command NoteCommand() {
   suites::Command command =
       AddCommand(proto::NOTE, "note", "SERIES|PATTERN COMMIT TEXT",
                  "Puts a note beside a commit; it judges nothing.");
-  command.details =
-      "  optrail note 'softmax/.*' HEAD~3 'new compiler from here on'\n";
+  command.details = HelpText("note");
   command.flags = {"history", "format"};
   return command;
 }
@@ -99,10 +90,7 @@ suites::Command TriageCommand() {
   command.name = "triage";
   command.arguments = "[list|undo ID]";
   command.summary = "Lists the answers to changes, or takes one back.";
-  command.details =
-      "What was acknowledged, expected, muted and noted. Nothing is ever "
-      "deleted:\n"
-      "undo adds a record, which can be undone too.\n";
+  command.details = HelpText("triage");
   command.parts = {
       Part("list", "", "Lists the answers; what `optrail triage` alone does.",
            {"history", "format", "only_active"}, 0, 0,

@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/status_macros.h"
 #include "cli/ab.h"
+#include "cli/embedded_texts.h"
 #include "cli/flags.h"
 #include "tracker/watch/watch_command.h"
 
@@ -42,24 +43,7 @@ suites::Command WatchCommand() {
   command.name = "watch";
   command.arguments = "[RANGE]";
   command.summary = "Measures the commits that the history lacks.";
-  command.details =
-      "RANGE is FIRST..LAST or a commit, by default HEAD, along first parents. "
-      "The\n"
-      "commits of which the history has no run of this suite and hardware are "
-      "built\n"
-      "(--target with Bazel, --build with anything), run (--run) and recorded, "
-      "newest\n"
-      "first. Interrupt and repeat at will. A commit that fails is skipped "
-      "from "
-      "then\n"
-      "on. Your working tree is not touched. Exit codes: 0, also where "
-      "commits\n"
-      "failed; 3 none could be measured.\n"
-      "\n"
-      "  optrail watch v1.2..HEAD \\\n"
-      "    --build='cmake -B build && cmake --build build' \\\n"
-      "    --run='build/bench --benchmark_out={out}'\n"
-      "  optrail watch --target=//sort:sort_benchmark --limit=10\n";
+  command.details = HelpText("watch");
   command.flags =
       Together({{"history", "format", "suite", "hardware", "branch",
                  "processes", "limit", "retry_failed", "dry_run", "quiet"},
