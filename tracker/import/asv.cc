@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -13,6 +12,7 @@
 #include "base/status_macros.h"
 #include "tracker/import/importers.h"
 #include "tracker/import/json_fields.h"
+#include "tracker/import/text_file.h"
 
 namespace optrail::tracker {
 namespace {
@@ -221,11 +221,7 @@ void ReadMachine(const JsonFields& top, proto::Run& run) {
 }
 
 bool Recognises(absl::string_view content) {
-  const absl::string_view head =
-      absl::StripLeadingAsciiWhitespace(content).substr(0, 65536);
-  return absl::StartsWith(head, "{") &&
-         absl::StrContains(head, "\"commit_hash\"") &&
-         absl::StrContains(head, "\"env_name\"");
+  return LooksLike(content, '{', {"\"commit_hash\"", "\"env_name\""});
 }
 
 absl::Status Read(const ImportedFile& file, CollectedResults& results,

@@ -3,13 +3,12 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/json.h"
 #include "base/status_macros.h"
 #include "tracker/import/importers.h"
 #include "tracker/import/json_fields.h"
+#include "tracker/import/text_file.h"
 
 namespace optrail::tracker {
 namespace {
@@ -144,10 +143,7 @@ void ReadHost(const JsonFields& host, proto::Run& run) {
 }
 
 bool Recognises(absl::string_view content) {
-  const absl::string_view head =
-      absl::StripLeadingAsciiWhitespace(content).substr(0, 65536);
-  return absl::StartsWith(head, "{") &&
-         absl::StrContains(head, "\"HostEnvironmentInfo\"");
+  return LooksLike(content, '{', {"\"HostEnvironmentInfo\""});
 }
 
 absl::Status Read(const ImportedFile& file, CollectedResults& results,

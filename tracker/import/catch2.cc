@@ -6,13 +6,12 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tracker/import/importers.h"
 #include "tracker/import/suite_name.h"
+#include "tracker/import/text_file.h"
 
 namespace optrail::tracker {
 namespace {
@@ -145,11 +144,8 @@ class Parser {
 };
 
 bool Recognises(absl::string_view content) {
-  const absl::string_view head =
-      absl::StripLeadingAsciiWhitespace(content).substr(0, 4096);
-  return absl::StartsWith(head, "<") &&
-         (absl::StrContains(head, "<Catch ") ||
-          absl::StrContains(head, "<Catch2TestRun "));
+  return LooksLike(content.substr(0, 4096), '<', {"<Catch "}) ||
+         LooksLike(content.substr(0, 4096), '<', {"<Catch2TestRun "});
 }
 
 absl::Status Read(const ImportedFile& file, CollectedResults& results,

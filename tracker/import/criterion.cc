@@ -134,11 +134,8 @@ bool IsCsv(absl::string_view content) {
 }
 
 bool Recognises(absl::string_view content) {
-  const absl::string_view head =
-      absl::StripLeadingAsciiWhitespace(content).substr(0, 65536);
-  return IsCsv(content) || (absl::StartsWith(head, "{") &&
-                            absl::StrContains(head, "\"reason\"") &&
-                            absl::StrContains(head, "-complete\""));
+  return IsCsv(content) ||
+         LooksLike(content, '{', {"\"reason\"", "-complete\""});
 }
 
 absl::Status Read(const ImportedFile& file, CollectedResults& results,

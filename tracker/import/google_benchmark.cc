@@ -4,7 +4,6 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -14,6 +13,7 @@
 #include "tracker/import/importers.h"
 #include "tracker/import/json_fields.h"
 #include "tracker/import/suite_name.h"
+#include "tracker/import/text_file.h"
 
 namespace optrail::tracker {
 namespace {
@@ -214,11 +214,8 @@ absl::Status AddBenchmark(const Json& json, const std::string& path,
 }
 
 bool Recognises(absl::string_view content) {
-  const absl::string_view head =
-      absl::StripLeadingAsciiWhitespace(content).substr(0, 65536);
-  return absl::StartsWith(head, "{") &&
-         (absl::StrContains(head, "\"benchmarks\"") ||
-          absl::StrContains(head, "\"context\""));
+  return LooksLike(content, '{', {"\"benchmarks\""}) ||
+         LooksLike(content, '{', {"\"context\""});
 }
 
 absl::Status Read(const ImportedFile& file, CollectedResults& results,

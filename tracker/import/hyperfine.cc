@@ -3,14 +3,13 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/json.h"
 #include "base/status_macros.h"
 #include "tracker/import/importers.h"
 #include "tracker/import/json_fields.h"
+#include "tracker/import/text_file.h"
 
 namespace optrail::tracker {
 namespace {
@@ -55,11 +54,8 @@ void AddProcesses(const Collected& all, const std::vector<double>& bytes,
 }
 
 bool Recognises(absl::string_view content) {
-  const absl::string_view head =
-      absl::StripLeadingAsciiWhitespace(content).substr(0, 4096);
-  return absl::StartsWith(head, "{") &&
-         absl::StrContains(head, "\"results\"") &&
-         absl::StrContains(head, "\"command\"");
+  return LooksLike(content.substr(0, 4096), '{',
+                   {"\"results\"", "\"command\""});
 }
 
 absl::Status Read(const ImportedFile& file, CollectedResults& results,

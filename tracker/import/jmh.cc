@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -11,6 +10,7 @@
 #include "base/status_macros.h"
 #include "tracker/import/importers.h"
 #include "tracker/import/json_fields.h"
+#include "tracker/import/text_file.h"
 
 namespace optrail::tracker {
 namespace {
@@ -189,11 +189,7 @@ absl::Status AddEntry(const Json& json, const std::string& path, size_t index,
 }
 
 bool Recognises(absl::string_view content) {
-  const absl::string_view head =
-      absl::StripLeadingAsciiWhitespace(content).substr(0, 65536);
-  return absl::StartsWith(head, "[") &&
-         absl::StrContains(head, "\"benchmark\"") &&
-         absl::StrContains(head, "\"mode\"");
+  return LooksLike(content, '[', {"\"benchmark\"", "\"mode\""});
 }
 
 absl::Status Read(const ImportedFile& file, CollectedResults& results,

@@ -3,8 +3,6 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
@@ -13,6 +11,7 @@
 #include "re2/re2.h"
 #include "tracker/import/importers.h"
 #include "tracker/import/json_fields.h"
+#include "tracker/import/text_file.h"
 
 namespace optrail::tracker {
 namespace {
@@ -212,9 +211,7 @@ absl::Status ReadDevices(const JsonFields& top, proto::Run& run) {
 }
 
 bool Recognises(absl::string_view content) {
-  const absl::string_view head =
-      absl::StripLeadingAsciiWhitespace(content).substr(0, 65536);
-  return absl::StartsWith(head, "{") && absl::StrContains(head, "\"nvbench\"");
+  return LooksLike(content, '{', {"\"nvbench\""});
 }
 
 absl::Status Read(const ImportedFile& file, CollectedResults& results,

@@ -2,13 +2,13 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/json.h"
 #include "base/status_macros.h"
 #include "tracker/import/importers.h"
 #include "tracker/import/json_fields.h"
+#include "tracker/import/text_file.h"
 
 namespace optrail::tracker {
 namespace {
@@ -72,10 +72,7 @@ absl::Status AddBenchmark(const nlohmann::json& json, const std::string& path,
 }
 
 bool Recognises(absl::string_view content) {
-  const absl::string_view head =
-      absl::StripLeadingAsciiWhitespace(content).substr(0, 65536);
-  return absl::StartsWith(head, "{") &&
-         absl::StrContains(head, "\"machine_info\"");
+  return LooksLike(content, '{', {"\"machine_info\""});
 }
 
 absl::Status Read(const ImportedFile& file, CollectedResults& results,

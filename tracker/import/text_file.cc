@@ -1,8 +1,11 @@
 #include "tracker/import/text_file.h"
 
+#include <algorithm>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
@@ -33,6 +36,16 @@ absl::Status TextLines::Wrong(absl::string_view field, absl::string_view found,
   return absl::InvalidArgumentError(absl::StrCat(
       file_.path, ":", number_, ": ", field, " is '",
       absl::CHexEscape(found.substr(0, 60)), "', expected ", expected));
+}
+
+bool LooksLike(absl::string_view content, char first,
+               std::initializer_list<absl::string_view> words) {
+  const absl::string_view head =
+      absl::StripLeadingAsciiWhitespace(content).substr(0, 65536);
+  return !head.empty() && head[0] == first &&
+         std::all_of(words.begin(), words.end(), [&](absl::string_view word) {
+           return absl::StrContains(head, word);
+         });
 }
 
 }  // namespace optrail::tracker

@@ -9,6 +9,8 @@
 //                         : lines.Wrong("the line", line, "ok");
 //   });
 
+#include <initializer_list>
+
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -38,6 +40,11 @@ class TextLines {
   const ImportedFile& file_;
   int number_ = 0;
 };
+
+// Returns whether `content` begins with `first`, white space aside, and all
+// `words` stand in its first 64 KiB: what an importer knows its files by.
+bool LooksLike(absl::string_view content, char first,
+               std::initializer_list<absl::string_view> words);
 
 }  // namespace optrail::tracker
 
