@@ -58,8 +58,7 @@ enum class Field {
 Table BuildTable(const std::vector<Field>& fields, const Rows& rows);
 
 // The table with the fields that fit `width`: names come before numbers that
-// the ratio already tells. Names that leave no room for anything are not cut
-// but come last, where the terminal wraps them.
+// the ratio already tells.
 std::string FittingTable(std::vector<Field> fields, const Rows& rows,
                          int width);
 
