@@ -215,16 +215,6 @@ std::string FittingTable(std::vector<Field> fields, const Rows& rows,
       std::all_of(rows.begin(), rows.end(),
                   [](const JudgedRow* row) { return MediansFollow(*row); });
   if (follow) Remove(Field::kRatioOf, &fields);
-  const std::vector<std::vector<Field>> droppable = {
-      {Field::kDetectable},
-      {Field::kBaseline, Field::kCandidate},
-      {Field::kInterval},
-      {Field::kRatioOf}};
-  for (const std::vector<Field>& group : droppable) {
-    const std::string text = BuildTable(fields, rows).ToText();
-    if (width == 0 || WidthOf(text) <= width) return text;
-    for (const Field field : group) Remove(field, &fields);
-  }
   return BuildTable(fields, rows).ToText(width);
 }
 
