@@ -72,7 +72,7 @@ class Table {
 
   // Aligned columns that fit `width` (0: no limit). Long texts are shortened or
   // folded first. If that is not enough:
-  // - a value that all rows share is said once, above the table;
+  // - a value that all rows share stands once, above the table;
   // - a name that is never cut gets a line of its own, above its row;
   // - the widest columns become lines "header: value" below their row.
   // No number is cut. A name that is longer than a line is left to the

@@ -78,7 +78,7 @@ TEST(TableTest, WhatTellsRowsApartGoesOnBelow) {
   EXPECT_THAT(table.ToText(), HasSubstr("k=64/padding=3,stride=2/f32  12 us"));
 }
 
-// As `changes` prints them.
+// The columns are those of `changes`.
 Table Changes() {
   Table table({{"state"},
                {"benchmark", Align::kLeft, "", Clip::kNever},

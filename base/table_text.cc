@@ -90,7 +90,7 @@ int LongestWord(const std::string& text) {
   return longest;
 }
 
-// Where a table of a given width shows a column.
+// The place of a column in a table of a given width.
 enum class Place {
   kColumn,
   kAbove,  // a line above the rows that share its value

@@ -10,7 +10,7 @@
 
 namespace optrail {
 
-// What Table::ToText promises.
+// The lines that Table::ToText returns.
 std::string TableText(const std::vector<Column>& columns,
                       const std::vector<std::vector<Cell>>& rows, int width);
 
