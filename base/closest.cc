@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
@@ -44,7 +45,8 @@ std::string Closest(absl::string_view typed,
     }
     const std::vector<absl::string_view> parts = absl::StrSplit(name, '_');
     if (typed.size() > 2 &&
-        std::find(parts.begin(), parts.end(), typed) != parts.end()) {
+        (absl::StartsWith(name, typed) ||
+         std::find(parts.begin(), parts.end(), typed) != parts.end())) {
       consider(name, most);
     }
   }

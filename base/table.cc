@@ -18,105 +18,12 @@
 #include "base/closest.h"
 #include "base/markdown.h"
 #include "base/quote.h"
+#include "base/table_text.h"
 
 namespace optrail {
 namespace {
 
-constexpr absl::string_view kEllipsis = "\xe2\x80\xa6";     // U+2026
 constexpr absl::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
-constexpr absl::string_view kGap = "  ";
-constexpr int kMinColumnWidth = 4;
-// The least width beside columns that are never cut. The terminal wraps such a
-// line anyway, so that it should not lose its numbers too.
-constexpr int kMinWidthBesideUncut = 20;
-constexpr int kMinFoldedWidth = 12;
-
-bool IsBetween(char32_t c, char32_t low, char32_t high) {
-  return c >= low && c <= high;
-}
-
-int WidthOf(char32_t c) {
-  if (IsBetween(c, 0x300, 0x36f) || IsBetween(c, 0x200b, 0x200f) ||
-      IsBetween(c, 0x20d0, 0x20ff) || IsBetween(c, 0xfe00, 0xfe0f)) {
-    return 0;
-  }
-  if (IsBetween(c, 0x1100, 0x115f) || IsBetween(c, 0x2e80, 0xa4cf) ||
-      IsBetween(c, 0xac00, 0xd7a3) || IsBetween(c, 0xf900, 0xfaff) ||
-      IsBetween(c, 0xfe30, 0xfe6f) || IsBetween(c, 0xff00, 0xff60) ||
-      IsBetween(c, 0xffe0, 0xffe6) || IsBetween(c, 0x1f300, 0x1faff) ||
-      IsBetween(c, 0x20000, 0x3fffd)) {
-    return 2;
-  }
-  return 1;
-}
-
-// At most `width` columns of `text`, the last one an ellipsis if it is cut.
-std::string Shorten(const std::string& text, int width) {
-  if (DisplayWidth(text) <= width) return text;
-  std::string result;
-  int used = 0;
-  for (absl::string_view rest = text; !rest.empty();) {
-    const CodePoint c = FirstCodePoint(rest);
-    used += WidthOf(c.value);
-    if (used > width - 1) break;
-    absl::StrAppend(&result, rest.substr(0, c.size_bytes));
-    rest.remove_prefix(c.size_bytes);
-  }
-  return absl::StrCat(result, kEllipsis);
-}
-
-// Takes columns from the widest one that may be cut at a time until the line
-// fits.
-void Shrink(int width, const std::vector<Column>& columns,
-            std::vector<int>* widths) {
-  int total = static_cast<int>(kGap.size() * (widths->size() - 1));
-  for (const int w : *widths) total += w;
-  const bool uncut = std::any_of(
-      columns.begin(), columns.end(),
-      [](const Column& column) { return column.clip == Clip::kNever; });
-  const int least = uncut ? kMinWidthBesideUncut : kMinColumnWidth;
-  while (total > width) {
-    int* widest = nullptr;
-    for (size_t i = 0; i < widths->size(); ++i) {
-      const Clip clip = columns[i].clip;
-      if (clip == Clip::kNever ||
-          (*widths)[i] <= (clip == Clip::kFold ? kMinFoldedWidth : least)) {
-        continue;
-      }
-      if (widest == nullptr || (*widths)[i] > *widest) widest = &(*widths)[i];
-    }
-    if (widest == nullptr) return;
-    --*widest;
-    --total;
-  }
-}
-
-// Lines of at most `width` columns, which end after a comma, slash or hyphen
-// where they can.
-std::vector<std::string> Fold(const std::string& text, int width) {
-  std::vector<std::string> lines(1);
-  int used = 0;
-  for (absl::string_view rest = text; !rest.empty();) {
-    const CodePoint c = FirstCodePoint(rest);
-    if (used + WidthOf(c.value) > width && used > 0) {
-      size_t end = lines.back().find_last_of(",/- ");
-      // A word that is longer than a line is split at its parts.
-      if (end == std::string::npos) end = lines.back().find_last_of("_=");
-      std::string begun;
-      if (end != std::string::npos) begun = lines.back().substr(end + 1);
-      lines.back().resize(lines.back().size() - begun.size());
-      lines.push_back(begun);
-      used = DisplayWidth(begun);
-    }
-    // A space between two words that are on two lines is none.
-    if (used > 0 || lines.size() == 1 || c.value != ' ') {
-      absl::StrAppend(&lines.back(), rest.substr(0, c.size_bytes));
-      used += WidthOf(c.value);
-    }
-    rest.remove_prefix(c.size_bytes);
-  }
-  return lines;
-}
 
 // The shortest digits that read back as the same double.
 std::string Shortest(double value) {
@@ -198,75 +105,7 @@ void Table::AddRow(std::vector<Cell> cells) {
 }
 
 std::string Table::ToText(int width) const {
-  std::vector<Column> columns;
-  for (const Column& column : columns_) {
-    if (column.clip != Clip::kHeading) columns.push_back(column);
-  }
-  // The header is the first line.
-  std::vector<std::vector<std::string>> lines(1);
-  std::vector<std::string> headings(1);  // of each line
-  for (const Column& column : columns) {
-    lines[0].push_back(EscapeForTerminal(column.header));
-  }
-  for (const std::vector<Cell>& row : rows_) {
-    lines.emplace_back();
-    headings.emplace_back();
-    for (size_t i = 0; i < row.size(); ++i) {
-      const std::string cell = EscapeForTerminal(row[i].text);
-      if (columns_[i].clip == Clip::kHeading) {
-        absl::StrAppend(&headings.back(), cell, "\n");
-      } else {
-        lines.back().push_back(cell);
-      }
-    }
-  }
-  const std::string indent(columns.size() < columns_.size() ? 2 : 0, ' ');
-  std::vector<int> widths(columns.size(), 0);
-  for (const auto& line : lines) {
-    for (size_t i = 0; i < line.size(); ++i) {
-      widths[i] = std::max(widths[i], DisplayWidth(line[i]));
-    }
-  }
-  if (width > 0) {
-    Shrink(width - static_cast<int>(indent.size()), columns, &widths);
-  }
-
-  std::string text;
-  for (size_t row = 0; row < lines.size(); ++row) {
-    if (row > 0 && headings[row] != headings[row - 1]) {
-      absl::StrAppend(&text, headings[row]);
-    }
-    std::vector<std::vector<std::string>> cells;  // lines of each
-    size_t height = 1;
-    for (size_t i = 0; i < columns.size(); ++i) {
-      cells.push_back(
-          columns[i].clip == Clip::kFold
-              ? Fold(lines[row][i], widths[i])
-              : std::vector<std::string>{Shorten(lines[row][i], widths[i])});
-      height = std::max(height, cells.back().size());
-    }
-    for (size_t below = 0; below < height; ++below) {
-      std::string line = indent;
-      for (size_t i = 0; i < columns.size(); ++i) {
-        const std::string cell = below < cells[i].size() ? cells[i][below] : "";
-        const std::string padding(
-            static_cast<size_t>(std::max(0, widths[i] - DisplayWidth(cell))),
-            ' ');
-        if (i > 0) absl::StrAppend(&line, kGap);
-        if (columns[i].align == Align::kRight) {
-          absl::StrAppend(&line, padding, cell);
-        } else {
-          absl::StrAppend(&line, cell, padding);
-        }
-      }
-      absl::StrAppend(&text, absl::StripTrailingAsciiWhitespace(line), "\n");
-    }
-    if (row > 0) continue;
-    std::vector<std::string> rules;
-    for (const int w : widths) rules.emplace_back(static_cast<size_t>(w), '-');
-    absl::StrAppend(&text, indent, absl::StrJoin(rules, kGap), "\n");
-  }
-  return text;
+  return TableText(columns_, rows_, width);
 }
 
 std::string Table::ToMarkdown() const {
@@ -353,16 +192,6 @@ int TerminalWidth() {
   winsize size = {};
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) return size.ws_col;
   return 0;
-}
-
-int DisplayWidth(absl::string_view text) {
-  int width = 0;
-  while (!text.empty()) {
-    const CodePoint c = FirstCodePoint(text);
-    width += c.valid ? WidthOf(c.value) : 1;
-    text.remove_prefix(c.size_bytes);
-  }
-  return width;
 }
 
 std::string QuoteForJson(absl::string_view text) {

@@ -70,11 +70,13 @@ class Table {
   void AddRow(std::vector<Cell> cells);
   int num_rows() const { return static_cast<int>(rows_.size()); }
 
-  // Aligned columns; lines are at most `width` columns wide if that leaves
-  // every column four, and those that are folded twelve (0: no limit). The
-  // widest columns are shortened first; those that are never cut keep their
-  // text, beside them twenty columns are the least, and the terminal wraps the
-  // line.
+  // Aligned columns that fit `width` (0: no limit). Long texts are shortened or
+  // folded first. If that is not enough:
+  // - a value that all rows share stands once, above the table;
+  // - a name that is never cut gets a line of its own, above its row;
+  // - the widest columns become lines "header: value" below their row.
+  // No number is cut. A name that is longer than a line is left to the
+  // terminal, which wraps it, so that it can be copied.
   std::string ToText(int width = 0) const;
   // A table of GitHub-flavoured Markdown.
   std::string ToMarkdown() const;

@@ -624,9 +624,8 @@ std::string TuneCall::BucketOf(const Pending& pending,
   }
   std::cerr << "note: " << ShortTaskText(pending.task->task)
             << " stood for the range " << pending.stored_bucket
-            << ", for which the new entry is not verified; next: optrail tune "
-            << "--op=" << pending.task->task.operator_name()
-            << " --shape=" << pending.stored_bucket << "\n";
+            << ", for which the new entry is not verified; next: the same "
+            << "command with --shape=" << pending.stored_bucket << "\n";
   return tuned.shape();
 }
 

@@ -214,22 +214,7 @@ std::string FittingTable(std::vector<Field> fields, const Rows& rows,
       std::all_of(rows.begin(), rows.end(),
                   [](const JudgedRow* row) { return MediansFollow(*row); });
   if (follow) Remove(Field::kRatioOf, &fields);
-  std::vector<Field> names_last = fields;
-  Remove(Field::kBenchmark, &names_last);
-  names_last.push_back(Field::kBenchmark);
-  const std::vector<std::vector<Field>> droppable = {
-      {Field::kDetectable},
-      {Field::kBaseline, Field::kCandidate},
-      {Field::kInterval},
-      {Field::kRatioOf}};
-  for (const std::vector<Field>& group : droppable) {
-    const std::string text = BuildTable(fields, rows).ToText();
-    if (width == 0 || WidthOf(text) <= width) return text;
-    for (const Field field : group) Remove(field, &fields);
-  }
-  const std::string text = BuildTable(fields, rows).ToText(width);
-  if (WidthOf(text) <= width) return text;
-  return BuildTable(names_last, rows).ToText(width);
+  return BuildTable(fields, rows).ToText(width);
 }
 
 std::vector<Field> AllFields(std::vector<Field> fields) {

@@ -57,9 +57,8 @@ enum class Field {
 
 Table BuildTable(const std::vector<Field>& fields, const Rows& rows);
 
-// The table with the fields that fit `width`: names come before numbers that
-// the ratio already tells. Names that leave no room for anything are not cut
-// but come last, where the terminal wraps them.
+// The table as text of `width`, without the fields that tell nothing in it: the
+// metric if it is always the time, what the ratio is of if the medians say it.
 std::string FittingTable(std::vector<Field> fields, const Rows& rows,
                          int width);
 

@@ -59,15 +59,15 @@ std::vector<TestSuite> SuitesOf(const GateReport& report) {
   return all;
 }
 
-// The start of the suite's newest run of the candidate, else the epoch: the
-// schema asks for one.
+// The start of the suite's newest run of the candidate; for the gate itself,
+// which has no hardware, the newest of all. Without one it is the epoch, since
+// the schema asks for a time.
 std::string TimestampOf(const TestSuite& suite, const GateReport& report) {
   int64_t newest_ns = 0;
   for (const RunInfo& run : report.candidate_runs) {
-    if (run.header.suite() != suite.name ||
-        run.header.hardware().id() != suite.hardware_id) {
-      continue;
-    }
+    const bool is_of_suite = run.header.suite() == suite.name &&
+                             run.header.hardware().id() == suite.hardware_id;
+    if (!is_of_suite && !suite.hardware_id.empty()) continue;
     newest_ns = std::max(newest_ns, run.header.started_unix_ns());
   }
   return absl::FormatTime("%Y-%m-%dT%H:%M:%S", absl::FromUnixNanos(newest_ns),
