@@ -33,7 +33,11 @@ ABSL_FLAG(std::string, data, "",
           "A .npz file with a model's inputs by name and its expected output.");
 ABSL_FLAG(double, tolerance, 1e-4,
           "How far a result may be from the expected one, as a part of the "
-          "largest value.");
+          "largest value; 300 times as far with --type=bf16.");
+ABSL_FLAG(std::string, type, "f32",
+          "Of a model's tensors in memory: f32, or bf16, with which products "
+          "multiply pairs of 16 bits and elementwise operators compute in "
+          "f32.");
 
 ABSL_FLAG(std::string, against, "",
           "What a graph is timed against, in turns: unfused (the graph without "
@@ -61,6 +65,8 @@ ABSL_FLAG(optrail::Percentage, memory, {.5},
 ABSL_FLAG(absl::Duration, read_latency, absl::ZeroDuration(),
           "Every read of input takes so much longer: what storage that answers "
           "as late would cost.");
+
+ABSL_DECLARE_FLAG(std::string, device);
 
 namespace optrail::cli {
 namespace {
@@ -168,6 +174,8 @@ absl::StatusOr<int> RunRun(const std::vector<std::string>& paths) {
   command.data = UserPath(absl::GetFlag(FLAGS_data));
   OPTRAIL_ASSIGN_OR_RETURN(command.import, Import());
   OPTRAIL_ASSIGN_OR_RETURN(command.threads, Threads());
+  command.device = absl::GetFlag(FLAGS_device);
+  command.type = absl::GetFlag(FLAGS_type);
   command.most_checked_flop = absl::GetFlag(FLAGS_check_flop);
   command.fuse = absl::GetFlag(FLAGS_fuse);
   command.store = StoreFolder();
@@ -236,8 +244,9 @@ suites::Command GraphCommand() {
       "`show` imports an ONNX model and prints what it becomes; nodes that\n"
       "are not covered are listed with the reason. `check` computes the\n"
       "graph in double precision from the inputs in --data and compares the\n"
-      "result. `run` executes it on the CPU, checks the result and prints\n"
-      "what each step takes, with seeded inputs or those in --data.\n"
+      "result. `run` executes it on a CPU or, with --device=cuda, on a GPU,\n"
+      "checks the result and prints what each step takes, with seeded inputs\n"
+      "or those in --data.\n"
       "`feed` runs it while a loader brings its input, and tells whether the\n"
       "loader holds it back. `recompute` makes a training step of it, and\n"
       "prints what it costs to keep less of the forward pass in memory.\n"
@@ -267,9 +276,10 @@ suites::Command GraphCommand() {
            RunShow),
       part("check", "Computes it in double precision and compares.",
            {"data", "tolerance", "format"}, RunCheck),
-      part("run", "Runs it on the CPU, checks and times it.",
-           {"data", "threads", "fuse", "against", "check_flop", "tolerance",
-            "store", "format", "out", "record", "history"},
+      part("run", "Runs it on a CPU or a GPU, checks and times it.",
+           {"data", "device", "type", "threads", "fuse", "against",
+            "check_flop", "tolerance", "store", "format", "out", "record",
+            "history"},
            RunRun),
       part("feed", "Runs it while a loader brings its input; times both.",
            {"input", "workers", "prefetch", "chunk", "read_latency", "threads",

@@ -21,6 +21,8 @@ namespace optrail::suites {
 
 struct MeasuredGraph {
   std::string model;  // "resnet50_bn"
+  std::string device = "cpu";  // the name of its kind
+  std::string type = "f32";
   int threads = 1;
   std::string fuse;  // as the flag --fuse
   bool fed = false;  // a loader brought the input meanwhile
@@ -31,7 +33,8 @@ struct MeasuredGraph {
   double flop = 0;
 };
 
-// The benchmark is called "graph/MODEL/threads=1", with "/fuse=MODE" behind it
+// The benchmark is called "graph/MODEL/threads=1" on a CPU and
+// "graph/MODEL/cuda" on a GPU, with "/bf16" behind it in that type, and with "/fuse=MODE" behind it
 // for other modes than rules and "/fed" where a loader brought the input. One
 // process measured it; runs at one commit are one point, so several calls are
 // several processes.
