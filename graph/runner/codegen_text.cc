@@ -228,8 +228,7 @@ std::string StartOf(const std::string& op, const std::string& type) {
 }
 
 bool HasCode(proto::ElementType type) {
-  return type != proto::ELEMENT_F16 &&
-         type != proto::ELEMENT_TYPE_UNSPECIFIED;
+  return type != proto::ELEMENT_F16 && type != proto::ELEMENT_TYPE_UNSPECIFIED;
 }
 
 int Expression::Load(int operand, proto::ElementType type, Dims strides,

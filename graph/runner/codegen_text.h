@@ -1,7 +1,7 @@
 #ifndef OPTRAIL_GRAPH_RUNNER_CODEGEN_TEXT_H_
 #define OPTRAIL_GRAPH_RUNNER_CODEGEN_TEXT_H_
 
-// What the printers of generated kernels share: the names of types, the lines
+// The printers of generated kernels share this: the names of types, the lines
 // of an expression, and loops in the order of memory. The printers are in
 // codegen.cc (C++) and cuda_codegen.cc (CUDA).
 //

@@ -51,8 +51,8 @@ std::string Decompose(const std::string& type, const std::string& from,
                       const std::vector<size_t>& loops, const Dims& dims,
                       const std::string& indent) {
   if (loops.empty()) return "";
-  std::string text = absl::StrCat(indent, type, " rest", loops[0], " = ", from,
-                                  ";\n");
+  std::string text =
+      absl::StrCat(indent, type, " rest", loops[0], " = ", from, ";\n");
   const std::string rest = absl::StrCat("rest", loops[0]);
   for (size_t i = loops.size(); i-- > 0;) {
     if (i == 0) {
@@ -60,8 +60,8 @@ std::string Decompose(const std::string& type, const std::string& from,
                       rest, ";\n");
     } else {
       absl::StrAppend(&text, indent, "const ", type, " i", loops[i], " = ",
-                      rest, " % ", dims[loops[i]], ";\n", indent, rest, " /= ",
-                      dims[loops[i]], ";\n");
+                      rest, " % ", dims[loops[i]], ";\n", indent, rest,
+                      " /= ", dims[loops[i]], ";\n");
     }
   }
   return text;
@@ -131,9 +131,9 @@ LoopText LoopOf(Expression expression, const Dims& dims, Dims y_strides,
   std::iota(loops.begin(), loops.end(), 0);
   const std::string y_at = absl::StrCat(
       y_offset == 0 ? "" : absl::StrCat(y_offset, " + "), Place(y_strides));
-  std::string text = absl::StrCat(
-      Pointers(expression), YPointer(LastType(expression), y_operand),
-      GridLoop(type, count));
+  std::string text = absl::StrCat(Pointers(expression),
+                                  YPointer(LastType(expression), y_operand),
+                                  GridLoop(type, count));
   if (vector == 1) {
     absl::StrAppend(&text, Decompose(type, "i", loops, steps, "    "),
                     Lines(expression, "    "), "    y[", y_at,
@@ -159,16 +159,14 @@ LoopText LoopOf(Expression expression, const Dims& dims, Dims y_strides,
   }
   const std::string result = absl::StrCat(
       "Vector<", TypeName(LastType(expression)), ", ", vector, ">");
-  absl::StrAppend(&text, "    ", result,
-                  " q;\n#pragma unroll\n    for (int l = 0; l < ", vector,
-                  "; ++l) {\n      const ", type, " i", last, " = from + l;\n",
-                  Lines(expression, "      ", in_vectors),
-                  "      q.at[l] = ", Last(expression),
-                  ";\n    }\n    *reinterpret_cast<", result, "*>(y + ",
-                  vector_at(y_strides, y_offset == 0
-                                           ? ""
-                                           : absl::StrCat(y_offset, " + ")),
-                  ") = q;\n  }\n");
+  absl::StrAppend(
+      &text, "    ", result, " q;\n#pragma unroll\n    for (int l = 0; l < ",
+      vector, "; ++l) {\n      const ", type, " i", last, " = from + l;\n",
+      Lines(expression, "      ", in_vectors),
+      "      q.at[l] = ", Last(expression), ";\n    }\n    *reinterpret_cast<",
+      result, "*>(y + ",
+      vector_at(y_strides, y_offset == 0 ? "" : absl::StrCat(y_offset, " + ")),
+      ") = q;\n  }\n");
   return {text, Blocks(count)};
 }
 
@@ -195,9 +193,8 @@ GeneratedKernel ReduceOf(const std::string& op, Expression expression,
   Dims kept_strides = y_strides;
   for (const size_t d : gone) kept_strides[d] = 0;
   const int threads = ThreadsOfResult(results, count, of.by_rows);
-  const std::string step =
-      absl::StrCat("[](", type, " a, ", type, " b) { return ", StepOf(op),
-                   "(a, b); }");
+  const std::string step = absl::StrCat(
+      "[](", type, " a, ", type, " b) { return ", StepOf(op), "(a, b); }");
   std::string text = absl::StrCat(
       Pointers(expression), YPointer(LastType(expression), y_operand),
       "  const int64_t thread = int64_t(blockIdx.x) * ", kThreads,
@@ -206,21 +203,19 @@ GeneratedKernel ReduceOf(const std::string& op, Expression expression,
       Decompose(index, "result", kept, nest.dims, "  "), "  ", type,
       " acc = ", StartOf(op, type), ";\n  for (", index, " r = thread % ",
       threads, "; r < ", count, "; r += ", threads, ") {\n",
-      Decompose(index, "r", gone, nest.dims, "    "),
-      Lines(expression, "    "), "    acc = ", StepOf(op), "(acc, ",
-      Last(expression), ");\n  }\n");
+      Decompose(index, "r", gone, nest.dims, "    "), Lines(expression, "    "),
+      "    acc = ", StepOf(op), "(acc, ", Last(expression), ");\n  }\n");
   if (threads == kWarp) {
     absl::StrAppend(&text, "  acc = OfWarp(acc, ", step, ");\n");
   } else if (threads == kThreads) {
     absl::StrAppend(&text, "  acc = OfBlock<", kThreads, ">(acc, ", step,
                     ");\n");
   }
-  absl::StrAppend(&text, "  if (thread % ", threads, " == 0) y[",
-                  Place(kept_strides), "] = acc",
-                  op == "reduce_mean"
-                      ? absl::StrCat(" / ", type, "(", count, ")")
-                      : "",
-                  ";\n");
+  absl::StrAppend(
+      &text, "  if (thread % ", threads, " == 0) y[", Place(kept_strides),
+      "] = acc",
+      op == "reduce_mean" ? absl::StrCat(" / ", type, "(", count, ")") : "",
+      ";\n");
   return {text, CeilDiv(results * threads, kThreads), kThreads};
 }
 
@@ -233,17 +228,15 @@ GeneratedKernel NormOf(const RowNormLoops& loops) {
   const std::string type = TypeName(loops.type);
   int next = 0;
   const auto operand = [&](bool is_there, const char* qualifier) {
-    return is_there ? absl::StrCat("static_cast<", qualifier, type, "*>(p[",
-                                   next++, "])")
-                    : absl::StrCat("static_cast<", qualifier, type,
-                                   "*>(nullptr)");
+    return is_there
+               ? absl::StrCat("static_cast<", qualifier, type, "*>(p[", next++,
+                              "])")
+               : absl::StrCat("static_cast<", qualifier, type, "*>(nullptr)");
   };
-  std::vector<std::string> arguments = {operand(true, "const "),
-                                        operand(loops.of_sum, "const "),
-                                        operand(true, "const "),
-                                        operand(loops.has_bias, "const "),
-                                        operand(true, ""),
-                                        operand(loops.keeps_sum, "")};
+  std::vector<std::string> arguments = {
+      operand(true, "const "), operand(loops.of_sum, "const "),
+      operand(true, "const "), operand(loops.has_bias, "const "),
+      operand(true, ""),       operand(loops.keeps_sum, "")};
   arguments.push_back(absl::StrFormat("%.9ef", loops.epsilon));
   return {absl::StrCat("  NormRow<", loops.cols, ", ", vector, ", ",
                        CeilDiv(vectors, threads), ", ", threads, ", ",
@@ -260,11 +253,11 @@ std::string EachPixel(const WindowLoops& l, int64_t* count) {
     return l.y_strides[a] > l.y_strides[b];
   });
   *count = Elements(l.y_dims);
-  return absl::StrCat(
-      GridLoop("int64_t", *count),
-      Decompose("int64_t", "i", order, l.y_dims, "    "),
-      "    const int64_t h = i2 * ", l.stride[0], " - ", l.begin[0],
-      ", w = i3 * ", l.stride[1], " - ", l.begin[1], ";\n");
+  return absl::StrCat(GridLoop("int64_t", *count),
+                      Decompose("int64_t", "i", order, l.y_dims, "    "),
+                      "    const int64_t h = i2 * ", l.stride[0], " - ",
+                      l.begin[0], ", w = i3 * ", l.stride[1], " - ", l.begin[1],
+                      ";\n");
 }
 
 std::string TapLoops(const WindowLoops& l) {
@@ -306,8 +299,7 @@ GeneratedKernel PoolOf(const WindowLoops& l, bool maximum, bool count_padding) {
   int64_t count = 0;
   std::string text = absl::StrCat(
       ReadPointer("x", l.type, 0), YPointer(l.type, 1), EachPixel(l, &count),
-      "    float best = ", maximum ? "Least<float>()" : "0",
-      ", count = 0;\n");
+      "    float best = ", maximum ? "Least<float>()" : "0", ", count = 0;\n");
   if (count_padding) {
     // Counts elements of the image and of its padding.
     absl::StrAppend(&text, "    for (int r = 0; r < ", l.kernel[0],
@@ -316,13 +308,12 @@ GeneratedKernel PoolOf(const WindowLoops& l, bool maximum, bool count_padding) {
                     l.x_dims[2] + l.end[0], " && w + s * ", l.dilation[1],
                     " < ", l.x_dims[3] + l.end[1], ";\n      }\n    }\n");
   }
-  absl::StrAppend(&text, TapLoops(l),
-                  count_padding ? "" : "        count += 1;\n",
-                  "        const float value = from[i1 * ", l.x_strides[1],
-                  "];\n        best = ",
-                  maximum ? "op_max(best, value)" : "best + value",
-                  ";\n      }\n    }\n    y[", Place(l.y_strides),
-                  "] = ", maximum ? "best" : "best / count", ";\n  }\n");
+  absl::StrAppend(
+      &text, TapLoops(l), count_padding ? "" : "        count += 1;\n",
+      "        const float value = from[i1 * ", l.x_strides[1],
+      "];\n        best = ", maximum ? "op_max(best, value)" : "best + value",
+      ";\n      }\n    }\n    y[", Place(l.y_strides),
+      "] = ", maximum ? "best" : "best / count", ";\n  }\n");
   return {text, Blocks(count), kThreads};
 }
 
@@ -337,9 +328,9 @@ GeneratedKernel ProductOf(const ProductLoops& l) {
       l.has_bias ? ReadPointer("bias", l.type, 2)
                  : absl::StrCat("  const ", TypeName(l.type),
                                 "* const bias = nullptr;\n"),
-      YPointer(l.type, l.has_bias ? 3 : 2), "  const int64_t tile = blockIdx.x % ",
-      tiles, ", batch = blockIdx.x / ", tiles, ";\n",
-      Decompose("int64_t", "batch", loops, l.batch, "  "));
+      YPointer(l.type, l.has_bias ? 3 : 2),
+      "  const int64_t tile = blockIdx.x % ", tiles, ", batch = blockIdx.x / ",
+      tiles, ";\n", Decompose("int64_t", "batch", loops, l.batch, "  "));
   absl::StrAppend(
       &text, "  Product<", l.m, ", ", l.n, ", ", l.k, ", ", l.a_m, ", ", l.a_k,
       ", ", l.b_k, ", ", l.b_n, ", ", l.y_m, ", ", l.y_n, ">(a + ",

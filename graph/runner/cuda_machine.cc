@@ -91,7 +91,7 @@ class CudaMachine : public Machine {
   }
   const LoopPrinter& printer() const override { return CudaPrinter(); }
   int64_t storage_bytes() const override { return 256; }
-  // What the bulk copy engine and accesses of 16 bytes want.
+  // The bulk copy engine and accesses of 16 bytes want that.
   int64_t operand_bytes() const override { return 16; }
   absl::StatusOr<int64_t> MemoryBytes() const override {
     size_t free_bytes = 0, total_bytes = 0;

@@ -29,11 +29,12 @@ TensorType F32(const Dims& dims) { return {proto::ELEMENT_F32, dims}; }
 class CudaRunnerTest : public testing::Test {
  protected:
   CudaRunnerTest()
-      : driver_(Driver::Load(kFakeDriver)), gpu_(*MeasuredGpu::Make(*driver_)) {}
+      : driver_(Driver::Load(kFakeDriver)),
+        gpu_(*MeasuredGpu::Make(*driver_)) {}
 
   // Null where there is no compiler.
-  std::unique_ptr<Runner> Make(
-      const Graph& graph, proto::ElementType type = proto::ELEMENT_F32) {
+  std::unique_ptr<Runner> Make(const Graph& graph,
+                               proto::ElementType type = proto::ELEMENT_F32) {
     RunnerOptions options;
     options.type = type;
     auto runner = Runner::Create(graph, *gpu_, options);
@@ -55,8 +56,8 @@ class CudaRunnerTest : public testing::Test {
   std::string why_;
 };
 
-#define OPTRAIL_RUNNER_OR_SKIP(name, ...)                  \
-  const std::unique_ptr<Runner> name = Make(__VA_ARGS__);  \
+#define OPTRAIL_RUNNER_OR_SKIP(name, ...)                 \
+  const std::unique_ptr<Runner> name = Make(__VA_ARGS__); \
   if (name == nullptr) GTEST_SKIP() << why_
 
 // A product, a sum and what only the reference has.

@@ -56,8 +56,8 @@ absl::Status KernelLoader::Compile(
   for (const auto& [name, shape] : wanted) {
     OPTRAIL_ASSIGN_OR_RETURN(const KernelChoice choice, Choose(name, shape));
     if (!choice.chosen.backend->compiles()) continue;
-    choices.emplace(
-        absl::StrCat(name, " ", tuning::CanonicalText(shape)), choice);
+    choices.emplace(absl::StrCat(name, " ", tuning::CanonicalText(shape)),
+                    choice);
   }
   std::vector<const KernelChoice*> left;
   for (const auto& [key, choice] : choices) left.push_back(&choice);
@@ -156,9 +156,9 @@ absl::StatusOr<std::vector<LoadedKernel>> KernelLoader::LoadGenerated(
       kernel.runnable = loaded[0].runnable;
     } else {
       set_number(k);
-      OPTRAIL_ASSIGN_OR_RETURN(
-          kernel.runnable, ops::Runnable::Load(*backend, artifact, shape,
-                                               config, machine_.device()));
+      OPTRAIL_ASSIGN_OR_RETURN(kernel.runnable,
+                               ops::Runnable::Load(*backend, artifact, shape,
+                                                   config, machine_.device()));
     }
     loaded.push_back(std::move(kernel));
   }

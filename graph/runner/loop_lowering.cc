@@ -101,8 +101,8 @@ absl::Status Lowering::Concat(int n) {
     if (Elements(part.dims) > 0) parts.push_back(std::move(part));
     begin += x.type.dims[axis];
   }
-  step.code = target_.printer->Concat(
-      parts, y.strides, static_cast<int>(step.operands.size()));
+  step.code = target_.printer->Concat(parts, y.strides,
+                                      static_cast<int>(step.operands.size()));
   step.operands.push_back(y);
   views_[node.outputs[0]] = y;
   Add(std::move(step), {n});
@@ -207,8 +207,7 @@ absl::Status Lowering::Loop(int n) {
     b.step.code = target_.printer->Reduce(node.op, b.expression, dims, reduced,
                                           strides, result);
   } else {
-    b.step.code =
-        target_.printer->Loop(b.expression, dims, y.strides, result);
+    b.step.code = target_.printer->Loop(b.expression, dims, y.strides, result);
     b.step.in_place = !b.expression.gathers();
   }
   b.step.kernel = "generated";

@@ -64,8 +64,8 @@ View Lowering::Converted(const View& x, proto::ElementType type, int n) {
   cast.op = "cast";
   expression.Emit(cast, {from}, type);
   Step step;
-  step.name = absl::StrCat(graph_.nodes[n].name, " (to ",
-                           ElementTypeName(type), ")");
+  step.name =
+      absl::StrCat(graph_.nodes[n].name, " (to ", ElementTypeName(type), ")");
   step.kernel = "generated";
   step.operands = {x, y};
   step.code = target_.printer->Loop(expression, x.type.dims, y.strides, 1);
@@ -116,9 +116,9 @@ absl::Status Lowering::ByMatrix(int n, const View& a, const View& b,
   std::vector<View> operands = {Dense(a, n), Dense(b, n)};
   if (is_layer) {
     const bool has_bias = node.inputs.size() > 2 && node.inputs[2] >= 0;
-    operands.push_back(has_bias ? Dense(ViewOf(node.inputs[2]), n)
-                                : NewView({type.type, {cols}},
-                                          Storage::Kind::kConstant));
+    operands.push_back(
+        has_bias ? Dense(ViewOf(node.inputs[2]), n)
+                 : NewView({type.type, {cols}}, Storage::Kind::kConstant));
   }
   const View y = NewView(type, Storage::Kind::kArena);
   operands.push_back(y);
@@ -222,8 +222,7 @@ absl::Status Lowering::Attention(int n) {
   View k = ViewOf(node.inputs[1]);
   std::swap(k.type.dims[2], k.type.dims[3]);
   std::swap(k.strides[2], k.strides[3]);
-  if (!IsFloat(q) || Elements(q.type.dims) == 0 ||
-      Elements(k.type.dims) == 0) {
+  if (!IsFloat(q) || Elements(q.type.dims) == 0 || Elements(k.type.dims) == 0) {
     return Reference(n);
   }
   optrail::proto::Shape shape;
@@ -393,8 +392,8 @@ absl::Status Lowering::Conv(int n) {
       loops.stride[0] == loops.stride[1] && loops.begin[0] == loops.begin[1] &&
       loops.end[0] == loops.begin[0] && loops.end[1] == loops.begin[0] &&
       loops.begin[0] >= 0 && loops.dilation[0] == 1 && loops.dilation[1] == 1;
-  absl::Status here = absl::UnimplementedError(
-      "grouped, dilated, uneven or with a bias");
+  absl::Status here =
+      absl::UnimplementedError("grouped, dilated, uneven or with a bias");
   if (even && !has_bias && loops.group == 1) {
     const char* const kernel = is_fused ? "conv_bn_relu" : "conv2d";
     optrail::proto::Shape shape = ShapeOfConv(loops);
@@ -436,9 +435,8 @@ optrail::proto::Shape Lowering::ShapeOfConv(const WindowLoops& loops) {
   };
   if (loops.begin[0] != 0) add("padding", loops.begin[0]);
   if (loops.stride[0] != 1) add("stride", loops.stride[0]);
-  shape.add_data_types(loops.type == proto::ELEMENT_F32
-                           ? optrail::proto::F32
-                           : optrail::proto::BF16);
+  shape.add_data_types(loops.type == proto::ELEMENT_F32 ? optrail::proto::F32
+                                                        : optrail::proto::BF16);
   return shape;
 }
 
@@ -453,9 +451,9 @@ absl::Status Lowering::Pool(int n) {
                          -1, MemoryOrder(x));
   views_[node.outputs[0]] = y;
   return AddLoops(n,
-                  target_.printer->Pool(LoopsOf(node, x, y, node.Ints("kernel")),
-                                        node.op == "max_pool",
-                                        node.Int("count_padding") != 0),
+                  target_.printer->Pool(
+                      LoopsOf(node, x, y, node.Ints("kernel")),
+                      node.op == "max_pool", node.Int("count_padding") != 0),
                   {x, y}, /*in_place=*/false, absl::OkStatus());
 }
 

@@ -36,10 +36,9 @@ class Conversion {
       OPTRAIL_RETURN_IF_ERROR(Convert(static_cast<int>(n)));
     }
     for (const int output : graph_.outputs) {
-      OPTRAIL_ASSIGN_OR_RETURN(const int value,
-                               As(output, IsFloat(output)
-                                              ? to_
-                                              : graph_.type(output).type));
+      OPTRAIL_ASSIGN_OR_RETURN(
+          const int value,
+          As(output, IsFloat(output) ? to_ : graph_.type(output).type));
       copy_.outputs.push_back(value);
     }
     return WithoutUnused(copy_);
@@ -80,10 +79,9 @@ class Conversion {
     OPTRAIL_CHECK(here >= 0) << graph_.values[value].name;
     if (copy_.type(here).type == type) return here;
     // A cast of its own for each reader joins that reader's loop.
-    return copy_.AddNode(
-        absl::StrCat(graph_.values[value].name, " ", ElementTypeName(type), " ",
-                     casts_++),
-        "cast", {here}, {{"to", static_cast<int64_t>(type)}});
+    return copy_.AddNode(absl::StrCat(graph_.values[value].name, " ",
+                                      ElementTypeName(type), " ", casts_++),
+                         "cast", {here}, {{"to", static_cast<int64_t>(type)}});
   }
 
   absl::Status Convert(int n) {
@@ -99,17 +97,17 @@ class Conversion {
       const bool stays = wide || (node.op == "conv_bn_relu" && i >= 2);
       OPTRAIL_ASSIGN_OR_RETURN(
           const int converted,
-          As(value, !IsFloat(value)                 ? graph_.type(value).type
-                    : stays                         ? proto::ELEMENT_F32
-                                                    : to_));
+          As(value, !IsFloat(value) ? graph_.type(value).type
+                    : stays         ? proto::ELEMENT_F32
+                                    : to_));
       inputs.push_back(converted);
     }
     OPTRAIL_ASSIGN_OR_RETURN(
         int result, copy_.AddNode(node.name, node.op, inputs, node.attributes));
     for (const int output : node.outputs) place_[output] = result++;
     // A reduction's result is small.
-    const bool stays = groups_.inlined[n] ||
-                       FindOp(node.op)->kind == OpKind::kReduction;
+    const bool stays =
+        groups_.inlined[n] || FindOp(node.op)->kind == OpKind::kReduction;
     if (!wide || stays || !IsFloat(node.outputs[0])) return absl::OkStatus();
     OPTRAIL_ASSIGN_OR_RETURN(place_[node.outputs[0]], As(node.outputs[0], to_));
     return absl::OkStatus();
@@ -128,8 +126,8 @@ class Conversion {
 
 absl::StatusOr<Graph> ConvertFloats(const Graph& graph, proto::ElementType to) {
   if (to != proto::ELEMENT_BF16) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "a graph in ", ElementTypeName(to), ": expected bf16"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("a graph in ", ElementTypeName(to), ": expected bf16"));
   }
   return Conversion(graph, to).Run();
 }

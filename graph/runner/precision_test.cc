@@ -28,8 +28,9 @@ int Count(const Graph& graph, const std::string& op) {
 TEST(Precision, ElementwiseChainsStayWide) {
   Graph graph;
   const int x = graph.AddInput("x", F32({4, 8}));
-  const int w = graph.AddConstant(
-      "w", Array::Reals(proto::ELEMENT_F32, {8, 8}, std::vector<double>(64, 3.4e38)));
+  const int w =
+      graph.AddConstant("w", Array::Reals(proto::ELEMENT_F32, {8, 8},
+                                          std::vector<double>(64, 3.4e38)));
   const int product = *graph.AddNode("p", "matmul", {x, w});
   const int third = graph.AddConstant(
       "third", Array::Reals(proto::ELEMENT_F32, {}, {1.0 / 3}));

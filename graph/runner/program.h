@@ -85,7 +85,7 @@ struct Program {
 // The device for which a graph is lowered.
 struct LoweringTarget {
   const LoopPrinter* printer = &CppPrinter();
-  // Whether one of our operators computes the shape there; none: those in f32.
+  // OK if one of our operators computes the shape there; none: those in f32 do.
   std::function<absl::Status(const std::string& op,
                              const optrail::proto::Shape& shape)>
       computes = nullptr;

@@ -138,16 +138,17 @@ class DeviceRunner : public Runner {
     for (size_t begin = 0; begin < calls_.size();) {
       const bool by_host = calls_[begin]->kernel == nullptr;
       size_t end = begin + 1;
-      while (end < calls_.size() && by_host == (calls_[end]->kernel == nullptr)) {
+      while (end < calls_.size() &&
+             by_host == (calls_[end]->kernel == nullptr)) {
         ++end;
       }
       Part& part = parts_.emplace_back();
       part.begin = begin;
       part.end = end;
       if (!by_host) {
-        OPTRAIL_ASSIGN_OR_RETURN(
-            part.recorded,
-            machine_->Record([&] { return RunCalls(begin, end); }));
+        OPTRAIL_ASSIGN_OR_RETURN(part.recorded, machine_->Record([&] {
+          return RunCalls(begin, end);
+        }));
       }
       begin = end;
     }
@@ -171,9 +172,10 @@ class DeviceRunner : public Runner {
     };
     OPTRAIL_ASSIGN_OR_RETURN(graph_, Simplify(graph));
     if (options_.fuse) {
-      OPTRAIL_ASSIGN_OR_RETURN(
-          graph_, Fuse(graph_, FusionRules(), &report_,
-                       [this](const FusionSite& site) { return Choose(site); }));
+      OPTRAIL_ASSIGN_OR_RETURN(graph_, Fuse(graph_, FusionRules(), &report_,
+                                            [this](const FusionSite& site) {
+                                              return Choose(site);
+                                            }));
     }
     if (options_.type != proto::ELEMENT_F32) {
       OPTRAIL_ASSIGN_OR_RETURN(graph_, ConvertFloats(graph_, options_.type));
@@ -216,10 +218,9 @@ class DeviceRunner : public Runner {
   }
 
   absl::StatusOr<char*> NewBuffer(int64_t bytes) {
-    OPTRAIL_ASSIGN_OR_RETURN(
-        std::unique_ptr<ops::Buffer> buffer,
-        machine_->device().Allocate(
-            std::max<int64_t>(bytes, machine_->storage_bytes())));
+    OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<ops::Buffer> buffer,
+                             machine_->device().Allocate(std::max<int64_t>(
+                                 bytes, machine_->storage_bytes())));
     buffers_.push_back(std::move(buffer));
     return static_cast<char*>(buffers_.back()->data());
   }
@@ -426,8 +427,8 @@ class DeviceRunner : public Runner {
                              FindOp(node.op)->evaluate(node, inputs, types));
     for (size_t i = 0; i < results.size(); ++i) {
       const std::string bytes = results[i].Encode();
-      OPTRAIL_RETURN_IF_ERROR(machine_->Write(
-          Address(step.operands[reads + i]), bytes.data(), bytes.size()));
+      OPTRAIL_RETURN_IF_ERROR(machine_->Write(Address(step.operands[reads + i]),
+                                              bytes.data(), bytes.size()));
     }
     return absl::OkStatus();
   }

@@ -43,7 +43,7 @@ struct RunnerOptions {
   bool fuse = true;   // by FusionRules(); elementwise loops are joined anyhow
   // Asked wherever a rule could be applied; none: all are.
   FusionChooser choose;
-  // Of what lies in memory: ELEMENT_F32, or ELEMENT_BF16 (precision.h).
+  // The type of tensors in memory: ELEMENT_F32, or ELEMENT_BF16 (precision.h).
   proto::ElementType type = proto::ELEMENT_F32;
 };
 
@@ -95,8 +95,7 @@ class Runner {
 // Describes the kernels of the graph with no rule applied: a line for each
 // kernel, with the id and the config of an operator's or the code of a
 // generated one. Nothing is compiled. Errors as Create's.
-absl::StatusOr<std::string> KernelsText(const Graph& graph,
-                                        ops::Device& device,
+absl::StatusOr<std::string> KernelsText(const Graph& graph, ops::Device& device,
                                         const RunnerOptions& options);
 
 }  // namespace optrail::graph

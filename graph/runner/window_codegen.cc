@@ -79,7 +79,8 @@ std::string CppConvSource(const WindowLoops& l) {
   return text;
 }
 
-std::string CppPoolSource(const WindowLoops& l, bool maximum, bool count_padding) {
+std::string CppPoolSource(const WindowLoops& l, bool maximum,
+                          bool count_padding) {
   const int64_t channels = l.x_dims[1];
   std::string text = absl::StrCat(
       "  const auto* const x = static_cast<const float*>(p[0]);\n"

@@ -38,8 +38,7 @@ class DeviceCallTimer : public CallTimer {
             std::make_unique<const FunctionInvocation>(std::move(run)),
             device));
     OPTRAIL_ASSIGN_OR_RETURN(
-        timer_,
-        device.MakeTimer(*runnable_, operands_, {proto::HOT, launch}));
+        timer_, device.MakeTimer(*runnable_, operands_, {proto::HOT, launch}));
     return absl::OkStatus();
   }
 

@@ -65,9 +65,9 @@ proto::Run RunOfGraph(const MeasuredGraph& measured,
 absl::Status RecordGraph(const MeasuredGraph& measured,
                          const std::string& history_folder,
                          const std::string& store) {
-  OPTRAIL_ASSIGN_OR_RETURN(const RunContext context,
-                           FindRunContext(KindOf(measured), history_folder,
-                                          store));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const RunContext context,
+      FindRunContext(KindOf(measured), history_folder, store));
   const proto::Run run = RunOfGraph(measured, context);
   OPTRAIL_ASSIGN_OR_RETURN(const tracker::History history,
                            tracker::History::Open(context.history));

@@ -20,7 +20,7 @@
 namespace optrail::suites {
 
 struct MeasuredGraph {
-  std::string model;  // "resnet50_bn"
+  std::string model;           // "resnet50_bn"
   std::string device = "cpu";  // the name of its kind
   std::string type = "f32";
   int threads = 1;
@@ -34,10 +34,10 @@ struct MeasuredGraph {
 };
 
 // The benchmark is called "graph/MODEL/threads=1" on a CPU and
-// "graph/MODEL/cuda" on a GPU, with "/bf16" behind it in that type, and with "/fuse=MODE" behind it
-// for other modes than rules and "/fed" where a loader brought the input. One
-// process measured it; runs at one commit are one point, so several calls are
-// several processes.
+// "graph/MODEL/cuda" on a GPU, with "/bf16" behind it in that type, and with
+// "/fuse=MODE" behind it for other modes than rules and "/fed" where a loader
+// brought the input. One process measured it; runs at one commit are one point,
+// so several calls are several processes.
 proto::Run RunOfGraph(const MeasuredGraph& measured, const RunContext& context);
 
 // Appends that run to a history, of the folders that the command line names,

@@ -44,8 +44,7 @@ absl::StatusOr<std::unique_ptr<CallTimer>> TimerOf(graph::Runner& runner,
                            device);
 }
 
-absl::StatusOr<Sampling> TimeWhole(graph::Runner& runner,
-                                   ops::Device& device) {
+absl::StatusOr<Sampling> TimeWhole(graph::Runner& runner, ops::Device& device) {
   OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<CallTimer> timer,
                            TimerOf(runner, device));
   const std::unique_ptr<ops::Monitor> monitor = device.MakeMonitor();
@@ -201,10 +200,9 @@ std::string PlaceText(const GraphRunCommand& command) {
 std::string EndToEndText(const Timed& timed, double flop,
                          const GraphRunCommand& command) {
   if (!timed.is_known()) return "can't tell, the machine was too busy";
-  return absl::StrCat(FormatDurationNs(timed.whole.time_ns), " on ",
-                      PlaceText(command), " (",
-                      FormatRate(flop / timed.whole.time_ns * 1e9, "FLOP/s"),
-                      ")");
+  return absl::StrCat(
+      FormatDurationNs(timed.whole.time_ns), " on ", PlaceText(command), " (",
+      FormatRate(flop / timed.whole.time_ns * 1e9, "FLOP/s"), ")");
 }
 
 std::string MemoryText(const graph::Runner& runner) {
@@ -460,10 +458,9 @@ absl::StatusOr<ExitCode> RunGraph(const GraphRunCommand& asked,
   std::unique_ptr<MeasuredFusion> measured;
   if (command.fuse == FuseMode::kMeasured) {
     OPTRAIL_ASSIGN_OR_RETURN(
-        measured,
-        MeasuredFusion::Create(command.fusion_store,
-                               dynamic_cast<ops::CpuDevice&>(*device),
-                               options));
+        measured, MeasuredFusion::Create(command.fusion_store,
+                                         dynamic_cast<ops::CpuDevice&>(*device),
+                                         options));
     options.choose = measured->chooser();
   }
   OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<graph::Runner> runner,

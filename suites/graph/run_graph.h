@@ -2,8 +2,8 @@
 #define OPTRAIL_SUITES_GRAPH_RUN_GRAPH_H_
 
 // The command `optrail graph run` without its flags: a model on a CPU or a GPU,
-// checked against the reference and timed by the one stopwatch, as a whole and step by
-// step.
+// checked against the reference and timed by the one stopwatch, as a whole and
+// step by step.
 //
 //   GraphRunCommand command;
 //   command.path = "resnet50.onnx";
@@ -34,10 +34,10 @@ std::string AbslUnparseFlag(FuseMode mode);
 struct GraphRunCommand {
   std::string path;
   graph::ImportOptions import;
-  std::string data;  // a .npz with the inputs; "": seeded ones
+  std::string data;            // a .npz with the inputs; "": seeded ones
   std::string device = "cpu";  // the name of a kind of device
-  // Of what lies in memory: "f32", or "bf16" (graph/runner/precision.h), with
-  // which `tolerance` is 300 times as wide.
+  // The type of tensors in memory: "f32", or "bf16" (graph/runner/precision.h),
+  // with which `tolerance` is 300 times as wide.
   std::string type = "f32";
   int threads = 1;
   FuseMode fuse = FuseMode::kRules;

@@ -24,7 +24,9 @@ absl::StatusOr<std::vector<double>> ProfileOnGpu(graph::Runner& runner,
     OPTRAIL_ASSIGN_OR_RETURN(
         const std::unique_ptr<CallTimer> timer,
         CallTimer::Create(
-            [&](const ops::Call&) { return runner.RunStep(static_cast<int>(s)); },
+            [&](const ops::Call&) {
+              return runner.RunStep(static_cast<int>(s));
+            },
             device, by_host ? proto::STREAM : proto::GRAPH));
     const int calls = by_host ? 1 : kCalls;
     std::vector<double> samples;
