@@ -34,7 +34,11 @@ ABSL_FLAG(std::string, data, "",
           "A .npz file with a model's inputs by name and its expected output.");
 ABSL_FLAG(double, tolerance, 1e-4,
           "How far a result may be from the expected one, as a part of the "
-          "largest value.");
+          "largest value; 300 times as far with --type=bf16.");
+ABSL_FLAG(std::string, type, "f32",
+          "Of a model's tensors in memory: f32, or bf16, with which products "
+          "multiply pairs of 16 bits and elementwise operators compute in "
+          "f32.");
 
 ABSL_FLAG(std::string, against, "",
           "What a graph is timed against, in turns: unfused (the graph without "
@@ -62,6 +66,8 @@ ABSL_FLAG(optrail::Percentage, memory, {.5},
 ABSL_FLAG(absl::Duration, read_latency, absl::ZeroDuration(),
           "Every read of input takes so much longer: what storage that answers "
           "as late would cost.");
+
+ABSL_DECLARE_FLAG(std::string, device);
 
 namespace optrail::cli {
 namespace {
@@ -169,6 +175,8 @@ absl::StatusOr<int> RunRun(const std::vector<std::string>& paths) {
   command.data = UserPath(absl::GetFlag(FLAGS_data));
   OPTRAIL_ASSIGN_OR_RETURN(command.import, Import());
   OPTRAIL_ASSIGN_OR_RETURN(command.threads, Threads());
+  command.device = absl::GetFlag(FLAGS_device);
+  command.type = absl::GetFlag(FLAGS_type);
   command.most_checked_flop = absl::GetFlag(FLAGS_check_flop);
   command.fuse = absl::GetFlag(FLAGS_fuse);
   command.store = StoreFolder();
@@ -250,10 +258,11 @@ suites::Command GraphCommand() {
            RunShow),
       part("check", "Computes it in double precision and compares.",
            {"data", "tolerance", "format"}, RunCheck),
-      part("run", "Runs it on the CPU, checks and times it.",
-           {"data", "threads", "fuse", "against", "check_flop", "tolerance",
-            "store", "format", "out", "record", "history"},
-           RunRun),
+      part(
+          "run", "Runs it on a CPU or a GPU, checks and times it.",
+          {"data", "device", "type", "threads", "fuse", "against", "check_flop",
+           "tolerance", "store", "format", "out", "record", "history"},
+          RunRun),
       part("feed", "Runs it while a loader brings its input; times both.",
            {"input", "workers", "prefetch", "chunk", "read_latency", "threads",
             "store", "format", "record", "history"},

@@ -62,12 +62,13 @@ Arrays Attention(const Node& node, const ArrayList& inputs,
 }
 
 // conv_bn_relu {as conv}: max(conv(x, w) * scale + shift, 0); both have one
-// element for each filter.
+// element for each filter, of the type of x or of f32.
 Types InferConvBnRelu(const Node& node, const TypeList& inputs) {
   OPTRAIL_ASSIGN_OR_RETURN(std::vector<TensorType> types,
                            FindOp("conv")->infer(node, {inputs[0], inputs[1]}));
   for (const int i : {2, 3}) {
-    if (inputs[i]->type == types[0].type &&
+    if ((inputs[i]->type == types[0].type ||
+         inputs[i]->type == proto::ELEMENT_F32) &&
         Elements(inputs[i]->dims) == inputs[1]->dims[0]) {
       continue;
     }

@@ -2,165 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
-#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "base/check.h"
-#include "graph/ir/elementwise.h"
+#include "graph/runner/codegen_text.h"
+#include "graph/runner/cpp_codegen.h"
 
 namespace optrail::graph {
 namespace {
 
 // Iterations below which a loop stays on one thread.
 constexpr int64_t kLeastParallel = 1 << 14;
-// Fewer neighbours are no work for a vector.
-constexpr int64_t kLeastColumns = 8;
-
-std::string TypeName(proto::ElementType type) {
-  switch (type) {
-    case proto::ELEMENT_F64:
-      return "double";
-    case proto::ELEMENT_F32:
-      return "float";
-    case proto::ELEMENT_BOOL:
-      return "bool";
-    case proto::ELEMENT_I64:
-      return "int64_t";
-    case proto::ELEMENT_I32:
-      return "int32_t";
-    case proto::ELEMENT_I16:
-      return "int16_t";
-    case proto::ELEMENT_I8:
-      return "int8_t";
-    case proto::ELEMENT_U64:
-      return "uint64_t";
-    case proto::ELEMENT_U32:
-      return "uint32_t";
-    case proto::ELEMENT_U16:
-      return "uint16_t";
-    default:
-      return "uint8_t";
-  }
-}
-
-// "i0 * 64 + i1"
-std::string Place(const Dims& strides) {
-  std::vector<std::string> terms;
-  for (size_t d = 0; d < strides.size(); ++d) {
-    if (strides[d] == 0) continue;
-    terms.push_back(strides[d] == 1 ? absl::StrCat("i", d)
-                                    : absl::StrCat("i", d, " * ", strides[d]));
-  }
-  return terms.empty() ? "0" : absl::StrJoin(terms, " + ");
-}
-
-// The loops in the order `order`, those of one iteration left out and
-// neighbours that walk through memory as one joined. `extra` are strides that
-// are no load's.
-struct Nest {
-  Dims dims;
-  std::vector<Dims*> strides;
-  std::vector<bool> reduced;
-
-  void Reorder(const std::vector<int>& order) {
-    const auto apply = [&](auto& values) {
-      auto old = values;
-      values.clear();
-      for (const int d : order) values.push_back(old[d]);
-    };
-    apply(dims);
-    apply(reduced);
-    for (Dims* s : strides) apply(*s);
-  }
-
-  void Erase(size_t d) {
-    dims.erase(dims.begin() + d);
-    reduced.erase(reduced.begin() + d);
-    for (Dims* s : strides) s->erase(s->begin() + d);
-  }
-
-  void Collapse() {
-    for (size_t d = dims.size(); d-- > 0;) {
-      if (dims[d] == 1) Erase(d);
-    }
-    for (size_t d = dims.size(); d-- > 1;) {
-      bool joins = reduced[d] == reduced[d - 1];
-      for (const Dims* s : strides) {
-        joins = joins && (*s)[d - 1] == (*s)[d] * dims[d];
-      }
-      if (!joins) continue;
-      dims[d - 1] *= dims[d];
-      for (Dims* s : strides) (*s)[d - 1] = (*s)[d];
-      Erase(d);
-    }
-    if (dims.empty()) {
-      dims.push_back(1);
-      reduced.push_back(false);
-      for (Dims* s : strides) s->push_back(0);
-    }
-  }
-};
-
-std::string Pointers(const Expression& expression) {
-  std::string text;
-  std::vector<int> seen;
-  for (const Expression::Line& line : expression.lines()) {
-    if (line.operand < 0 ||
-        std::find(seen.begin(), seen.end(), line.operand) != seen.end()) {
-      continue;
-    }
-    seen.push_back(line.operand);
-    const std::string type = TypeName(line.type);
-    absl::StrAppend(&text, "  const auto* const a", line.operand,
-                    " = static_cast<const ", type, "*>(p[", line.operand,
-                    "]);\n");
-  }
-  return text;
-}
-
-// The values of the expression at i0, i1, ...; the last one is `v<n>`.
-std::string Lines(const Expression& expression, const std::string& indent) {
-  std::string text;
-  const auto& lines = expression.lines();
-  for (size_t v = 0; v < lines.size(); ++v) {
-    const Expression::Line& line = lines[v];
-    std::string value;
-    if (line.operand >= 0) {
-      std::string place = Place(line.strides);
-      if (line.index >= 0) {
-        absl::StrAppend(&place, " + Index(v", line.index, ", ", line.size,
-                        ") * ", line.stride);
-      }
-      value = absl::StrCat("a", line.operand, "[", place, "]");
-    } else if (!line.literal.empty()) {
-      value = line.literal;
-    } else if (line.op == "cast") {
-      value = absl::StrCat("Cast<", TypeName(line.type), ">(v", line.inputs[0],
-                           ")");
-    } else {
-      std::vector<std::string> inputs;
-      for (const int input : line.inputs) {
-        inputs.push_back(absl::StrCat("v", input));
-      }
-      value =
-          absl::StrCat("op_", line.op, "(", absl::StrJoin(inputs, ", "), ")");
-    }
-    absl::StrAppend(&text, indent, "const ", TypeName(line.type), " v", v,
-                    " = ", value, ";\n");
-  }
-  return text;
-}
-
-std::string Last(const Expression& expression) {
-  return absl::StrCat("v", expression.lines().size() - 1);
-}
-
-proto::ElementType LastType(const Expression& expression) {
-  return expression.lines().back().type;
-}
 
 std::string For(size_t d, int64_t size, size_t depth) {
   return absl::StrFormat("%sfor (int64_t i%d = 0; i%d < %d; ++i%d) {\n",
@@ -188,95 +41,9 @@ std::string YPointer(proto::ElementType type, int operand) {
                       operand, "]);\n");
 }
 
-std::string StepOf(const std::string& op) {
-  if (op == "reduce_max") return "op_max";
-  if (op == "reduce_min") return "op_min";
-  if (op == "reduce_prod") return "op_mul";
-  return "op_add";
-}
-
-std::string StartOf(const std::string& op, const std::string& type) {
-  const std::string limits = absl::StrCat("std::numeric_limits<", type, ">::");
-  if (op == "reduce_max") {
-    return absl::StrCat("Least<", type, ">()");
-  }
-  if (op == "reduce_min") return absl::StrCat("Most<", type, ">()");
-  return op == "reduce_prod" ? "1" : "0";
-}
-
-}  // namespace
-
-bool HasCode(proto::ElementType type) {
-  return type != proto::ELEMENT_F16 && type != proto::ELEMENT_BF16 &&
-         type != proto::ELEMENT_TYPE_UNSPECIFIED;
-}
-
-int Expression::Load(int operand, proto::ElementType type, Dims strides) {
-  Line line;
-  line.operand = operand;
-  line.type = type;
-  line.strides = std::move(strides);
-  lines_.push_back(std::move(line));
-  return static_cast<int>(lines_.size()) - 1;
-}
-
-int Expression::Gather(int operand, proto::ElementType type, Dims strides,
-                       int index, int64_t stride, int64_t size) {
-  const int value = Load(operand, type, std::move(strides));
-  lines_[value].index = index;
-  lines_[value].stride = stride;
-  lines_[value].size = size;
-  return value;
-}
-
-int Expression::Emit(const Node& node, const std::vector<int>& inputs,
-                     proto::ElementType type) {
-  Line line;
-  line.op = node.op;
-  line.inputs = inputs;
-  line.type = type;
-  lines_.push_back(std::move(line));
-  return static_cast<int>(lines_.size()) - 1;
-}
-
-int Expression::Literal(const Array& array) {
-  Line line;
-  line.type = array.type.type;
-  if (!array.is_real()) {
-    line.literal = absl::StrCat(TypeName(line.type), "(",
-                                static_cast<uint64_t>(array.integers[0]), "u)");
-  } else if (std::isfinite(array.reals[0])) {
-    line.literal =
-        absl::StrFormat("%s(%.17g)", TypeName(line.type), array.reals[0]);
-  } else {
-    line.literal =
-        absl::StrCat(TypeName(line.type), "(",
-                     std::isnan(array.reals[0]) ? "__builtin_nan(\"\")"
-                     : array.reals[0] > 0       ? "__builtin_inf()"
-                                                : "-__builtin_inf()",
-                     ")");
-  }
-  lines_.push_back(std::move(line));
-  return static_cast<int>(lines_.size()) - 1;
-}
-
-bool Expression::gathers() const {
-  return std::any_of(lines_.begin(), lines_.end(),
-                     [](const Line& line) { return line.index >= 0; });
-}
-
-std::string LoopSource(Expression expression, Dims dims, Dims y_strides,
-                       int y_operand) {
-  Nest nest{dims, {&y_strides}, std::vector<bool>(dims.size(), false)};
-  for (auto& line : expression.lines()) {
-    if (line.operand >= 0) nest.strides.push_back(&line.strides);
-  }
-  std::vector<int> order(dims.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int a, int b) { return y_strides[a] > y_strides[b]; });
-  nest.Reorder(order);
-  nest.Collapse();
+std::string LoopSource(Expression expression, const Dims& dims, Dims y_strides,
+                       int y_operand, int64_t y_offset) {
+  Nest nest = NestOfLoop(expression, dims, y_strides);
   // One long loop is cut, so that it can be shared out.
   if (nest.dims.size() == 1 && nest.dims[0] % 1024 == 0 &&
       nest.dims[0] >= kLeastParallel) {
@@ -293,14 +60,13 @@ std::string LoopSource(Expression expression, Dims dims, Dims y_strides,
   }
   const std::string indent(2 * nest.dims.size() + 2, ' ');
   absl::StrAppend(&text, Lines(expression, indent), indent, "y[",
+                  y_offset == 0 ? "" : absl::StrCat(y_offset, " + "),
                   Place(y_strides), "] = ", Last(expression), ";\n");
   for (size_t d = nest.dims.size(); d-- > 1;) {
     absl::StrAppend(&text, std::string(2 * d + 2, ' '), "}\n");
   }
   return text + OuterEnd(nest.dims[0], all);
 }
-
-namespace {
 
 // Sums in lanes where the innermost loop is a reduced one, which a compiler
 // does not do on its own, since it changes the order.
@@ -374,7 +140,7 @@ std::string RowReduction(const Expression& e, const std::string& step,
 std::string ReductionText(const std::string& op, const Expression& expression,
                           const Nest& nest, size_t first, bool by_rows,
                           const Dims& y_strides, int y_operand) {
-  const std::string type = TypeName(LastType(expression));
+  const std::string type = ValueName(LastType(expression));
   const std::string step = StepOf(op), start = StartOf(op, type);
   const int64_t all = Elements(nest.dims);
   const size_t end = nest.dims.size() - (by_rows ? 1 : 0);
@@ -412,42 +178,12 @@ std::string ReductionText(const std::string& op, const Expression& expression,
   return text + (first == 0 ? "  }\n" : OuterEnd(nest.dims[0], all));
 }
 
-}  // namespace
-
 std::string ReduceSource(const std::string& op, Expression expression,
-                         Dims dims, const std::vector<bool>& reduced,
+                         const Dims& dims, const std::vector<bool>& reduced,
                          Dims y_strides, int y_operand) {
-  Nest nest{dims, {&y_strides}, reduced};
-  Dims* innermost = nullptr;  // of the first load, which decides the order
-  for (auto& line : expression.lines()) {
-    if (line.operand < 0) continue;
-    nest.strides.push_back(&line.strides);
-    if (innermost == nullptr) innermost = &line.strides;
-  }
-  OPTRAIL_CHECK(innermost != nullptr);
-  // A dimension along which neighbours have results of their own.
-  int neighbours = -1;
-  for (size_t d = 0; d < dims.size(); ++d) {
-    bool loads = false;
-    for (const Dims* s : nest.strides) loads |= s != &y_strides && (*s)[d] == 1;
-    if (!reduced[d] && y_strides[d] == 1 && loads && dims[d] >= kLeastColumns) {
-      neighbours = static_cast<int>(d);
-    }
-  }
-  std::vector<int> order(dims.size());
-  std::iota(order.begin(), order.end(), 0);
-  const Dims walk = *innermost;
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-    return std::tuple(a == neighbours, bool(reduced[a]), -walk[a]) <
-           std::tuple(b == neighbours, bool(reduced[b]), -walk[b]);
-  });
-  nest.Reorder(order);
-  nest.Collapse();
-  const size_t first =
-      std::find(nest.reduced.begin(), nest.reduced.end(), true) -
-      nest.reduced.begin();
-  return ReductionText(op, expression, nest, first,
-                       neighbours >= 0 && first < nest.dims.size(), y_strides,
+  const ReductionNest of =
+      NestOfReduction(expression, dims, reduced, y_strides);
+  return ReductionText(op, expression, of.nest, of.first, of.by_rows, y_strides,
                        y_operand);
 }
 
@@ -492,5 +228,58 @@ std::string RowNormSource(const RowNormLoops& loops) {
       OuterEnd(loops.rows, loops.rows * cols));
   return text;
 }
+
+class Cpp : public LoopPrinter {
+ public:
+  GeneratedKernel Loop(const Expression& expression, const Dims& dims,
+                       const Dims& y_strides, int y_operand) const override {
+    return {LoopSource(expression, dims, y_strides, y_operand, 0)};
+  }
+  GeneratedKernel Concat(const std::vector<ConcatPart>& parts,
+                         const Dims& y_strides, int y_operand) const override {
+    GeneratedKernel kernel;
+    for (const ConcatPart& part : parts) {
+      absl::StrAppend(&kernel.source, "  {\n",
+                      LoopSource(part.expression, part.dims, y_strides,
+                                 y_operand, part.y_offset),
+                      "  }\n");
+    }
+    return kernel;
+  }
+  GeneratedKernel Reduce(const std::string& op, const Expression& expression,
+                         const Dims& dims, const std::vector<bool>& reduced,
+                         const Dims& y_strides, int y_operand) const override {
+    return {ReduceSource(op, expression, dims, reduced, y_strides, y_operand)};
+  }
+  GeneratedKernel RowNorm(const RowNormLoops& loops) const override {
+    if (loops.type != proto::ELEMENT_F32) return {};
+    return {RowNormSource(loops)};
+  }
+  GeneratedKernel Conv(const WindowLoops& loops) const override {
+    if (loops.type != proto::ELEMENT_F32) return {};
+    return {CppConvSource(loops)};
+  }
+  GeneratedKernel Pool(const WindowLoops& loops, bool maximum,
+                       bool count_padding) const override {
+    if (loops.type != proto::ELEMENT_F32) return {};
+    return {CppPoolSource(loops, maximum, count_padding)};
+  }
+  GeneratedKernel Product(const ProductLoops& loops) const override {
+    return {};
+  }
+  std::string File(const std::vector<GeneratedKernel>& kernels,
+                   const std::vector<int>& operands) const override {
+    return CppFile(kernels);
+  }
+};
+
+}  // namespace
+
+const LoopPrinter& CppPrinter() {
+  static const auto* const printer = new Cpp();
+  return *printer;
+}
+
+std::string KernelName(size_t number) { return absl::StrCat("kernel", number); }
 
 }  // namespace optrail::graph

@@ -1,11 +1,12 @@
-// Declarations that generated kernels share, and their entry point.
+// Functions that generated kernels share, and the entry point of those in C++.
 
-#include <set>
+#include <algorithm>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "graph/ir/elementwise.h"
-#include "graph/runner/codegen.h"
+#include "graph/runner/codegen_text.h"
+#include "graph/runner/cpp_codegen.h"
 
 namespace optrail::graph {
 namespace {
@@ -18,15 +19,34 @@ namespace {
 // Nobody reads floating-point exceptions: with them GCC does not vectorize a
 // choice between two values, which made tanh 5.6 times as slow on Zen 4. (Clang
 // does not know the pragma and needs none.)
-constexpr char kPrelude[] = R"code(
+constexpr char kHead[] = R"code(
 #pragma GCC optimize("no-trapping-math")
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <limits>
 #include <type_traits>
 
 namespace {
 
+// Rounds to nearest even; NaN stays NaN.
+struct bf16 {
+  uint16_t bits;
+  bf16() = default;
+  inline bf16(float value) {
+    uint32_t word;
+    __builtin_memcpy(&word, &value, 4);
+    bits = value != value ? 0x7fc0 : (word + 0x7fff + (word >> 16 & 1)) >> 16;
+  }
+  inline operator float() const {
+    const uint32_t word = uint32_t(bits) << 16;
+    float value;
+    __builtin_memcpy(&value, &word, 4);
+    return value;
+  }
+};
+
+template <class T> inline T Abs(T a);
 template <class T> inline T Exp(T a) { return std::exp(a); }
 inline float Exp(float a) {
   const float x = a < -87.0f ? -87.0f : a > 88.0f ? 88.0f : a;
@@ -41,7 +61,6 @@ inline float Exp(float a) {
   const float y = q * scale;
   return a < -87.0f ? 0.0f : a > 88.0f ? a * 1e38f : a != a ? a : y;
 }
-template <class T> inline T Abs(T a) { return a < T(0) ? T(-a) : a; }
 template <class T> inline T Erf(T a) { return std::erf(a); }
 inline float Erf(float a) {
   const float x = Abs(a);
@@ -59,8 +78,12 @@ inline float Tanh(float a) {
   const float w = x < 0.06f ? z : y;
   return a < 0 ? -w : w;
 }
-template <class T> inline T Sigmoid(T a) { return T(1) / (T(1) + Exp(T(-a))); }
 
+)code";
+
+constexpr char kShared[] = R"code(
+template <class T> inline T Abs(T a) { return a < T(0) ? T(-a) : a; }
+template <class T> inline T Sigmoid(T a) { return T(1) / (T(1) + Exp(T(-a))); }
 template <class T> inline T Divide(T a, T b) {
   if constexpr (std::is_integral_v<T>) {
     if (b == 0) return 0;
@@ -117,6 +140,9 @@ template <class T> inline int64_t Index(T index, int64_t size) {
   const int64_t i = index < 0 ? int64_t(index) + size : int64_t(index);
   return i < 0 ? 0 : i >= size ? size - 1 : i;
 }
+)code";
+
+constexpr char kSums[] = R"code(
 inline float Total(const float* a, int64_t n) {
   float lane[16] = {};
   int64_t i = 0;
@@ -153,24 +179,33 @@ std::string OpFunction(const ElementwiseOp& op) {
 
 }  // namespace
 
-std::string KernelFile(const std::vector<std::string>& bodies) {
-  std::string text = kPrelude;
+std::string SharedFunctions() { return kShared; }
+
+std::string ElementwiseFunctions(const std::vector<GeneratedKernel>& kernels) {
+  std::string text;
   for (const ElementwiseOp& op : ElementwiseTable()) {
     if (op.code.empty()) continue;
     // Kernels reduce with the last four.
     bool used = op.name == "add" || op.name == "mul" || op.name == "max" ||
                 op.name == "min";
-    for (const std::string& body : bodies) {
-      used = used || absl::StrContains(body, absl::StrCat("op_", op.name, "("));
+    const std::string call = absl::StrCat("op_", op.name, "(");
+    for (const GeneratedKernel& kernel : kernels) {
+      used = used || absl::StrContains(kernel.source, call);
     }
     if (used) text += OpFunction(op);
   }
+  return text;
+}
+
+std::string CppFile(const std::vector<GeneratedKernel>& kernels) {
+  std::string text =
+      absl::StrCat(kHead, kShared, kSums, ElementwiseFunctions(kernels));
   std::string cases;
-  for (size_t k = 0; k < bodies.size(); ++k) {
-    absl::StrAppend(&text, "\nvoid Kernel", k,
+  for (size_t k = 0; k < kernels.size(); ++k) {
+    absl::StrAppend(&text, "\nvoid ", KernelName(k),
                     "(const OptrailJitCall& call, void* const* p) {\n",
-                    bodies[k], "}\n");
-    absl::StrAppend(&cases, "    case ", k, ": return Kernel", k,
+                    kernels[k].source, "}\n");
+    absl::StrAppend(&cases, "    case ", k, ": return ", KernelName(k),
                     "(call, call.operands + 1);\n");
   }
   absl::StrAppend(&text,

@@ -1,19 +1,20 @@
 #include "graph/runner/kernels.h"
 
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
 #include "absl/strings/str_cat.h"
-#include "base/hash.h"
 #include "base/status_macros.h"
 #include "graph/runner/codegen.h"
-#include "graph/runner/jit_header.h"
 #include "ops/core/compile_cache.h"
-#include "ops/core/jit_backend.h"
 #include "tuning/proto/canonical.h"
 
 namespace optrail::graph {
 
-KernelLoader::KernelLoader(ops::CpuDevice& device, std::string cache,
+KernelLoader::KernelLoader(Machine& machine, std::string cache,
                            std::string store, bool tuned)
-    : device_(device),
+    : machine_(machine),
       cache_(std::move(cache)),
       store_(std::move(store)),
       tuned_(tuned) {}
@@ -35,6 +36,51 @@ absl::StatusOr<const tuning::TunedConfigStore*> KernelLoader::StoreOf(
 
 absl::StatusOr<KernelChoice> KernelLoader::Choose(
     const std::string& name, const optrail::proto::Shape& shape) {
+  const std::string key = absl::StrCat(name, " ", tuning::CanonicalText(shape));
+  const auto known = choices_.find(key);
+  if (known != choices_.end()) return known->second;
+  return choices_.emplace(key, MakeChoice(name, shape)).first->second;
+}
+
+absl::Status KernelLoader::Computes(const std::string& name,
+                                    const optrail::proto::Shape& shape) {
+  OPTRAIL_ASSIGN_OR_RETURN(const KernelChoice choice, Choose(name, shape));
+  return choice.chosen.backend->Describe(choice.chosen.Request(choice.target))
+      .status();
+}
+
+absl::Status KernelLoader::Compile(
+    const std::vector<std::pair<std::string, optrail::proto::Shape>>& wanted) {
+  if (cache_.empty()) return absl::OkStatus();
+  std::map<std::string, KernelChoice> choices;
+  for (const auto& [name, shape] : wanted) {
+    OPTRAIL_ASSIGN_OR_RETURN(const KernelChoice choice, Choose(name, shape));
+    if (!choice.chosen.backend->compiles()) continue;
+    choices.emplace(absl::StrCat(name, " ", tuning::CanonicalText(shape)),
+                    choice);
+  }
+  std::vector<const KernelChoice*> left;
+  for (const auto& [key, choice] : choices) left.push_back(&choice);
+  std::atomic<size_t> next{0};
+  std::vector<std::thread> threads;
+  const size_t count = std::min<size_t>(
+      {left.size(), std::max(1u, std::thread::hardware_concurrency()), 16});
+  for (size_t t = 0; t < count; ++t) {
+    threads.emplace_back([&] {
+      for (size_t i = next++; i < left.size(); i = next++) {
+        const ops::ChosenKernel& chosen = left[i]->chosen;
+        // An error is told where the kernel is loaded, with the node's name.
+        (void)ops::CompileCached(*chosen.backend,
+                                 chosen.Request(left[i]->target), cache_);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<KernelChoice> KernelLoader::MakeChoice(
+    const std::string& name, const optrail::proto::Shape& shape) {
   const ops::OperatorEntry* const entry = ops::Registry::Get().Find(name);
   if (entry == nullptr) return ops::Registry::Get().UnknownOperator(name);
   const tuning::TunedConfigStore* store = nullptr;
@@ -44,11 +90,13 @@ absl::StatusOr<KernelChoice> KernelLoader::Choose(
   ops::KernelQuestion question;
   question.operator_name = name;
   question.shape = shape;
-  question.threads = device_.threads();
+  question.device_kind = machine_.device().kind();
+  question.threads = machine_.threads();
   KernelChoice choice;
   OPTRAIL_ASSIGN_OR_RETURN(
-      choice.chosen, ops::ChooseKernel(question, device_.hardware(), store));
-  choice.target = {optrail::proto::CPU, "native", device_.hardware()};
+      choice.chosen,
+      ops::ChooseKernel(question, machine_.device().hardware(), store));
+  choice.target = machine_.target();
   choice.text = absl::StrCat(
       name, " ", choice.chosen.backend->Id(choice.target).value_or("-"), " ",
       tuning::CanonicalText(choice.chosen.config));
@@ -75,32 +123,46 @@ absl::StatusOr<LoadedKernel> KernelLoader::LoadOperator(
   OPTRAIL_ASSIGN_OR_RETURN(
       kernel.runnable,
       ops::Runnable::Load(*chosen.backend, artifact, chosen.shape,
-                          chosen.config, device_));
+                          chosen.config, machine_.device()));
   loaded_[key] = kernel;
   return kernel;
 }
 
-absl::StatusOr<LoadedKernel> KernelLoader::LoadGenerated(
-    const std::vector<std::string>& bodies) {
-  std::shared_ptr<ops::Backend> backend = ops::MakeJitBackend("generated");
-  ops::BackendFiles files;
-  files.sources = {{"jit.h", kJitHeader}, {"graph.jit.cc", KernelFile(bodies)}};
-  files.sources_hash = Fingerprint(files.sources[1].contents);
-  backend->SetFiles(std::move(files));
+absl::StatusOr<std::vector<LoadedKernel>> KernelLoader::LoadGenerated(
+    const std::vector<GeneratedKernel>& kernels,
+    const std::vector<int>& operands) {
+  const std::shared_ptr<ops::Backend> backend =
+      machine_.Generated(kernels, operands);
   generated_.push_back(backend);
-  const optrail::proto::Shape shape;
   const optrail::proto::Config config;
-  const ops::Target target = {optrail::proto::CPU, "native",
-                              device_.hardware()};
+  const ops::Target target = machine_.target();
+  optrail::proto::Shape shape;
+  const auto set_number = [&](size_t k) {
+    if (machine_.takes_number()) return;
+    shape.clear_dims();
+    optrail::proto::Dim& number = *shape.add_dims();
+    number.set_name("kernel");
+    number.set_value(static_cast<int64_t>(k));
+  };
+  set_number(0);
   OPTRAIL_ASSIGN_OR_RETURN(
       const ops::Artifact artifact,
       ops::CompileCached(*backend, {shape, config, target}, cache_));
-  LoadedKernel kernel;
-  kernel.source = "generated";
-  OPTRAIL_ASSIGN_OR_RETURN(
-      kernel.runnable,
-      ops::Runnable::Load(*backend, artifact, shape, config, device_));
-  return kernel;
+  std::vector<LoadedKernel> loaded;
+  for (size_t k = 0; k < kernels.size(); ++k) {
+    LoadedKernel kernel;
+    kernel.source = "generated";
+    if (machine_.takes_number() && k > 0) {
+      kernel.runnable = loaded[0].runnable;
+    } else {
+      set_number(k);
+      OPTRAIL_ASSIGN_OR_RETURN(kernel.runnable,
+                               ops::Runnable::Load(*backend, artifact, shape,
+                                                   config, machine_.device()));
+    }
+    loaded.push_back(std::move(kernel));
+  }
+  return loaded;
 }
 
 }  // namespace optrail::graph

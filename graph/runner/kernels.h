@@ -5,7 +5,7 @@
 // the config that was tuned for the shape (else the default), and generated
 // kernels by the system's compiler.
 //
-//   KernelLoader loader(device, "/tmp/compiled", ".optrail/store");
+//   KernelLoader loader(*machine, "/tmp/compiled", ".optrail/store");
 //   OPTRAIL_ASSIGN_OR_RETURN(const LoadedKernel kernel,
 //                            loader.LoadOperator("matmul", shape));
 //   Use(kernel.config);
@@ -13,11 +13,13 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "graph/runner/codegen.h"
+#include "graph/runner/machine.h"
 #include "ops/core/backend.h"
-#include "ops/core/cpu_device.h"
 #include "ops/core/registry.h"
 #include "ops/core/runnable.h"
 #include "ops/core/tuned_kernel.h"
@@ -43,35 +45,48 @@ class KernelLoader {
  public:
   // `cache` is a folder for compiled code, `store` one of tuned configs beside
   // those that are checked in; "": none. Without `tuned` there are only default
-  // configs. The device must outlive what is loaded.
-  KernelLoader(ops::CpuDevice& device, std::string cache, std::string store,
+  // configs. The machine must outlive what is loaded.
+  KernelLoader(Machine& machine, std::string cache, std::string store,
                bool tuned = true);
 
   // NotFound names an operator that is not linked in.
   absl::StatusOr<KernelChoice> Choose(const std::string& name,
                                       const optrail::proto::Shape& shape);
 
+  // OK if the device has a kernel of ours for the shape, else why not: errors
+  // of Choose(), or the backend's about this size.
+  absl::Status Computes(const std::string& name,
+                        const optrail::proto::Shape& shape);
+
+  // Compiles those that are not in the cache yet, several at a time.
+  absl::Status Compile(
+      const std::vector<std::pair<std::string, optrail::proto::Shape>>& wanted);
+
   // Errors of Choose() and of the backend. Equal shapes share an invocation,
   // which packs weights by their address.
   absl::StatusOr<LoadedKernel> LoadOperator(const std::string& name,
                                             const optrail::proto::Shape& shape);
 
-  // Kernels of KernelFile(bodies): the first operand of a call points to the
-  // number of the body.
-  absl::StatusOr<LoadedKernel> LoadGenerated(
-      const std::vector<std::string>& bodies);
+  // A runnable for each: the same one where the machine takes numbers.
+  absl::StatusOr<std::vector<LoadedKernel>> LoadGenerated(
+      const std::vector<GeneratedKernel>& kernels,
+      const std::vector<int>& operands);
 
  private:
+  absl::StatusOr<KernelChoice> MakeChoice(const std::string& name,
+                                          const optrail::proto::Shape& shape);
   absl::StatusOr<const tuning::TunedConfigStore*> StoreOf(
       const ops::OperatorEntry& entry);
 
-  ops::CpuDevice& device_;
+  Machine& machine_;
   const std::string cache_;
   const std::string store_;
   const bool tuned_;
   // Of each operator, by name.
   std::map<std::string, tuning::TunedConfigStore> stores_;
-  std::map<std::string, LoadedKernel> loaded_;  // by operator and shape
+  // By operator and shape.
+  std::map<std::string, absl::StatusOr<KernelChoice>> choices_;
+  std::map<std::string, LoadedKernel> loaded_;
   std::vector<std::shared_ptr<ops::Backend>> generated_;
 };
 

@@ -88,22 +88,21 @@ absl::Status Lowering::Concat(int n) {
                          -1, MemoryOrder(ViewOf(node.inputs[0])));
   Step step;
   step.kernel = "generated";
+  std::vector<ConcatPart> parts;
   int64_t begin = 0;
   for (const int input : node.inputs) {
     const View& x = ViewOf(input);
-    const int place = static_cast<int>(step.operands.size());
+    ConcatPart part;
+    part.expression.Load(static_cast<int>(step.operands.size()), x.type.type,
+                         x.strides, x.offset);
+    part.dims = x.type.dims;
+    part.y_offset = begin * y.strides[axis];
     step.operands.push_back(x);
-    Expression expression;
-    expression.Load(place, x.type.type, x.strides);
-    const int result = static_cast<int>(node.inputs.size());
-    absl::StrAppend(
-        &step.source, "  {\n    void* const* const q = p;\n    void* p[",
-        result + 1, "];\n    for (int i = 0; i <= ", result,
-        "; ++i) p[i] = q[i];\n    p[", result, "] = static_cast<char*>(p[",
-        result, "]) + ", begin * y.strides[axis] * ElementBytes(x.type.type),
-        ";\n", LoopSource(expression, x.type.dims, y.strides, result), "  }\n");
+    if (Elements(part.dims) > 0) parts.push_back(std::move(part));
     begin += x.type.dims[axis];
   }
+  step.code = target_.printer->Concat(parts, y.strides,
+                                      static_cast<int>(step.operands.size()));
   step.operands.push_back(y);
   views_[node.outputs[0]] = y;
   Add(std::move(step), {n});
@@ -138,7 +137,7 @@ int Lowering::Read(LoopBuilder& b, int value, const Dims& dims) {
     const View view = ViewOf(value);
     if (!b.like && view.type.dims == dims) b.like = view;
     number = b.expression.Load(OperandOf(b, view), view.type.type,
-                               StridesAlong(view, dims));
+                               StridesAlong(view, dims), view.offset);
   }
   b.known[value] = number;
   return number;
@@ -205,10 +204,10 @@ absl::Status Lowering::Loop(int n) {
       if (!reduced[d]) strides[d] = y.strides[next++];
       if (reduced[d] && node.Int("keepdims") != 0) ++next;
     }
-    b.step.source =
-        ReduceSource(node.op, b.expression, dims, reduced, strides, result);
+    b.step.code = target_.printer->Reduce(node.op, b.expression, dims, reduced,
+                                          strides, result);
   } else {
-    b.step.source = LoopSource(b.expression, dims, y.strides, result);
+    b.step.code = target_.printer->Loop(b.expression, dims, y.strides, result);
     b.step.in_place = !b.expression.gathers();
   }
   b.step.kernel = "generated";

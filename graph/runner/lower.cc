@@ -82,18 +82,22 @@ View Lowering::Copied(const View& x, std::vector<int> order, int node,
                       const char* why) {
   const View y = NewView(x.type, Storage::Kind::kArena, -1, std::move(order));
   Expression expression;
-  expression.Load(0, x.type.type, x.strides);
+  expression.Load(0, x.type.type, x.strides, x.offset);
   Step step;
   step.name = absl::StrCat(graph_.nodes[node].name, " ", why);
   step.kernel = "generated";
   step.operands = {x, y};
-  step.source = LoopSource(expression, x.type.dims, y.strides, 1);
+  step.code = target_.printer->Loop(expression, x.type.dims, y.strides, 1);
   Add(std::move(step), {node});
   return y;
 }
 
+bool Lowering::IsOperand(const View& x) const {
+  return x.offset * ElementBytes(x.type.type) % target_.operand_bytes == 0;
+}
+
 View Lowering::Dense(const View& x, int node) {
-  if (IsDense(x)) return x;
+  if (IsDense(x) && IsOperand(x)) return x;
   return Copied(x, {}, node, "(copy)");
 }
 
@@ -108,7 +112,7 @@ bool Lowering::IsChannelsLast(const View& x) const {
 }
 
 View Lowering::ChannelsLast(const View& x, int node) {
-  if (IsChannelsLast(x)) return x;
+  if (IsChannelsLast(x) && IsOperand(x)) return x;
   return Copied(x, {0, 2, 3, 1}, node, "(to channels last)");
 }
 
@@ -164,7 +168,10 @@ bool IsDense(const View& view) {
   return true;
 }
 
-bool IsF32(const View& view) { return view.type.type == proto::ELEMENT_F32; }
+bool IsFloat(const View& view) {
+  return view.type.type == proto::ELEMENT_F32 ||
+         view.type.type == proto::ELEMENT_BF16;
+}
 
 std::vector<int> MemoryOrder(const View& view) {
   std::vector<int> order(view.strides.size());
@@ -183,18 +190,19 @@ constexpr size_t kMostKernels = 300;
 
 size_t Kernels(const Program& program) {
   std::set<absl::string_view> sources;
-  for (const Step& step : program.steps) sources.insert(step.source);
+  for (const Step& step : program.steps) sources.insert(step.code.source);
   return sources.size();
 }
 
 }  // namespace
 
-absl::StatusOr<Program> Lower(const Graph& graph) {
+absl::StatusOr<Program> Lower(const Graph& graph,
+                              const LoweringTarget& target) {
   OPTRAIL_ASSIGN_OR_RETURN(Program program,
-                           Lowering(graph, kMostNodesInLoop).Run());
+                           Lowering(graph, kMostNodesInLoop, target).Run());
   if (Kernels(program) <= kMostKernels) return program;
   // A loop for each node has more traffic and far fewer texts.
-  OPTRAIL_ASSIGN_OR_RETURN(Program single, Lowering(graph, 1).Run());
+  OPTRAIL_ASSIGN_OR_RETURN(Program single, Lowering(graph, 1, target).Run());
   return Kernels(single) < Kernels(program) ? single : program;
 }
 

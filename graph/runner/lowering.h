@@ -3,8 +3,9 @@
 
 // Lowering makes a program of a graph, node by node: what Lower() is made of.
 //
-//   OPTRAIL_ASSIGN_OR_RETURN(const Program program, Lowering(graph,
-//   kMostNodesInLoop).Run());
+//   OPTRAIL_ASSIGN_OR_RETURN(
+//       const Program program,
+//       Lowering(graph, kMostNodesInLoop, target).Run());
 //
 // Its functions are in lower.cc (storages and steps), loop_lowering.cc (views
 // and generated loops) and operator_lowering.cc (our operators and windows).
@@ -24,8 +25,10 @@ namespace optrail::graph {
 
 class Lowering {
  public:
-  explicit Lowering(const Graph& graph, int most_nodes_in_loop)
+  Lowering(const Graph& graph, int most_nodes_in_loop,
+           const LoweringTarget& target)
       : graph_(graph),
+        target_(target),
         groups_(FindGroups(graph, most_nodes_in_loop)),
         views_(graph.values.size()) {}
 
@@ -45,7 +48,11 @@ class Lowering {
   // x in a storage of its own, in this order of dimensions.
   View Copied(const View& x, std::vector<int> order, int node, const char* why);
 
+  // A copy unless its elements lie one behind the other and begin where an
+  // operand may.
   View Dense(const View& x, int node);
+
+  bool IsOperand(const View& x) const;
 
   bool IsChannelsLast(const View& x) const;
 
@@ -90,11 +97,27 @@ class Lowering {
   static void AddDim(optrail::proto::Shape& shape, const char* name,
                      int64_t value);
 
-  static void Finish(optrail::proto::Shape& shape);
+  // With the type of the operands.
+  static optrail::proto::Shape Typed(optrail::proto::Shape shape,
+                                     const View& x);
+
+  // OK if one of our operators computes it here.
+  absl::Status Computes(const std::string& kernel,
+                        const optrail::proto::Shape& shape) const;
 
   absl::Status AddOperator(int n, const char* kernel,
                            std::vector<View> operands,
                            optrail::proto::Shape shape);
+
+  // By loops, or by the reference where the printer has none. The operands end
+  // with the result.
+  absl::Status AddLoops(int n, GeneratedKernel code, std::vector<View> operands,
+                        bool in_place, const absl::Status& why);
+
+  absl::Status ProductByLoops(int n, const absl::Status& why);
+
+  // In another type.
+  View Converted(const View& x, proto::ElementType type, int n);
 
   absl::Status Product(int n);
 
@@ -122,13 +145,12 @@ class Lowering {
 
   absl::Status Conv(int n);
 
-  // `operands` are x, the weights and what comes between them and the result.
-  absl::Status OurConv(int n, const char* kernel, const WindowLoops& loops,
-                       std::vector<View> operands, const View& y);
+  static optrail::proto::Shape ShapeOfConv(const WindowLoops& loops);
 
   absl::Status Pool(int n);
 
   const Graph& graph_;
+  const LoweringTarget& target_;
   const Groups groups_;
   std::vector<View> views_;
   Program program_;

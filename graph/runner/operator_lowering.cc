@@ -1,5 +1,7 @@
 #include <cmath>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "graph/ir/ops.h"
 #include "graph/runner/lowering.h"
 
@@ -12,8 +14,19 @@ void Lowering::AddDim(optrail::proto::Shape& shape, const char* name,
   dim.set_value(value);
 }
 
-void Lowering::Finish(optrail::proto::Shape& shape) {
-  shape.add_data_types(optrail::proto::F32);
+optrail::proto::Shape Lowering::Typed(optrail::proto::Shape shape,
+                                      const View& x) {
+  shape.add_data_types(x.type.type == proto::ELEMENT_F32
+                           ? optrail::proto::F32
+                           : optrail::proto::BF16);
+  return shape;
+}
+
+absl::Status Lowering::Computes(const std::string& kernel,
+                                const optrail::proto::Shape& shape) const {
+  if (target_.computes != nullptr) return target_.computes(kernel, shape);
+  if (shape.data_types(0) == optrail::proto::F32) return absl::OkStatus();
+  return absl::UnimplementedError("our operators are in f32");
 }
 
 absl::Status Lowering::AddOperator(int n, const char* kernel,
@@ -24,16 +37,47 @@ absl::Status Lowering::AddOperator(int n, const char* kernel,
   step.operands = std::move(operands);
   step.packs = step.operands.size() > 2 && !IsPrepared(step.operands[1]);
   step.shape = std::move(shape);
-  Finish(step.shape);
   Add(std::move(step), {n});
   return absl::OkStatus();
+}
+
+absl::Status Lowering::AddLoops(int n, GeneratedKernel code,
+                                std::vector<View> operands, bool in_place,
+                                const absl::Status& why) {
+  if (code.source.empty()) return Reference(n);
+  Step step;
+  step.kernel = "generated";
+  step.code = std::move(code);
+  step.operands = std::move(operands);
+  step.in_place = in_place;
+  step.why_generated = std::string(why.message());
+  Add(std::move(step), {n});
+  return absl::OkStatus();
+}
+
+View Lowering::Converted(const View& x, proto::ElementType type, int n) {
+  if (x.type.type == type) return Dense(x, n);
+  const View y = NewView({type, x.type.dims}, Storage::Kind::kArena);
+  Expression expression;
+  const int from = expression.Load(0, x.type.type, x.strides, x.offset);
+  Node cast;
+  cast.op = "cast";
+  expression.Emit(cast, {from}, type);
+  Step step;
+  step.name =
+      absl::StrCat(graph_.nodes[n].name, " (to ", ElementTypeName(type), ")");
+  step.kernel = "generated";
+  step.operands = {x, y};
+  step.code = target_.printer->Loop(expression, x.type.dims, y.strides, 1);
+  Add(std::move(step), {n});
+  return y;
 }
 
 absl::Status Lowering::Product(int n) {
   const Node& node = graph_.nodes[n];
   const View &a = ViewOf(node.inputs[0]), &b = ViewOf(node.inputs[1]);
   const TensorType& type = graph_.type(node.outputs[0]);
-  if (!IsF32(a) || Elements(type.dims) == 0 || a.type.dims.empty() ||
+  if (!IsFloat(a) || Elements(type.dims) == 0 || a.type.dims.empty() ||
       a.type.dims.back() == 0) {
     return Reference(n);
   }
@@ -42,7 +86,8 @@ absl::Status Lowering::Product(int n) {
   }
   if (a.type.dims.size() < 3 || a.type.dims.size() != b.type.dims.size() ||
       node.op != "matmul") {
-    return Reference(n);
+    return ProductByLoops(
+        n, absl::UnimplementedError("operands of different ranks"));
   }
   return Batched(n, a, b, type);
 }
@@ -52,24 +97,28 @@ absl::Status Lowering::ByMatrix(int n, const View& a, const View& b,
   const Node& node = graph_.nodes[n];
   const int64_t k = b.type.dims[0], cols = b.type.dims[1];
   const int64_t rows = Elements(type.dims) / cols;
-  std::vector<View> operands = {Dense(a, n), Dense(b, n)};
   // Layers keep their weights packed, products do not.
-  const bool is_layer = node.op == "linear" || IsPrepared(operands[1]);
+  const bool is_layer = node.op == "linear" || IsPrepared(b);
   const char* const kernel = is_layer ? "linear" : "matmul";
   optrail::proto::Shape shape;
   AddDim(shape, "m", rows);
   AddDim(shape, "n", cols);
   AddDim(shape, "k", k);
-  if (is_layer) {
-    const bool has_bias = node.inputs.size() > 2 && node.inputs[2] >= 0;
-    operands.push_back(has_bias ? Dense(ViewOf(node.inputs[2]), n)
-                                : NewView({proto::ELEMENT_F32, {cols}},
-                                          Storage::Kind::kConstant));
-  }
   if (!node.Text("activation").empty()) {
     optrail::proto::Attribute& activation = *shape.add_attributes();
     activation.set_name("activation");
     activation.set_variant(node.Text("activation"));
+  }
+  shape = Typed(std::move(shape), a);
+  if (const absl::Status here = Computes(kernel, shape); !here.ok()) {
+    return ProductByLoops(n, here);
+  }
+  std::vector<View> operands = {Dense(a, n), Dense(b, n)};
+  if (is_layer) {
+    const bool has_bias = node.inputs.size() > 2 && node.inputs[2] >= 0;
+    operands.push_back(
+        has_bias ? Dense(ViewOf(node.inputs[2]), n)
+                 : NewView({type.type, {cols}}, Storage::Kind::kConstant));
   }
   const View y = NewView(type, Storage::Kind::kArena);
   operands.push_back(y);
@@ -104,11 +153,67 @@ absl::Status Lowering::Batched(int n, const View& a, View b,
     attribute.set_name("transposed");
     attribute.set_variant("b");
   }
+  shape = Typed(std::move(shape), a);
+  if (const absl::Status here = Computes("batched_matmul", shape); !here.ok()) {
+    return ProductByLoops(n, here);
+  }
   const View left = Dense(expanded(a, a_dims), n);
-  const View right = transposed ? turned : Dense(b, n);
+  const View right = Dense(transposed ? turned : b, n);
   const View y = NewView(type, Storage::Kind::kArena);
   views_[graph_.nodes[n].outputs[0]] = y;
   return AddOperator(n, "batched_matmul", {left, right, y}, std::move(shape));
+}
+
+absl::Status Lowering::ProductByLoops(int n, const absl::Status& why) {
+  const Node& node = graph_.nodes[n];
+  const View &a = ViewOf(node.inputs[0]), &b = ViewOf(node.inputs[1]);
+  const TensorType& type = graph_.type(node.outputs[0]);
+  const size_t rank = type.dims.size();
+  if (a.type.dims.size() < 2 || b.type.dims.size() < 2 || rank < 2) {
+    return Reference(n);
+  }
+  const View y = NewView(type, Storage::Kind::kArena);
+  ProductLoops loops;
+  loops.type = type.type;
+  loops.activation = node.Text("activation");
+  const auto split = [&](const View& view, Dims* batch, int64_t* rows,
+                         int64_t* columns) {
+    Dims dims = type.dims;
+    const size_t own = view.type.dims.size();
+    dims[rank - 2] = view.type.dims[own - 2];
+    dims[rank - 1] = view.type.dims[own - 1];
+    *batch = StridesAlong(view, dims);
+    *columns = batch->back();
+    batch->pop_back();
+    *rows = batch->back();
+    batch->pop_back();
+  };
+  split(a, &loops.a_batch, &loops.a_m, &loops.a_k);
+  split(b, &loops.b_batch, &loops.b_k, &loops.b_n);
+  split(y, &loops.y_batch, &loops.y_m, &loops.y_n);
+  loops.batch.assign(type.dims.begin(), type.dims.end() - 2);
+  loops.m = type.dims[rank - 2];
+  loops.n = type.dims[rank - 1];
+  loops.k = a.type.dims.back();
+  // Rows of several matrices that share their right factor are rows of one.
+  while (!loops.batch.empty() &&
+         (loops.batch.back() == 1 ||
+          (loops.b_batch.back() == 0 &&
+           loops.a_batch.back() == loops.m * loops.a_m &&
+           loops.y_batch.back() == loops.m * loops.y_m))) {
+    loops.m *= loops.batch.back();
+    for (Dims* dims :
+         {&loops.batch, &loops.a_batch, &loops.b_batch, &loops.y_batch}) {
+      dims->pop_back();
+    }
+  }
+  loops.has_bias = node.inputs.size() > 2 && node.inputs[2] >= 0;
+  std::vector<View> operands = {a, b};
+  if (loops.has_bias) operands.push_back(Dense(ViewOf(node.inputs[2]), n));
+  operands.push_back(y);
+  views_[node.outputs[0]] = y;
+  return AddLoops(n, target_.printer->Product(loops), std::move(operands),
+                  /*in_place=*/false, why);
 }
 
 absl::Status Lowering::Attention(int n) {
@@ -117,7 +222,7 @@ absl::Status Lowering::Attention(int n) {
   View k = ViewOf(node.inputs[1]);
   std::swap(k.type.dims[2], k.type.dims[3]);
   std::swap(k.strides[2], k.strides[3]);
-  if (!IsF32(q) || Elements(q.type.dims) == 0 || Elements(k.type.dims) == 0) {
+  if (!IsFloat(q) || Elements(q.type.dims) == 0 || Elements(k.type.dims) == 0) {
     return Reference(n);
   }
   optrail::proto::Shape shape;
@@ -131,6 +236,8 @@ absl::Status Lowering::Attention(int n) {
     causal.set_name("causal");
     causal.set_variant(node.Text("causal"));
   }
+  shape = Typed(std::move(shape), q);
+  if (!Computes("attention", shape).ok()) return Reference(n);
   std::vector<View> operands = {Dense(q, n), Dense(k, n),
                                 Dense(ViewOf(node.inputs[2]), n)};
   const View y = NewView(q.type, Storage::Kind::kArena);
@@ -143,13 +250,15 @@ absl::Status Lowering::Softmax(int n) {
   const Node& node = graph_.nodes[n];
   const View& x = ViewOf(node.inputs[0]);
   const Dims& dims = x.type.dims;
-  if (!IsF32(x) || Elements(dims) == 0 ||
+  if (!IsFloat(x) || Elements(dims) == 0 ||
       node.Int("axis") + 1 != static_cast<int64_t>(dims.size())) {
     return Reference(n);
   }
   optrail::proto::Shape shape;
   AddDim(shape, "rows", Elements(dims) / dims.back());
   AddDim(shape, "cols", dims.back());
+  shape = Typed(std::move(shape), x);
+  if (!Computes("softmax", shape).ok()) return Reference(n);
   const View from = Dense(x, n);
   const View y = NewView(from.type, Storage::Kind::kArena);
   views_[node.outputs[0]] = y;
@@ -159,7 +268,7 @@ absl::Status Lowering::Softmax(int n) {
 absl::Status Lowering::RowNorm(int n) {
   const Node& node = graph_.nodes[n];
   const View x = Dense(ViewOf(node.inputs[0]), n);
-  if (!IsF32(x) || Elements(x.type.dims) == 0) return Reference(n);
+  if (!IsFloat(x) || Elements(x.type.dims) == 0) return Reference(n);
   int64_t cols = 1;
   for (size_t d = node.Int("axis"); d < x.type.dims.size(); ++d) {
     cols *= x.type.dims[d];
@@ -178,37 +287,34 @@ absl::Status Lowering::RowNorm(int n) {
   views_[node.outputs[0]] = y;
   // Our operators have one epsilon.
   constexpr double kOurs = 1e-5;
+  absl::Status here = absl::UnimplementedError("another epsilon");
   if (std::abs(node.Real("epsilon") - kOurs) < 1e-9 && has_bias == centred) {
+    const char* const kernel = centred ? "layer_norm" : "rms_norm";
     optrail::proto::Shape shape;
     AddDim(shape, "rows", rows);
     AddDim(shape, "cols", cols);
-    return AddOperator(n, centred ? "layer_norm" : "rms_norm",
-                       std::move(operands), std::move(shape));
+    shape = Typed(std::move(shape), x);
+    here = Computes(kernel, shape);
+    if (here.ok()) {
+      return AddOperator(n, kernel, std::move(operands), std::move(shape));
+    }
   }
-  Step step;
-  step.kernel = "generated";
-  step.operands = std::move(operands);
-  RowNormLoops loops{rows, cols, node.Real("epsilon")};
+  RowNormLoops loops;
+  loops.type = x.type.type;
+  loops.rows = rows;
+  loops.cols = cols;
+  loops.epsilon = node.Real("epsilon");
   loops.centred = centred;
   loops.has_bias = has_bias;
-  step.source = RowNormSource(loops);
-  step.in_place = true;
-  Add(std::move(step), {n});
-  return absl::OkStatus();
+  return AddLoops(n, target_.printer->RowNorm(loops), std::move(operands),
+                  /*in_place=*/true, here);
 }
 
 absl::Status Lowering::NormOfSum(int n) {
   const Node& node = graph_.nodes[n];
   const TensorType& type = graph_.type(node.outputs[0]);
-  if (type.type != proto::ELEMENT_F32 || Elements(type.dims) == 0) {
-    return Reference(n);
-  }
-  Step step;
-  step.kernel = "generated";
-  for (const int input : node.inputs) {
-    step.operands.push_back(Dense(ViewOf(input), n));
-  }
   RowNormLoops loops;
+  loops.type = type.type;
   for (size_t d = node.Int("axis"); d < type.dims.size(); ++d) {
     loops.cols *= type.dims[d];
   }
@@ -218,24 +324,31 @@ absl::Status Lowering::NormOfSum(int n) {
   loops.has_bias = node.inputs.size() > 3;
   loops.of_sum = true;
   loops.keeps_sum = groups_.consumers[node.outputs[1]] > 0;
+  Step step;
+  step.kernel = "generated";
+  if (Elements(type.dims) > 0) step.code = target_.printer->RowNorm(loops);
+  if (step.code.source.empty()) return Reference(n);
+  for (const int input : node.inputs) {
+    step.operands.push_back(Dense(ViewOf(input), n));
+  }
   step.results = loops.keeps_sum ? 2 : 1;
   for (int i = 0; i < step.results; ++i) {
     views_[node.outputs[i]] = NewView(type, Storage::Kind::kArena);
     step.operands.push_back(views_[node.outputs[i]]);
   }
-  step.source = RowNormSource(loops);
   step.in_place = true;
   Add(std::move(step), {n});
   return absl::OkStatus();
 }
 
 bool Lowering::IsImage(const View& x) {
-  return IsF32(x) && x.type.dims.size() == 4 && Elements(x.type.dims) > 0;
+  return IsFloat(x) && x.type.dims.size() == 4 && Elements(x.type.dims) > 0;
 }
 
 WindowLoops Lowering::LoopsOf(const Node& node, const View& x, const View& y,
                               const Dims& kernel) const {
   WindowLoops loops;
+  loops.type = x.type.type;
   loops.x_dims = x.type.dims;
   loops.x_strides = x.strides;
   loops.y_dims = y.type.dims;
@@ -279,30 +392,34 @@ absl::Status Lowering::Conv(int n) {
       loops.stride[0] == loops.stride[1] && loops.begin[0] == loops.begin[1] &&
       loops.end[0] == loops.begin[0] && loops.end[1] == loops.begin[0] &&
       loops.begin[0] >= 0 && loops.dilation[0] == 1 && loops.dilation[1] == 1;
+  absl::Status here =
+      absl::UnimplementedError("grouped, dilated, uneven or with a bias");
   if (even && !has_bias && loops.group == 1) {
-    std::vector<View> operands = {x, weights};
-    for (size_t i = 2; i < node.inputs.size(); ++i) {
-      operands.push_back(Dense(ViewOf(node.inputs[i]), n));
+    const char* const kernel = is_fused ? "conv_bn_relu" : "conv2d";
+    optrail::proto::Shape shape = ShapeOfConv(loops);
+    here = Computes(kernel, shape);
+    if (here.ok()) {
+      std::vector<View> operands = {x, weights};
+      for (size_t i = 2; i < node.inputs.size(); ++i) {
+        // Scale and shift.
+        operands.push_back(
+            Converted(ViewOf(node.inputs[i]), proto::ELEMENT_F32, n));
+      }
+      operands.push_back(y);
+      return AddOperator(n, kernel, std::move(operands), std::move(shape));
     }
-    return OurConv(n, is_fused ? "conv_bn_relu" : "conv2d", loops,
-                   std::move(operands), y);
   }
   if (is_fused) return Reference(n);
-  Step step;
-  step.kernel = "generated";
-  step.operands = {x, weights};
-  if (has_bias) step.operands.push_back(Dense(ViewOf(node.inputs[2]), n));
-  step.operands.push_back(y);
+  std::vector<View> operands = {x, weights};
+  if (has_bias) operands.push_back(Dense(ViewOf(node.inputs[2]), n));
+  operands.push_back(y);
   WindowLoops with = loops;
   with.has_bias = has_bias;
-  step.source = ConvSource(with);
-  Add(std::move(step), {n});
-  return absl::OkStatus();
+  return AddLoops(n, target_.printer->Conv(with), std::move(operands),
+                  /*in_place=*/false, here);
 }
 
-absl::Status Lowering::OurConv(int n, const char* kernel,
-                               const WindowLoops& loops,
-                               std::vector<View> operands, const View& y) {
+optrail::proto::Shape Lowering::ShapeOfConv(const WindowLoops& loops) {
   optrail::proto::Shape shape;
   AddDim(shape, "n", loops.x_dims[0]);
   AddDim(shape, "h", loops.x_dims[2]);
@@ -318,8 +435,9 @@ absl::Status Lowering::OurConv(int n, const char* kernel,
   };
   if (loops.begin[0] != 0) add("padding", loops.begin[0]);
   if (loops.stride[0] != 1) add("stride", loops.stride[0]);
-  operands.push_back(y);
-  return AddOperator(n, kernel, std::move(operands), std::move(shape));
+  shape.add_data_types(loops.type == proto::ELEMENT_F32 ? optrail::proto::F32
+                                                        : optrail::proto::BF16);
+  return shape;
 }
 
 absl::Status Lowering::Pool(int n) {
@@ -331,15 +449,12 @@ absl::Status Lowering::Pool(int n) {
   if (!IsImage(x) || wants_places) return Reference(n);
   const View y = NewView(graph_.type(node.outputs[0]), Storage::Kind::kArena,
                          -1, MemoryOrder(x));
-  Step step;
-  step.kernel = "generated";
-  step.operands = {x, y};
-  step.source =
-      PoolSource(LoopsOf(node, x, y, node.Ints("kernel")),
-                 node.op == "max_pool", node.Int("count_padding") != 0);
   views_[node.outputs[0]] = y;
-  Add(std::move(step), {n});
-  return absl::OkStatus();
+  return AddLoops(n,
+                  target_.printer->Pool(
+                      LoopsOf(node, x, y, node.Ints("kernel")),
+                      node.op == "max_pool", node.Int("count_padding") != 0),
+                  {x, y}, /*in_place=*/false, absl::OkStatus());
 }
 
 }  // namespace optrail::graph

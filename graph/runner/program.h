@@ -4,18 +4,20 @@
 // A Program is a graph in the form in which a machine runs it: storages, and
 // steps that read and write views of them.
 //
-//   const Program program = *Lower(graph);
+//   const Program program = *Lower(graph, LoweringTarget());
 //   for (const Step& step : program.steps) Use(step.name, step.kernel);
 //
 // Transposes, slices, expansions and most reshapes are views and no steps.
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "graph/ir/graph.h"
+#include "graph/runner/codegen.h"
 #include "tuning/proto/config.pb.h"
 
 namespace optrail::graph {
@@ -31,8 +33,8 @@ struct View {
 
 // True if its elements lie one behind the other in row-major order.
 bool IsDense(const View& view);
-// True if our kernels may have it: they are of f32.
-bool IsF32(const View& view);
+// True if our kernels may have it: f32 or bf16.
+bool IsFloat(const View& view);
 // The order of dimensions, outermost first, in which memory holds it.
 std::vector<int> MemoryOrder(const View& view);
 
@@ -54,8 +56,7 @@ struct Step {
   // The last `results` of them are written.
   std::vector<View> operands;
   int results = 1;
-  // For generated ones the C++ of the function's body (codegen.h).
-  std::string source;
+  GeneratedKernel code;  // of a generated one
   // For an operator's: what it is called with.
   optrail::proto::Shape shape;
   // For the reference: a node of the graph.
@@ -68,6 +69,8 @@ struct Step {
   // the same place: all reads of that come before.
   bool in_place = false;
   std::vector<int> nodes;  // all nodes that it computes
+  // Why no operator of ours computes it, where one of that kind exists.
+  std::string why_generated;
 };
 
 struct Program {
@@ -79,8 +82,20 @@ struct Program {
   std::vector<std::pair<int, std::string>> not_joined;
 };
 
+// The device for which a graph is lowered.
+struct LoweringTarget {
+  const LoopPrinter* printer = &CppPrinter();
+  // OK if one of our operators computes the shape there; none: those in f32 do.
+  std::function<absl::Status(const std::string& op,
+                             const optrail::proto::Shape& shape)>
+      computes = nullptr;
+  // Operands of our operators and of rows begin at multiples of it.
+  int64_t operand_bytes = 1;
+};
+
 // InvalidArgument or Unimplemented names the node. The graph is valid.
-absl::StatusOr<Program> Lower(const Graph& graph);
+absl::StatusOr<Program> Lower(const Graph& graph,
+                              const LoweringTarget& target = {});
 
 }  // namespace optrail::graph
 

@@ -14,13 +14,13 @@
 #include "graph/runner/arena.h"
 #include "graph/runner/codegen.h"
 #include "graph/runner/kernels.h"
+#include "graph/runner/machine.h"
+#include "graph/runner/precision.h"
 #include "ops/core/runnable.h"
 #include "tuning/proto/canonical.h"
 
 namespace optrail::graph {
 namespace {
-
-constexpr int64_t kAlignment = 64;
 
 // A step with its kernel and the addresses of its operands.
 struct ReadyStep {
@@ -31,17 +31,17 @@ struct ReadyStep {
   std::vector<void*> addresses;
 };
 
-class CpuRunner : public Runner {
+class DeviceRunner : public Runner {
  public:
-  CpuRunner(Graph graph, ops::CpuDevice& device, const RunnerOptions& options,
-            FusionReport report)
-      : graph_(std::move(graph)),
-        report_(std::move(report)),
-        device_(device),
-        loader_(device, options.compile_cache, options.store, options.tuned) {}
+  DeviceRunner(std::unique_ptr<Machine> machine, const RunnerOptions& options)
+      : machine_(std::move(machine)),
+        options_(options),
+        loader_(*machine_, options.compile_cache, options.store,
+                options.tuned) {}
 
-  absl::Status Prepare() {
-    OPTRAIL_ASSIGN_OR_RETURN(program_, Lower(graph_));
+  absl::Status Prepare(const Graph& graph) {
+    OPTRAIL_RETURN_IF_ERROR(Rewrite(graph));
+    OPTRAIL_ASSIGN_OR_RETURN(program_, Lower(graph_, target_));
     order_ = OrderSteps(&program_);
     OPTRAIL_RETURN_IF_ERROR(PlanArena());
     OPTRAIL_RETURN_IF_ERROR(Allocate());
@@ -57,7 +57,7 @@ class CpuRunner : public Runner {
       calls_.push_back(&ready);
       steps_.push_back(Describe(*ready.step));
     }
-    return absl::OkStatus();
+    return Record();
   }
 
   absl::Status SetInputs(const std::vector<Array>& inputs) override {
@@ -73,7 +73,8 @@ class CpuRunner : public Runner {
             TypeText(inputs[i].type), "; expected ", TypeText(view.type)));
       }
       const std::string bytes = inputs[i].Encode();
-      std::memcpy(Address(view), bytes.data(), bytes.size());
+      OPTRAIL_RETURN_IF_ERROR(
+          machine_->Write(Address(view), bytes.data(), bytes.size()));
     }
     return absl::OkStatus();
   }
@@ -87,8 +88,12 @@ class CpuRunner : public Runner {
   }
 
   absl::Status Run() override {
-    for (ReadyStep* call : calls_) {
-      OPTRAIL_RETURN_IF_ERROR(RunReady(*call));
+    for (const Part& part : parts_) {
+      if (part.recorded != nullptr) {
+        OPTRAIL_RETURN_IF_ERROR(part.recorded->Run());
+      } else {
+        OPTRAIL_RETURN_IF_ERROR(RunCalls(part.begin, part.end));
+      }
     }
     return absl::OkStatus();
   }
@@ -98,7 +103,8 @@ class CpuRunner : public Runner {
   absl::StatusOr<std::vector<Array>> Outputs() override {
     std::vector<Array> outputs;
     for (const View& view : program_.outputs) {
-      outputs.push_back(Read(view));
+      OPTRAIL_ASSIGN_OR_RETURN(Array output, Read(view));
+      outputs.push_back(std::move(output));
     }
     return outputs;
   }
@@ -114,6 +120,87 @@ class CpuRunner : public Runner {
   }
 
  private:
+  // Calls [begin, end), as one recording where the machine makes them.
+  struct Part {
+    size_t begin = 0, end = 0;
+    std::unique_ptr<RecordedCalls> recorded;
+  };
+
+  absl::Status RunCalls(size_t begin, size_t end) {
+    for (size_t c = begin; c < end; ++c) {
+      OPTRAIL_RETURN_IF_ERROR(RunReady(*calls_[c]));
+    }
+    return absl::OkStatus();
+  }
+
+  // The reference runs on the host, and is no part of a recording.
+  absl::Status Record() {
+    for (size_t begin = 0; begin < calls_.size();) {
+      const bool by_host = calls_[begin]->kernel == nullptr;
+      size_t end = begin + 1;
+      while (end < calls_.size() &&
+             by_host == (calls_[end]->kernel == nullptr)) {
+        ++end;
+      }
+      Part& part = parts_.emplace_back();
+      part.begin = begin;
+      part.end = end;
+      if (!by_host) {
+        OPTRAIL_ASSIGN_OR_RETURN(part.recorded, machine_->Record([&] {
+          return RunCalls(begin, end);
+        }));
+      }
+      begin = end;
+    }
+    return absl::OkStatus();
+  }
+
+  // --- The graph
+  // ---------------------------------------------------------------
+
+  absl::Status Rewrite(const Graph& graph) {
+    target_.printer = &machine_->printer();
+    target_.operand_bytes = machine_->operand_bytes();
+    const bool on_cpu = machine_->device().kind() == optrail::proto::CPU;
+    target_.computes = [this, on_cpu](const std::string& op,
+                                      const optrail::proto::Shape& shape) {
+      // What is missing there is an error, not a reason for something slow.
+      if (on_cpu && shape.data_types(0) == optrail::proto::F32) {
+        return absl::OkStatus();
+      }
+      return loader_.Computes(op, shape);
+    };
+    OPTRAIL_ASSIGN_OR_RETURN(graph_, Simplify(graph));
+    if (options_.fuse) {
+      OPTRAIL_ASSIGN_OR_RETURN(graph_, Fuse(graph_, FusionRules(), &report_,
+                                            [this](const FusionSite& site) {
+                                              return Choose(site);
+                                            }));
+    }
+    if (options_.type != proto::ELEMENT_F32) {
+      OPTRAIL_ASSIGN_OR_RETURN(graph_, ConvertFloats(graph_, options_.type));
+    }
+    return absl::OkStatus();
+  }
+
+  // Not where only the reference computes what comes instead.
+  absl::StatusOr<std::string> Choose(const FusionSite& site) {
+    Graph fused = site.fused;
+    if (options_.type != proto::ELEMENT_F32) {
+      OPTRAIL_ASSIGN_OR_RETURN(fused, ConvertFloats(fused, options_.type));
+    }
+    OPTRAIL_ASSIGN_OR_RETURN(const Program program, Lower(fused, target_));
+    for (const Step& step : program.steps) {
+      if (step.kernel == "reference" && !step.prepared) {
+        return absl::StrCat("no kernel for ", fused.nodes[step.node].op, " in ",
+                            ElementTypeName(options_.type), " on ",
+                            machine_->device().hardware().id());
+      }
+    }
+    if (options_.choose != nullptr) return options_.choose(site);
+    return std::string();
+  }
+
   // --- Memory
   // ------------------------------------------------------------------
 
@@ -124,24 +211,25 @@ class CpuRunner : public Runner {
     buffers_of_arena_ = arena.buffers;
     unplanned_bytes_ = arena.unplanned_bytes;
     MemoryPlanOptions options;
-    options.alignment_bytes = kAlignment;
+    options.alignment_bytes = machine_->storage_bytes();
     options.time_limit = absl::Seconds(1);
     OPTRAIL_ASSIGN_OR_RETURN(plan_, Plan(buffers_of_arena_, options));
     return absl::OkStatus();
   }
 
   absl::StatusOr<char*> NewBuffer(int64_t bytes) {
-    OPTRAIL_ASSIGN_OR_RETURN(
-        std::unique_ptr<ops::Buffer> buffer,
-        device_.Allocate(std::max<int64_t>(bytes, kAlignment)));
+    OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<ops::Buffer> buffer,
+                             machine_->device().Allocate(std::max<int64_t>(
+                                 bytes, machine_->storage_bytes())));
     buffers_.push_back(std::move(buffer));
     return static_cast<char*>(buffers_.back()->data());
   }
 
   // One allocation for the arena and one for everything else.
   absl::Status Allocate() {
-    const auto aligned = [](int64_t bytes) {
-      return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    const int64_t alignment = machine_->storage_bytes();
+    const auto aligned = [&](int64_t bytes) {
+      return (bytes + alignment - 1) / alignment * alignment;
     };
     std::vector<int64_t> offsets(program_.storages.size(), 0);
     int64_t rest = 0;
@@ -152,13 +240,13 @@ class CpuRunner : public Runner {
       rest += aligned(storage.bytes);
     }
     constant_bytes_ = rest;
-    const int64_t machine = MachineMemoryBytes();
+    OPTRAIL_ASSIGN_OR_RETURN(const int64_t machine, machine_->MemoryBytes());
     if (rest > machine / 8 * 7 - plan_.arena_bytes) {
       return absl::ResourceExhaustedError(
           absl::StrCat("constants take ", rest, " bytes and the arena ",
                        plan_.arena_bytes, "; the machine has ", machine));
     }
-    OPTRAIL_RETURN_IF_ERROR(ReadsFit(machine));
+    OPTRAIL_RETURN_IF_ERROR(ReadsFit(MachineMemoryBytes()));
     OPTRAIL_ASSIGN_OR_RETURN(char* const arena, NewBuffer(plan_.arena_bytes));
     OPTRAIL_ASSIGN_OR_RETURN(char* const constants, NewBuffer(rest));
     base_.resize(program_.storages.size(), nullptr);
@@ -173,13 +261,13 @@ class CpuRunner : public Runner {
       }
       base_[i] = constants + offsets[i];
       if (storage.kind != Storage::Kind::kConstant) continue;
-      if (storage.value < 0) {
-        std::memset(base_[i], 0, storage.bytes);
-        continue;
-      }
-      const Value& value = graph_.values[storage.value];
-      const std::string bytes = ConstantBytes(value.type, *value.constant);
-      std::memcpy(base_[i], bytes.data(), bytes.size());
+      const std::string bytes =
+          storage.value < 0
+              ? std::string(storage.bytes, '\0')
+              : ConstantBytes(graph_.values[storage.value].type,
+                              *graph_.values[storage.value].constant);
+      OPTRAIL_RETURN_IF_ERROR(
+          machine_->Write(base_[i], bytes.data(), bytes.size()));
     }
     return absl::OkStatus();
   }
@@ -213,33 +301,48 @@ class CpuRunner : public Runner {
     return base_[view.storage] + view.offset * ElementBytes(view.type.type);
   }
 
-  Array Read(const View& view) const {
+  absl::StatusOr<Array> Read(const View& view) const {
     const int64_t size = ElementBytes(view.type.type);
     std::string bytes(view.type.bytes(), '\0');
-    const char* const from = Address(view);
+    const char* from = machine_->HostAddress(Address(view));
+    std::string copy;
+    if (from == nullptr) {
+      copy.resize(program_.storages[view.storage].bytes);
+      OPTRAIL_RETURN_IF_ERROR(
+          machine_->Read(copy.data(), base_[view.storage], copy.size()));
+      from = copy.data() + view.offset * size;
+    }
     ForEachElement(view.type.dims, {view.strides},
                    [&](int64_t i, const std::vector<int64_t>& at) {
                      std::memcpy(bytes.data() + i * size, from + at[0] * size,
                                  size);
                    });
-    return *Array::Decode(view.type, bytes);
+    return Array::Decode(view.type, bytes);
   }
 
   // --- Kernels
   // -----------------------------------------------------------------
 
   absl::Status LoadKernels() {
-    std::map<std::string, int64_t> numbers;
-    std::vector<std::string> bodies;
+    std::map<GeneratedKernel, int64_t> numbers;
+    std::vector<GeneratedKernel> kernels;
+    std::vector<int> operands;
+    std::vector<std::pair<std::string, optrail::proto::Shape>> wanted;
     for (const Step& step : program_.steps) {
-      if (step.kernel == "generated" &&
-          numbers.emplace(step.source, bodies.size()).second) {
-        bodies.push_back(step.source);
+      if (step.kernel == "generated") {
+        if (numbers.emplace(step.code, kernels.size()).second) {
+          kernels.push_back(step.code);
+          operands.push_back(static_cast<int>(step.operands.size()));
+        }
+      } else if (step.kernel != "reference") {
+        wanted.emplace_back(step.kernel, step.shape);
       }
     }
-    LoadedKernel generated;
-    if (!bodies.empty()) {
-      OPTRAIL_ASSIGN_OR_RETURN(generated, loader_.LoadGenerated(bodies));
+    OPTRAIL_RETURN_IF_ERROR(loader_.Compile(wanted));
+    std::vector<LoadedKernel> generated;
+    if (!kernels.empty()) {
+      OPTRAIL_ASSIGN_OR_RETURN(generated,
+                               loader_.LoadGenerated(kernels, operands));
     }
     ready_.reserve(program_.steps.size());
     for (const Step& step : program_.steps) {
@@ -247,9 +350,9 @@ class CpuRunner : public Runner {
       ReadyStep& ready = ready_.back();
       ready.step = &step;
       if (step.kernel == "generated") {
-        ready.number = numbers.at(step.source);
-        ready.kernel = generated.runnable;
-        ready.addresses.push_back(&ready.number);
+        ready.number = numbers.at(step.code);
+        ready.kernel = generated[ready.number].runnable;
+        if (machine_->takes_number()) ready.addresses.push_back(&ready.number);
       } else if (step.kernel != "reference") {
         absl::StatusOr<LoadedKernel> loaded =
             loader_.LoadOperator(step.kernel, step.shape);
@@ -283,6 +386,9 @@ class CpuRunner : public Runner {
     std::vector<std::string> ops;
     for (const int node : step.nodes) ops.push_back(graph_.nodes[node].op);
     described.what = absl::StrJoin(ops, " ");
+    if (!step.why_generated.empty()) {
+      absl::StrAppend(&described.what, " (", step.why_generated, ")");
+    }
     return described;
   }
 
@@ -306,7 +412,10 @@ class CpuRunner : public Runner {
     const Node& node = graph_.nodes[step.node];
     std::vector<Array> arrays;
     const size_t reads = step.operands.size() - step.results;
-    for (size_t i = 0; i < reads; ++i) arrays.push_back(Read(step.operands[i]));
+    for (size_t i = 0; i < reads; ++i) {
+      OPTRAIL_ASSIGN_OR_RETURN(Array array, Read(step.operands[i]));
+      arrays.push_back(std::move(array));
+    }
     ArrayList inputs;
     size_t next = 0;
     for (const int input : node.inputs) {
@@ -318,16 +427,18 @@ class CpuRunner : public Runner {
                              FindOp(node.op)->evaluate(node, inputs, types));
     for (size_t i = 0; i < results.size(); ++i) {
       const std::string bytes = results[i].Encode();
-      std::memcpy(Address(step.operands[reads + i]), bytes.data(),
-                  bytes.size());
+      OPTRAIL_RETURN_IF_ERROR(machine_->Write(Address(step.operands[reads + i]),
+                                              bytes.data(), bytes.size()));
     }
     return absl::OkStatus();
   }
 
-  const Graph graph_;
-  const FusionReport report_;
-  ops::CpuDevice& device_;
+  const std::unique_ptr<Machine> machine_;
+  const RunnerOptions options_;
   KernelLoader loader_;
+  LoweringTarget target_;
+  Graph graph_;
+  FusionReport report_;
   Program program_;
   MemoryPlan plan_;
   OrderGain order_;
@@ -337,6 +448,7 @@ class CpuRunner : public Runner {
   std::vector<char*> base_;  // of each storage
   std::vector<ReadyStep> ready_;
   std::vector<ReadyStep*> calls_;
+  std::vector<Part> parts_;
   std::vector<RunnerStep> steps_;
   std::map<const Step*, std::string> configs_;
   int64_t constant_bytes_ = 0;
@@ -346,38 +458,39 @@ class CpuRunner : public Runner {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Runner>> Runner::Create(
-    Graph graph, ops::CpuDevice& device, const RunnerOptions& options) {
-  OPTRAIL_ASSIGN_OR_RETURN(graph, Simplify(graph));
-  FusionReport report;
-  if (options.fuse) {
-    OPTRAIL_ASSIGN_OR_RETURN(
-        graph, Fuse(graph, FusionRules(), &report, options.choose));
-  }
-  auto runner = std::make_unique<CpuRunner>(std::move(graph), device, options,
-                                            std::move(report));
-  OPTRAIL_RETURN_IF_ERROR(runner->Prepare());
+    Graph graph, ops::Device& device, const RunnerOptions& options) {
+  OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<Machine> machine,
+                           Machine::Of(device));
+  auto runner = std::make_unique<DeviceRunner>(std::move(machine), options);
+  OPTRAIL_RETURN_IF_ERROR(runner->Prepare(graph));
   return runner;
 }
 
-absl::StatusOr<std::string> KernelsText(const Graph& graph,
-                                        ops::CpuDevice& device,
+absl::StatusOr<std::string> KernelsText(const Graph& graph, ops::Device& device,
                                         const RunnerOptions& options) {
   OPTRAIL_ASSIGN_OR_RETURN(const Graph simple, Simplify(graph));
-  OPTRAIL_ASSIGN_OR_RETURN(const Program program, Lower(simple));
-  KernelLoader loader(device, options.compile_cache, options.store,
+  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<Machine> machine,
+                           Machine::Of(device));
+  LoweringTarget target;
+  target.printer = &machine->printer();
+  target.operand_bytes = machine->operand_bytes();
+  OPTRAIL_ASSIGN_OR_RETURN(const Program program, Lower(simple, target));
+  KernelLoader loader(*machine, options.compile_cache, options.store,
                       options.tuned);
   std::string text;
-  std::vector<std::string> bodies;
+  std::vector<GeneratedKernel> kernels;
+  std::vector<int> operands;
   for (const Step& step : program.steps) {
     if (step.kernel == "generated") {
-      bodies.push_back(step.source);
+      kernels.push_back(step.code);
+      operands.push_back(static_cast<int>(step.operands.size()));
     } else if (step.kernel != "reference") {
       OPTRAIL_ASSIGN_OR_RETURN(const KernelChoice choice,
                                loader.Choose(step.kernel, step.shape));
       absl::StrAppend(&text, choice.text, "\n");
     }
   }
-  return absl::StrCat(text, KernelFile(bodies));
+  return absl::StrCat(text, machine->printer().File(kernels, operands));
 }
 
 }  // namespace optrail::graph

@@ -1,8 +1,9 @@
 #ifndef OPTRAIL_GRAPH_RUNNER_RUNNER_H_
 #define OPTRAIL_GRAPH_RUNNER_RUNNER_H_
 
-// Runner executes a graph on a CPU: steps in order, one arena for everything
-// between them, weights packed before the first call.
+// Runner executes a graph on a CPU or a GPU: steps in order, one arena for
+// everything between them, weights packed before the first call. On a GPU the
+// steps are captured as one CUDA graph, and a call launches it.
 //
 //   OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<Runner> runner,
 //                            Runner::Create(graph, device));
@@ -10,6 +11,9 @@
 //   OPTRAIL_RETURN_IF_ERROR(runner->Run());
 //   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<Array> outputs,
 //                            runner->Outputs());
+//
+// On a GPU a node that only the reference computes ends one captured graph and
+// begins another: its operands are copied to the host and its results back.
 //
 // It owns all of its memory; the device must outlive it. One thread at a time
 // may use it. What is computed from constants alone is computed when it is
@@ -26,7 +30,7 @@
 #include "graph/memory/plan.h"
 #include "graph/runner/program.h"
 #include "graph/runner/step_order.h"
-#include "ops/core/cpu_device.h"
+#include "ops/core/device.h"
 
 namespace optrail::graph {
 
@@ -39,6 +43,8 @@ struct RunnerOptions {
   bool fuse = true;   // by FusionRules(); elementwise loops are joined anyhow
   // Asked wherever a rule could be applied; none: all are.
   FusionChooser choose;
+  // The type of tensors in memory: ELEMENT_F32, or ELEMENT_BF16 (precision.h).
+  proto::ElementType type = proto::ELEMENT_F32;
 };
 
 struct RunnerStep {
@@ -55,13 +61,15 @@ class Runner {
   // InvalidArgument names the node that has no kernel; ResourceExhausted says
   // how much memory is missing; errors of compilers and backends.
   static absl::StatusOr<std::unique_ptr<Runner>> Create(
-      Graph graph, ops::CpuDevice& device, const RunnerOptions& options = {});
+      Graph graph, ops::Device& device, const RunnerOptions& options = {});
 
   virtual absl::Status SetInputs(const std::vector<Array>& inputs) = 0;
-  // Returns the address of each input, dense and in row-major order, for
-  // callers that write the bytes themselves before a call.
+  // Returns the address of each input on the device, dense and in row-major
+  // order, for callers that write the bytes themselves before a call.
   virtual std::vector<char*> InputAddresses() = 0;
+  // On a GPU it returns once the call is launched; Outputs() waits for it.
   virtual absl::Status Run() = 0;
+  // With RunnerOptions::type, those that are f32 in the graph are of that type.
   virtual absl::StatusOr<std::vector<Array>> Outputs() = 0;
 
   // Steps of a call, in order; those that ran before are not among them.
@@ -87,8 +95,7 @@ class Runner {
 // Describes the kernels of the graph with no rule applied: a line for each
 // kernel, with the id and the config of an operator's or the code of a
 // generated one. Nothing is compiled. Errors as Create's.
-absl::StatusOr<std::string> KernelsText(const Graph& graph,
-                                        ops::CpuDevice& device,
+absl::StatusOr<std::string> KernelsText(const Graph& graph, ops::Device& device,
                                         const RunnerOptions& options);
 
 }  // namespace optrail::graph

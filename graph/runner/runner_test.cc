@@ -325,7 +325,7 @@ TEST_F(RunnerTest, GraphsWithoutAPatternCompileFewKernels) {
   const auto program = Lower(graph);
   ASSERT_TRUE(program.ok());
   std::set<std::string> sources;
-  for (const Step& step : program->steps) sources.insert(step.source);
+  for (const Step& step : program->steps) sources.insert(step.code.source);
   EXPECT_EQ(sources.size(), 4);
   ExpectSame(graph);
 }

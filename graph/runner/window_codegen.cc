@@ -3,7 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "graph/runner/codegen.h"
+#include "graph/runner/cpp_codegen.h"
 
 namespace optrail::graph {
 namespace {
@@ -44,7 +44,7 @@ constexpr char kPixelEnd[] = "    }\n  });\n";
 
 }  // namespace
 
-std::string ConvSource(const WindowLoops& l) {
+std::string CppConvSource(const WindowLoops& l) {
   const int64_t filters = l.y_dims[1], channels = l.x_dims[1];
   const int64_t k = filters / l.group, c = channels / l.group;
   std::string text = absl::StrCat(
@@ -79,7 +79,8 @@ std::string ConvSource(const WindowLoops& l) {
   return text;
 }
 
-std::string PoolSource(const WindowLoops& l, bool maximum, bool count_padding) {
+std::string CppPoolSource(const WindowLoops& l, bool maximum,
+                          bool count_padding) {
   const int64_t channels = l.x_dims[1];
   std::string text = absl::StrCat(
       "  const auto* const x = static_cast<const float*>(p[0]);\n"

@@ -31,14 +31,14 @@ class NoOperands : public ops::OperandSets {
 class DeviceCallTimer : public CallTimer {
  public:
   absl::Status Make(std::function<absl::Status(const ops::Call&)> run,
-                    ops::Device& device) {
+                    ops::Device& device, proto::LaunchMode launch) {
     OPTRAIL_ASSIGN_OR_RETURN(
         runnable_,
         ops::Runnable::Create(
             std::make_unique<const FunctionInvocation>(std::move(run)),
             device));
-    OPTRAIL_ASSIGN_OR_RETURN(timer_,
-                             device.MakeTimer(*runnable_, operands_, {}));
+    OPTRAIL_ASSIGN_OR_RETURN(
+        timer_, device.MakeTimer(*runnable_, operands_, {proto::HOT, launch}));
     return absl::OkStatus();
   }
 
@@ -53,9 +53,10 @@ class DeviceCallTimer : public CallTimer {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CallTimer>> CallTimer::Create(
-    std::function<absl::Status(const ops::Call&)> run, ops::Device& device) {
+    std::function<absl::Status(const ops::Call&)> run, ops::Device& device,
+    proto::LaunchMode launch) {
   auto timer = std::make_unique<DeviceCallTimer>();
-  OPTRAIL_RETURN_IF_ERROR(timer->Make(std::move(run), device));
+  OPTRAIL_RETURN_IF_ERROR(timer->Make(std::move(run), device, launch));
   return std::unique_ptr<CallTimer>(std::move(timer));
 }
 

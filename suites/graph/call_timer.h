@@ -29,7 +29,8 @@ class CallTimer {
   virtual ~CallTimer() = default;
 
   static absl::StatusOr<std::unique_ptr<CallTimer>> Create(
-      std::function<absl::Status(const ops::Call&)> run, ops::Device& device);
+      std::function<absl::Status(const ops::Call&)> run, ops::Device& device,
+      proto::LaunchMode launch = proto::LAUNCH_MODE_UNSPECIFIED);
 
   // It returns the error of a call.
   virtual ops::Timer& get() = 0;

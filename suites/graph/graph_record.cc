@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "ops/core/device_type.h"
 #include "suites/worker/measurement_settings.h"
 #include "tracker/history/history.h"
 
@@ -18,6 +19,11 @@ void AddMetric(const std::string& metric, const std::string& unit, double value,
   samples.set_unit(unit);
   samples.set_direction(proto::LOWER_IS_BETTER);
   samples.add_values(value);
+}
+
+proto::DeviceKind KindOf(const MeasuredGraph& measured) {
+  const auto type = ops::FindDeviceTypeNamed(measured.device);
+  return type.ok() ? (*type)->kind() : proto::CPU;
 }
 
 }  // namespace
@@ -34,11 +40,14 @@ proto::Run RunOfGraph(const MeasuredGraph& measured,
   *run.mutable_hardware() = context.hardware;
   *run.mutable_toolchain() = context.toolchain;
   *run.mutable_settings() =
-      SettingsOf(DefaultSamplingOptions(), WorkerOptions(), proto::CPU);
+      SettingsOf(DefaultSamplingOptions(), WorkerOptions(), KindOf(measured));
   run.mutable_settings()->set_processes(1);
   proto::BenchmarkResult& result = *run.add_results();
   result.mutable_key()->set_operator_name(absl::StrCat(
-      "graph/", measured.model, "/threads=", measured.threads,
+      "graph/", measured.model, "/",
+      measured.device == "cpu" ? absl::StrCat("threads=", measured.threads)
+                               : measured.device,
+      measured.type == "f32" ? "" : absl::StrCat("/", measured.type),
       measured.fuse == "rules" ? "" : absl::StrCat("/fuse=", measured.fuse),
       measured.fed ? "/fed" : ""));
   result.set_outcome(measured.whole.outcome);
@@ -56,8 +65,9 @@ proto::Run RunOfGraph(const MeasuredGraph& measured,
 absl::Status RecordGraph(const MeasuredGraph& measured,
                          const std::string& history_folder,
                          const std::string& store) {
-  OPTRAIL_ASSIGN_OR_RETURN(const RunContext context,
-                           FindRunContext(proto::CPU, history_folder, store));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const RunContext context,
+      FindRunContext(KindOf(measured), history_folder, store));
   const proto::Run run = RunOfGraph(measured, context);
   OPTRAIL_ASSIGN_OR_RETURN(const tracker::History history,
                            tracker::History::Open(context.history));

@@ -20,7 +20,9 @@
 namespace optrail::suites {
 
 struct MeasuredGraph {
-  std::string model;  // "resnet50_bn"
+  std::string model;           // "resnet50_bn"
+  std::string device = "cpu";  // the name of its kind
+  std::string type = "f32";
   int threads = 1;
   std::string fuse;  // as the flag --fuse
   bool fed = false;  // a loader brought the input meanwhile
@@ -31,10 +33,11 @@ struct MeasuredGraph {
   double flop = 0;
 };
 
-// The benchmark is called "graph/MODEL/threads=1", with "/fuse=MODE" behind it
-// for other modes than rules and "/fed" where a loader brought the input. One
-// process measured it; runs at one commit are one point, so several calls are
-// several processes.
+// The benchmark is called "graph/MODEL/threads=1" on a CPU and
+// "graph/MODEL/cuda" on a GPU, with "/bf16" behind it in that type, and with
+// "/fuse=MODE" behind it for other modes than rules and "/fed" where a loader
+// brought the input. One process measured it; runs at one commit are one point,
+// so several calls are several processes.
 proto::Run RunOfGraph(const MeasuredGraph& measured, const RunContext& context);
 
 // Appends that run to a history, of the folders that the command line names,

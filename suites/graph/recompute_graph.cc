@@ -61,11 +61,12 @@ struct Rates {
   }
 };
 
-absl::StatusOr<Rates> MeasureRates(const Graph& graph, graph::Runner& runner) {
+absl::StatusOr<Rates> MeasureRates(const Graph& graph, graph::Runner& runner,
+                                   ops::Device& device) {
   static const auto* const products = new std::set<std::string>{
       "matmul", "linear", "batched_matmul", "attention"};
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<double> steps_ns,
-                           ProfileSteps(runner));
+                           ProfileSteps(runner, device));
   double products_ns = 0, others_ns = 0;
   for (size_t s = 0; s < steps_ns.size(); ++s) {
     const bool is_product = products->count(runner.steps()[s].kernel) > 0;
@@ -200,7 +201,7 @@ absl::StatusOr<ExitCode> RecomputeGraph(const GraphRecomputeCommand& command,
   OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<graph::Runner> keeps,
                            prepare(training.graph));
   OPTRAIL_ASSIGN_OR_RETURN(const Rates rates,
-                           MeasureRates(training.graph, *keeps));
+                           MeasureRates(training.graph, *keeps, *device));
   OPTRAIL_ASSIGN_OR_RETURN(
       const std::vector<graph::RecomputePoint> front,
       graph::RecomputeFront(training,

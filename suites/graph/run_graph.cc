@@ -19,6 +19,7 @@
 #include "graph/reference/npz.h"
 #include "graph/reference/reference.h"
 #include "graph/runner/runner.h"
+#include "ops/core/device_type.h"
 #include "ops/device/cpu/device.h"
 #include "suites/graph/call_timer.h"
 #include "suites/graph/graph_page.h"
@@ -38,13 +39,12 @@ using graph::Array;
 constexpr absl::string_view kUnfused = "unfused", kUntuned = "untuned";
 
 absl::StatusOr<std::unique_ptr<CallTimer>> TimerOf(graph::Runner& runner,
-                                                   ops::CpuDevice& device) {
+                                                   ops::Device& device) {
   return CallTimer::Create([&](const ops::Call&) { return runner.Run(); },
                            device);
 }
 
-absl::StatusOr<Sampling> TimeWhole(graph::Runner& runner,
-                                   ops::CpuDevice& device) {
+absl::StatusOr<Sampling> TimeWhole(graph::Runner& runner, ops::Device& device) {
   OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<CallTimer> timer,
                            TimerOf(runner, device));
   const std::unique_ptr<ops::Monitor> monitor = device.MakeMonitor();
@@ -71,6 +71,17 @@ absl::StatusOr<std::vector<Array>> InputsOf(const GraphRunCommand& command,
     inputs.push_back(found->second);
   }
   return inputs;
+}
+
+// The outputs as values of the types that the model says, which are wider than
+// those of a graph in bf16.
+absl::StatusOr<std::vector<Array>> OutputsOf(graph::Runner& runner,
+                                             const graph::Graph& graph) {
+  OPTRAIL_ASSIGN_OR_RETURN(std::vector<Array> outputs, runner.Outputs());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    outputs[i].type = graph.type(graph.outputs[i]);
+  }
+  return outputs;
 }
 
 // Multiplications and additions of products and convolutions.
@@ -118,10 +129,12 @@ struct Timed {
   bool is_known() const { return whole.outcome == proto::OK; }
 };
 
-absl::StatusOr<Timed> TimeAll(graph::Runner& runner, ops::CpuDevice& device) {
+absl::StatusOr<Timed> TimeAll(graph::Runner& runner, ops::Device& device) {
   Timed timed;
   OPTRAIL_ASSIGN_OR_RETURN(timed.whole, TimeWhole(runner, device));
-  OPTRAIL_ASSIGN_OR_RETURN(timed.steps_ns, ProfileSteps(runner));
+  OPTRAIL_ASSIGN_OR_RETURN(timed.steps_ns, ProfileSteps(runner, device));
+  // Steps that work in place have spoilt what they read.
+  OPTRAIL_RETURN_IF_ERROR(runner.Run());
   return timed;
 }
 
@@ -173,13 +186,23 @@ std::string KernelsText(const graph::Runner& runner, const Timed& timed) {
   return text;
 }
 
+std::string PlaceText(const GraphRunCommand& command) {
+  if (command.device == "cpu") {
+    return absl::StrCat(command.threads,
+                        command.threads == 1 ? " thread" : " threads");
+  }
+  return command.type == "f32"
+             ? command.device
+             : absl::StrCat(command.device, " in ", command.type);
+}
+
 // "4.2 ms on 1 thread (12 GFLOP/s)"
-std::string EndToEndText(const Timed& timed, double flop, int threads) {
+std::string EndToEndText(const Timed& timed, double flop,
+                         const GraphRunCommand& command) {
   if (!timed.is_known()) return "can't tell, the machine was too busy";
-  return absl::StrCat(FormatDurationNs(timed.whole.time_ns), " on ", threads,
-                      threads == 1 ? " thread" : " threads", " (",
-                      FormatRate(flop / timed.whole.time_ns * 1e9, "FLOP/s"),
-                      ")");
+  return absl::StrCat(
+      FormatDurationNs(timed.whole.time_ns), " on ", PlaceText(command), " (",
+      FormatRate(flop / timed.whole.time_ns * 1e9, "FLOP/s"), ")");
 }
 
 std::string MemoryText(const graph::Runner& runner) {
@@ -199,9 +222,9 @@ std::string MemoryText(const graph::Runner& runner) {
 }
 
 void PrintWhole(const graph::Runner& runner, const Timed& timed, double flop,
-                int threads, std::ostream& out) {
+                const GraphRunCommand& command, std::ostream& out) {
   out << "steps: " << KernelsText(runner, timed) << "\n"
-      << "end to end: " << EndToEndText(timed, flop, threads)
+      << "end to end: " << EndToEndText(timed, flop, command)
       << "; the sum of its steps: " << FormatDurationNs(timed.sum_ns()) << "\n"
       << "memory: " << MemoryText(runner) << "\n";
 }
@@ -224,12 +247,13 @@ void PrintFusion(const graph::FusionReport& report, std::ostream& out) {
 }
 
 absl::Status PrintPairs(absl::string_view name, ops::Timer& other,
-                        graph::Runner& ours, ops::CpuDevice& device,
+                        graph::Runner& ours, ops::Device& device,
                         std::ostream& out) {
   OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<CallTimer> timer,
                            TimerOf(ours, device));
   PairedTimingOptions options;
-  options.one_thread = device.threads() == 1;
+  const auto* const cpu = dynamic_cast<const ops::CpuDevice*>(&device);
+  options.one_thread = cpu != nullptr && cpu->threads() == 1;
   options.most = absl::Seconds(60);
   OPTRAIL_ASSIGN_OR_RETURN(const PairedTimes times,
                            TimePairs(other, timer->get(), options));
@@ -243,11 +267,12 @@ absl::Status PrintPairs(absl::string_view name, ops::Timer& other,
 // False where the peer computes something else.
 absl::StatusOr<bool> PrintPeer(const GraphRunCommand& command,
                                const graph::Graph& graph, graph::Runner& ours,
-                               ops::CpuDevice& device, std::ostream& out) {
+                               ops::Device& device, std::ostream& out) {
   OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<Peer> peer,
                            Peer::Start(command.against));
   OPTRAIL_RETURN_IF_ERROR(PrintPairs(peer->name(), *peer, ours, device, out));
-  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<Array> outputs, ours.Outputs());
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<Array> outputs,
+                           OutputsOf(ours, graph));
   bool all = true;
   for (size_t i = 0; i < outputs.size(); ++i) {
     OPTRAIL_ASSIGN_OR_RETURN(const std::string bytes,
@@ -271,7 +296,7 @@ absl::Status PrintOurOther(const GraphRunCommand& command,
                            const graph::Graph& graph,
                            const std::vector<Array>& inputs,
                            graph::RunnerOptions options, graph::Runner& ours,
-                           ops::CpuDevice& device, std::ostream& out) {
+                           ops::Device& device, std::ostream& out) {
   options.fuse = options.fuse && command.against != kUnfused;
   options.tuned = command.against != kUntuned;
   OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<graph::Runner> other,
@@ -298,7 +323,8 @@ absl::StatusOr<std::optional<bool>> Check(const GraphRunCommand& command,
     }
     return std::optional<bool>();
   }
-  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<Array> ours, runner.Outputs());
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<Array> ours,
+                           OutputsOf(runner, graph));
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<Array> expected,
                            graph::RunReference(graph, inputs));
   bool all = true;
@@ -325,7 +351,7 @@ GraphPage PageOf(const GraphRunCommand& command, const graph::Runner& runner,
   GraphPage page;
   page.title = ModelName(command.path);
   page.facts = {
-      absl::StrCat("end to end: ", EndToEndText(timed, flop, command.threads)),
+      absl::StrCat("end to end: ", EndToEndText(timed, flop, command)),
       absl::StrCat("memory: ", MemoryText(runner)),
       absl::StrCat("fusion: ", AbslUnparseFlag(command.fuse))};
   for (size_t s = 0; s < runner.steps().size(); ++s) {
@@ -350,6 +376,8 @@ absl::Status Record(const GraphRunCommand& command, const graph::Runner& runner,
   MeasuredGraph measured;
   measured.model = ModelName(command.path);
   measured.threads = command.threads;
+  measured.device = command.device;
+  measured.type = command.type;
   measured.fuse = AbslUnparseFlag(command.fuse);
   measured.started_unix_ns = started_unix_ns;
   measured.whole = timed.whole;
@@ -380,6 +408,33 @@ std::string AbslUnparseFlag(FuseMode mode) {
                                    : "measured";
 }
 
+namespace {
+
+// How much wider results in bf16 are compared than those in f32: the unit in
+// the last place is 2^16 times as large, and errors of layers add up like a
+// random walk. For 1e-4 it is 3e-2.
+constexpr double kWiderInBf16 = 300;
+
+absl::StatusOr<std::unique_ptr<ops::Device>> DeviceOf(
+    GraphRunCommand& command) {
+  if (command.device == "cpu") {
+    OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<ops::CpuDevice> device,
+                             ops::MakeCpuDevice(command.threads));
+    command.threads = device->threads();  // 0 was all of them
+    return device;
+  }
+  if (command.fuse == FuseMode::kMeasured) {
+    return absl::UnimplementedError(absl::StrCat(
+        "--fuse=measured --device=", command.device,
+        ": fusion is measured on CPUs; expected --fuse=rules or none"));
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(const ops::DeviceType* const type,
+                           ops::FindDeviceTypeNamed(command.device));
+  return type->Make({});
+}
+
+}  // namespace
+
 absl::StatusOr<ExitCode> RunGraph(const GraphRunCommand& asked,
                                   std::ostream& out) {
   GraphRunCommand command = asked;
@@ -387,18 +442,25 @@ absl::StatusOr<ExitCode> RunGraph(const GraphRunCommand& asked,
                            graph::ImportOnnx(command.path, command.import));
   const int64_t started_unix_ns = Clock::Real()->WallNs();
   const graph::Graph& graph = imported.graph;
-  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<ops::CpuDevice> device,
-                           ops::MakeCpuDevice(command.threads));
-  command.threads = device->threads();  // 0 was all of them
   graph::RunnerOptions options;
+  if (command.type == "bf16") {
+    options.type = proto::ELEMENT_BF16;
+    command.tolerance *= kWiderInBf16;
+  } else if (command.type != "f32") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--type=", command.type, ": expected f32 or bf16"));
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<ops::Device> device,
+                           DeviceOf(command));
   options.compile_cache = command.compile_cache;
   options.fuse = command.fuse != FuseMode::kNone;
   options.store = command.store;
   std::unique_ptr<MeasuredFusion> measured;
   if (command.fuse == FuseMode::kMeasured) {
     OPTRAIL_ASSIGN_OR_RETURN(
-        measured,
-        MeasuredFusion::Create(command.fusion_store, *device, options));
+        measured, MeasuredFusion::Create(command.fusion_store,
+                                         dynamic_cast<ops::CpuDevice&>(*device),
+                                         options));
     options.choose = measured->chooser();
   }
   OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<graph::Runner> runner,
@@ -425,7 +487,7 @@ absl::StatusOr<ExitCode> RunGraph(const GraphRunCommand& asked,
   bool same_as_peer = true;
   out << StepsTable(*runner, timed).Format(command.format, TerminalWidth());
   if (command.format == OutputFormat::kTable) {
-    PrintWhole(*runner, timed, flop, command.threads, out);
+    PrintWhole(*runner, timed, flop, command, out);
     PrintFusion(runner->fusion(), out);
     if (measured != nullptr) {
       out << measured->Rows().Format(command.format, TerminalWidth());

@@ -1,9 +1,9 @@
 #ifndef OPTRAIL_SUITES_GRAPH_RUN_GRAPH_H_
 #define OPTRAIL_SUITES_GRAPH_RUN_GRAPH_H_
 
-// The command `optrail graph run` without its flags: a model on a CPU, checked
-// against the reference and timed by the one stopwatch, as a whole and step by
-// step.
+// The command `optrail graph run` without its flags: a model on a CPU or a GPU,
+// checked against the reference and timed by the one stopwatch, as a whole and
+// step by step.
 //
 //   GraphRunCommand command;
 //   command.path = "resnet50.onnx";
@@ -34,7 +34,11 @@ std::string AbslUnparseFlag(FuseMode mode);
 struct GraphRunCommand {
   std::string path;
   graph::ImportOptions import;
-  std::string data;  // a .npz with the inputs; "": seeded ones
+  std::string data;            // a .npz with the inputs; "": seeded ones
+  std::string device = "cpu";  // the name of a kind of device
+  // The type of tensors in memory: "f32", or "bf16" (graph/runner/precision.h),
+  // with which `tolerance` is 300 times as wide.
+  std::string type = "f32";
   int threads = 1;
   FuseMode fuse = FuseMode::kRules;
   std::string fusion_store;  // the folder of decisions, with kMeasured

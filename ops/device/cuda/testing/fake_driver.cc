@@ -351,6 +351,15 @@ FAKE(cuGraphExecDestroy, void* exec) {
   delete static_cast<Nodes*>(exec);
   return 0;
 }
+FAKE(cuTensorMapEncodeTiled, void*, int, unsigned, void*, const void*,
+     const void*, const void*, const void*, int, int, int, int) {
+  return Scripted("cuTensorMapEncodeTiled");
+}
+FAKE(cuTensorMapEncodeIm2col, void*, int, unsigned, void*, const void*,
+     const void*, const void*, const void*, unsigned, unsigned, const void*,
+     int, int, int, int) {
+  return Scripted("cuTensorMapEncodeIm2col");
+}
 FAKE(cuEventCreate, void** event, unsigned) {
   *event = new long long(0);
   return 0;

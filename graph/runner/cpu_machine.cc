@@ -1,0 +1,82 @@
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "base/hash.h"
+#include "base/machine_memory.h"
+#include "graph/runner/jit_header.h"
+#include "graph/runner/machine.h"
+#include "ops/core/cpu_device.h"
+#include "ops/core/jit_backend.h"
+
+namespace optrail::graph {
+namespace {
+
+class CpuMachine : public Machine {
+ public:
+  explicit CpuMachine(ops::CpuDevice& device) : device_(device) {}
+
+  ops::Device& device() override { return device_; }
+  int threads() const override { return device_.threads(); }
+  ops::Target target() const override {
+    return {optrail::proto::CPU, "native", device_.hardware()};
+  }
+  const LoopPrinter& printer() const override { return CppPrinter(); }
+  int64_t storage_bytes() const override { return 64; }
+  int64_t operand_bytes() const override { return 1; }
+  absl::StatusOr<int64_t> MemoryBytes() const override {
+    return MachineMemoryBytes();
+  }
+
+  std::shared_ptr<ops::Backend> Generated(
+      const std::vector<GeneratedKernel>& kernels,
+      const std::vector<int>& operands) const override {
+    std::shared_ptr<ops::Backend> backend = ops::MakeJitBackend("generated");
+    ops::BackendFiles files;
+    files.sources = {{"jit.h", kJitHeader},
+                     {"graph.jit.cc", CppPrinter().File(kernels, operands)}};
+    files.sources_hash = Fingerprint(files.sources[1].contents);
+    backend->SetFiles(std::move(files));
+    return backend;
+  }
+  bool takes_number() const override { return true; }
+
+  absl::Status Write(void* to, const void* from, int64_t bytes) override {
+    std::memcpy(to, from, bytes);
+    return absl::OkStatus();
+  }
+  absl::Status Read(void* to, const void* from, int64_t bytes) override {
+    std::memcpy(to, from, bytes);
+    return absl::OkStatus();
+  }
+  const char* HostAddress(const char* address) const override {
+    return address;
+  }
+
+  absl::StatusOr<std::unique_ptr<RecordedCalls>> Record(
+      const std::function<absl::Status()>& calls) override {
+    return nullptr;
+  }
+
+ private:
+  ops::CpuDevice& device_;
+};
+
+}  // namespace
+
+std::unique_ptr<Machine> MakeCpuMachine(ops::Device& device) {
+  auto* const own = dynamic_cast<ops::CpuDevice*>(&device);
+  return own == nullptr ? nullptr : std::make_unique<CpuMachine>(*own);
+}
+
+absl::StatusOr<std::unique_ptr<Machine>> Machine::Of(ops::Device& device) {
+  std::unique_ptr<Machine> machine = MakeCpuMachine(device);
+  if (machine == nullptr) machine = MakeCudaMachine(device);
+  if (machine == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("graphs do not run on ", device.hardware().id(),
+                     ": expected a CPU or a CUDA GPU"));
+  }
+  return machine;
+}
+
+}  // namespace optrail::graph

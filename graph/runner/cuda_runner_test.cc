@@ -1,0 +1,154 @@
+// Graphs on CUDA over a driver without a GPU (ops/device/cuda/fake_driver.cc),
+// whose kernels do nothing: what is compiled, captured and launched. NVRTC
+// compiles the kernels; a machine without it says so.
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "graph/onnx/import.h"
+#include "graph/reference/reference.h"
+#include "graph/runner/runner.h"
+#include "ops/device/cuda/testing/fake_driver.h"
+#include "ops/device/cuda/measured_gpu.h"
+
+namespace optrail::graph {
+namespace {
+
+using ops::cuda::Driver;
+using ops::cuda::MeasuredGpu;
+using ops::cuda::Script;
+
+constexpr char kFakeDriver[] = "ops/device/cuda/libfake_cuda.so";
+
+TensorType F32(const Dims& dims) { return {proto::ELEMENT_F32, dims}; }
+
+class CudaRunnerTest : public testing::Test {
+ protected:
+  CudaRunnerTest()
+      : driver_(Driver::Load(kFakeDriver)),
+        gpu_(*MeasuredGpu::Make(*driver_)) {}
+
+  // Null where there is no compiler.
+  std::unique_ptr<Runner> Make(const Graph& graph,
+                               proto::ElementType type = proto::ELEMENT_F32) {
+    RunnerOptions options;
+    options.type = type;
+    auto runner = Runner::Create(graph, *gpu_, options);
+    if (runner.ok()) return *std::move(runner);
+    why_ = std::string(runner.status().message());
+    if (why_.find("libnvrtc") == std::string::npos) ADD_FAILURE() << why_;
+    return nullptr;
+  }
+
+  int Launches() {
+    static void* const library = dlopen(kFakeDriver, RTLD_NOW);
+    auto* const count =
+        reinterpret_cast<int (*)(void*)>(dlsym(library, "FakeLaunches"));
+    return count(gpu_->driver_stream());
+  }
+
+  const absl::StatusOr<Driver> driver_;
+  const std::unique_ptr<MeasuredGpu> gpu_;
+  std::string why_;
+};
+
+#define OPTRAIL_RUNNER_OR_SKIP(name, ...)                 \
+  const std::unique_ptr<Runner> name = Make(__VA_ARGS__); \
+  if (name == nullptr) GTEST_SKIP() << why_
+
+// A product, a sum and what only the reference has.
+Graph Layers(bool with_reference) {
+  Graph graph;
+  const int x = graph.AddInput("x", F32({8, 64}));
+  const int w = graph.AddInput("w", F32({64, 32}));
+  int y = *graph.AddNode("product", "matmul", {x, w});
+  if (with_reference) {
+    y = *graph.AddNode("softmax", "softmax", {y}, {{"axis", int64_t{0}}});
+  }
+  y = *graph.AddNode("y", "tanh", {y});
+  graph.outputs = {y};
+  return graph;
+}
+
+TEST_F(CudaRunnerTest, LaunchesOneGraph) {
+  const Graph graph = Layers(false);
+  OPTRAIL_RUNNER_OR_SKIP(runner, graph);
+  ASSERT_EQ(runner->steps().size(), 2);
+  const int captured = Launches();
+  ASSERT_TRUE(runner->SetInputs(SeededInputs(graph, 1)).ok());
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(runner->Run().ok());
+  EXPECT_EQ(Launches(), captured);
+  ASSERT_TRUE(runner->RunStep(1).ok());
+  EXPECT_EQ(Launches(), captured + 1);
+  const auto outputs = runner->Outputs();
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  EXPECT_EQ((*outputs)[0].type, F32({8, 32}));
+}
+
+TEST_F(CudaRunnerTest, ReferenceRunsBetweenTwoGraphs) {
+  const Graph graph = Layers(true);
+  OPTRAIL_RUNNER_OR_SKIP(runner, graph);
+  ASSERT_EQ(runner->steps().size(), 3);
+  EXPECT_EQ(runner->steps()[1].kernel, "reference");
+  ASSERT_TRUE(runner->SetInputs(SeededInputs(graph, 1)).ok());
+  const int captured = Launches();
+  EXPECT_TRUE(runner->Run().ok());
+  EXPECT_EQ(Launches(), captured);
+}
+
+TEST_F(CudaRunnerTest, SaysWhyOurOperatorsDoNot) {
+  OPTRAIL_RUNNER_OR_SKIP(runner, Layers(false));
+  EXPECT_EQ(runner->steps()[0].kernel, "generated");
+  EXPECT_NE(runner->steps()[0].what.find("f32"), std::string::npos)
+      << runner->steps()[0].what;
+}
+
+TEST_F(CudaRunnerTest, Bf16TakesOurOperators) {
+  Graph graph = Layers(false);
+  OPTRAIL_RUNNER_OR_SKIP(runner, graph, proto::ELEMENT_BF16);
+  bool has_product = false;
+  for (const RunnerStep& step : runner->steps()) {
+    has_product |= step.kernel == "matmul";
+  }
+  EXPECT_TRUE(has_product);
+  const auto outputs = runner->Outputs();
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  EXPECT_EQ((*outputs)[0].type.type, proto::ELEMENT_BF16);
+}
+
+TEST_F(CudaRunnerTest, FailsWhereTheGraphIsNotInstantiated) {
+  const Script script("cuGraphInstantiate=2");
+  const auto runner = Runner::Create(Layers(false), *gpu_);
+  ASSERT_FALSE(runner.ok());
+  if (std::string(runner.status().message()).find("libnvrtc") !=
+      std::string::npos) {
+    GTEST_SKIP() << runner.status();
+  }
+  EXPECT_EQ(runner.status().code(), absl::StatusCode::kResourceExhausted)
+      << runner.status();
+}
+
+// The exported models compile in both types, with nothing left to the host.
+TEST_F(CudaRunnerTest, CompilesWholeModels) {
+  for (const char* name : {"tiny_dlrm", "tiny_mobilenet", "tiny_resnet_bn"}) {
+    const auto imported = ImportOnnx(
+        std::string("graph/testdata/") + name + ".onnx", ImportOptions());
+    ASSERT_TRUE(imported.ok()) << imported.status();
+    for (const auto type : {proto::ELEMENT_F32, proto::ELEMENT_BF16}) {
+      OPTRAIL_RUNNER_OR_SKIP(runner, imported->graph, type);
+      for (const RunnerStep& step : runner->steps()) {
+        EXPECT_NE(step.kernel, "reference")
+            << name << ": " << step.name << " " << step.what;
+      }
+      ASSERT_TRUE(runner->SetInputs(SeededInputs(imported->graph, 1)).ok());
+      EXPECT_TRUE(runner->Run().ok());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace optrail::graph
