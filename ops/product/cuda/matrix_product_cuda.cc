@@ -135,8 +135,13 @@ CudaPlan SkinnyPlan(const BatchedSize& size, int unaligned,
                 CeilDiv(tile_m * kTileK * 2, kAlign) * kAlign) +
       kFetchedSteps * FetchedBytes(unaligned, tile_m, tile_n);
   plan.dynamic_shared_bytes =
-      static_cast<unsigned>(std::max(ring, tile_m * tile_n * 4) + kAlign);
+      static_cast<unsigned>(std::max(ring, tile_m * (tile_n + 4) * 4) + kAlign);
   return plan;
+}
+
+// Sums of so few steps are written by walking along c.
+bool HasShortSums(const BatchedSize& size) {
+  return size.k <= 32 && size.n >= 64;
 }
 
 // How thin_product.cu computes a product: which of its forms, and what its
@@ -155,7 +160,7 @@ struct ThinForm {
     // Threads and blocks that keep a large GPU busy.
     constexpr int64_t kThreads = 256, kBlocks = 1024, kBusy = 65536;
     const auto [batch, m, n, k] = product.size;
-    if (k <= 16 && n >= 64) {
+    if (HasShortSums(product.size)) {
       constexpr int64_t kWords = 128, kMostRows = 64;  // of a block
       few = k;
       while (period * n % 8 != 0) period *= 2;
@@ -188,8 +193,7 @@ struct ThinForm {
 
 absl::StatusOr<CudaPlan> ThinPlan(const MatrixProduct& product) {
   const BatchedSize& size = product.size;
-  const bool short_sums = size.k <= 16 && size.n >= 64;
-  if (!short_sums && std::min(size.m, size.n) > 8) {
+  if (!HasShortSums(size) && std::min(size.m, size.n) > 8) {
     return absl::InvalidArgumentError(absl::StrCat("a product of ", size.m,
                                                    " x ", size.n, " x ", size.k,
                                                    ", expected a thin one"));

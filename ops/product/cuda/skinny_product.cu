@@ -23,6 +23,8 @@ constexpr int kBytesB = kBk * kBn * 2;
 constexpr int kBytesA = BM * kBk * 2;
 constexpr int kSlab = kBk * 128;
 constexpr int kAtA = CONSUMERS * kSlab;  // of a stage
+// Rows of sums in shared memory: four of them begin in different banks.
+constexpr int kPitch = kBn + 4;
 constexpr int kStageBytes = kAtA + (kBytesA + 1023) / 1024 * 1024;
 constexpr int kAccumulators = BM / 2;
 constexpr int kMaxStages = 12;
@@ -175,7 +177,7 @@ __device__ __forceinline__ void SumShares(const MatrixEpilogue& epilogue,
           "{.reg .b32 remote; mapa.shared::cluster.u32 remote, %4, %5;"
           "ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [remote];}"
           : "=f"(v[0]), "=f"(v[1]), "=f"(v[2]), "=f"(v[3])
-          : "r"(sums + (at * kBn + column) * 4), "r"(from)
+          : "r"(sums + (at * kPitch + column) * 4), "r"(from)
           : "memory");
 #pragma unroll
       for (int j = 0; j < 4; ++j) s[j] += v[j];
@@ -255,7 +257,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
 #pragma unroll
     for (int i = 0; i < kAccumulators; ++i) {
       const int row = i / 4 * 8 + lane % 4 * 2 + i % 2;
-      sums[row * kBn + column + i / 2 % 2 * 8] = d[i];
+      sums[row * kPitch + column + i / 2 % 2 * 8] = d[i];
     }
   }
 #if SPLIT_K > 1

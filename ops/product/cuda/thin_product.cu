@@ -1,5 +1,5 @@
 // c[i] = f(a[i] * b[i]) where one side is so short that tensor cores would
-// multiply mostly zeros, and memory is what takes time: sums of at most 16
+// multiply mostly zeros, and memory is what takes time: sums of at most 32
 // steps, and at most 8 columns or rows of c. Matrices have any alignment; what
 // is read or written of the long one is 16 bytes at a time.
 //
@@ -15,7 +15,7 @@
 // Compiled at run time with epilogue.cuh's macros and
 //   FORM; FLIPPED 0|1; TRANSPOSED_A, TRANSPOSED_B 0|1 (a[i] is stored as
 //   [k][m], b[i] as [n][k]);
-//   FEW   the steps of SUMS_OF_FEW, up to 16; else columns or rows, up to 8
+//   FEW   the steps of SUMS_OF_FEW, up to 32; else columns or rows, up to 8
 //   LANES 1 to 32 or 256, ROWS 1|2|4   of LONG_ROWS
 //   ALIGNED 0|1  rows of x, or of b, are multiples of 16 bytes
 
@@ -69,6 +69,29 @@ struct Pending {
 constexpr int kThreads = 128;
 constexpr int kMostRows = 64;
 
+// Eight columns of a step of b: registers hold 16 steps as floats, and 32 as
+// they are in memory.
+#if FEW <= 16
+struct Columns {
+  float v[8];
+  __device__ __forceinline__ void Set(const Words4& word) {
+    WordToFloats(word, v);
+  }
+  __device__ __forceinline__ void Get(float (&to)[8]) const {
+#pragma unroll
+    for (int j = 0; j < 8; ++j) to[j] = v[j];
+  }
+};
+#else
+struct Columns {
+  Words4 word;
+  __device__ __forceinline__ void Set(const Words4& from) { word = from; }
+  __device__ __forceinline__ void Get(float (&to)[8]) const {
+    WordToFloats(word, to);
+  }
+};
+#endif
+
 // `period`: rows of c so far apart start alike. A block has `rows` of these,
 // and one word of each of them for each thread.
 extern "C" __global__ void __launch_bounds__(kThreads)
@@ -86,31 +109,39 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   const int column =
       ((int)(blockIdx.x % tiles) * kThreads + (int)threadIdx.x) * 8 - shift;
   // Elements of other rows belong to columns that are not stored.
-  float of_b[FEW][8];
+  Columns of_b[FEW];
   const long long base = product * n * FEW;
   if constexpr (TRANSPOSED_B) {
 #pragma unroll
-    for (int j = 0; j < 8; ++j) {
-      const int at = min(max(column + j, 0), n - 1);
+    for (int step = 0; step < FEW; ++step) {
+      Words4 word = {};
 #pragma unroll
-      for (int step = 0; step < FEW; ++step)
-        of_b[step][j] = ToFloat(__ldg(b + base + (long long)at * FEW + step));
+      for (int j = 0; j < 8; ++j) {
+        const long long at = min(max(column + j, 0), n - 1);
+        word.v[j / 2] |= (uint32_t)__ldg(b + base + at * FEW + step)
+                         << j % 2 * 16;
+      }
+      of_b[step].Set(word);
     }
   } else {
     const long long count = (long long)batch * n * FEW;
     const long long begin = base + min(column, n);
-    Pending words[FEW];
-    if (count >= 8) {
+    constexpr int kTogether = 8;  // steps in flight
 #pragma unroll
-      for (int step = 0; step < FEW; ++step)
-        words[step].FetchNear(b, begin + (long long)step * n, count);
-    }
+    for (int first = 0; first < FEW; first += kTogether) {
+      Pending words[kTogether];
+      if (count >= 8) {
 #pragma unroll
-    for (int step = 0; step < FEW; ++step) {
-      const long long at = begin + (long long)step * n;
-      if (at < 0 || at + 16 > count)
-        words[step].Set(WordAt<false>(b, at, count, 8));
-      WordToFloats(words[step].Get(), of_b[step]);
+        for (int i = 0; i < kTogether && first + i < FEW; ++i)
+          words[i].FetchNear(b, begin + (first + i) * (long long)n, count);
+      }
+#pragma unroll
+      for (int i = 0; i < kTogether && first + i < FEW; ++i) {
+        const long long at = begin + (first + i) * (long long)n;
+        if (at < 0 || at + 16 > count)
+          words[i].Set(WordAt<false>(b, at, count, 8));
+        of_b[first + i].Set(words[i].Get());
+      }
     }
   }
 #pragma unroll 4
@@ -139,9 +170,11 @@ extern "C" __global__ void __launch_bounds__(kThreads)
       const float of_row[4] = {four.x, four.y, four.z, four.w};
 #pragma unroll
       for (int step = first_step; step < first_step + 4 && step < FEW; ++step) {
+        float columns[8];
+        of_b[step].Get(columns);
 #pragma unroll
         for (int j = 0; j < 8; ++j)
-          sums[j] = fmaf(of_row[step - first_step], of_b[step][j], sums[j]);
+          sums[j] = fmaf(of_row[step - first_step], columns[j], sums[j]);
       }
     }
 #pragma unroll
