@@ -1,6 +1,7 @@
-// Graphs on CUDA over a driver without a GPU (ops/device/cuda/fake_driver.cc),
-// whose kernels do nothing: what is compiled, captured and launched. NVRTC
-// compiles the kernels; a machine without it says so.
+// Graphs on CUDA over a driver without a GPU
+// (ops/device/cuda/testing/fake_driver.cc), whose kernels do nothing: what is
+// compiled, captured and launched. NVRTC compiles the kernels; a machine
+// without it says so.
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -12,8 +13,8 @@
 #include "graph/onnx/import.h"
 #include "graph/reference/reference.h"
 #include "graph/runner/runner.h"
-#include "ops/device/cuda/testing/fake_driver.h"
 #include "ops/device/cuda/measured_gpu.h"
+#include "ops/device/cuda/testing/fake_driver.h"
 
 namespace optrail::graph {
 namespace {
@@ -22,7 +23,7 @@ using ops::cuda::Driver;
 using ops::cuda::MeasuredGpu;
 using ops::cuda::Script;
 
-constexpr char kFakeDriver[] = "ops/device/cuda/libfake_cuda.so";
+constexpr char kFakeDriver[] = "ops/device/cuda/testing/libfake_cuda.so";
 
 TensorType F32(const Dims& dims) { return {proto::ELEMENT_F32, dims}; }
 
