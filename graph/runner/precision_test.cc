@@ -45,15 +45,20 @@ TEST(Precision, ElementwiseChainsStayWide) {
   EXPECT_EQ(half->type(half->outputs[0]).type, proto::ELEMENT_BF16);
   for (const Node& node : half->nodes) {
     const proto::ElementType type = half->type(node.outputs[0]).type;
-    if (node.op == "matmul") EXPECT_EQ(type, proto::ELEMENT_BF16);
-    if (node.op == "mul") EXPECT_EQ(type, proto::ELEMENT_F32);
+    if (node.op == "matmul" || node.op == "mul") {
+      EXPECT_EQ(type,
+                node.op == "mul" ? proto::ELEMENT_F32 : proto::ELEMENT_BF16);
+    }
     for (const int input : node.inputs) {
       const Value& value = half->values[input];
       if (value.constant == nullptr) continue;
       const Array array = ConstantArray(value.type, *value.constant);
       // A scalar keeps its digits; what is too large stays finite.
-      if (node.op == "mul") EXPECT_EQ(array.reals[0], float(1.0 / 3));
-      if (node.op == "matmul") EXPECT_LT(array.reals[0], 3.4e38);
+      if (node.op == "mul") {
+        EXPECT_EQ(array.reals[0], float(1.0 / 3));
+      } else {
+        EXPECT_LT(array.reals[0], 3.4e38);
+      }
     }
   }
 }

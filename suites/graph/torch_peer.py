@@ -158,8 +158,13 @@ def spatial(at, kernel, key, default):
     return at.get(key, [default] * count)
 
 
+def ints(value):
+    """Sizes and axes, which torch.compile wants as numbers."""
+    return value if isinstance(value, list) else value.tolist()
+
+
 def evaluate(node, x):
-    """The node's one result; x are tensors, or None."""
+    """The node's one result; x are tensors, lists of sizes, or None."""
     op, at = node.op, node.at
     if op == 'Identity':
         return x[0]
@@ -168,7 +173,7 @@ def evaluate(node, x):
             next(iter(at.values())))
     if op == 'ConstantOfShape':
         value = at.get('value', torch.zeros(1))
-        return value.reshape(()).expand(x[0].tolist()).contiguous()
+        return value.reshape(()).expand(ints(x[0])).contiguous()
     if op == 'Shape':
         return torch.tensor(x[0].shape, dtype=torch.int64)
     if op in ('Add', 'Sub', 'Mul', 'Div', 'Pow', 'Equal', 'GreaterOrEqual'):
@@ -183,19 +188,22 @@ def evaluate(node, x):
     if op == 'Where':
         return torch.where(x[0], x[1], x[2])
     if op == 'Expand':
-        return x[0].expand(torch.broadcast_shapes(x[0].shape, x[1].tolist()))
+        return x[0].expand(torch.broadcast_shapes(x[0].shape, ints(x[1])))
     if op == 'Gather':
         axis = at.get('axis', 0)
         if axis == 0 and x[0].is_floating_point() and x[0].dim() == 2:
             return F.embedding(x[1], x[0])
-        flat = x[0].index_select(axis, x[1].reshape(-1))
+        index = x[1].reshape(-1)
+        if not index.is_cuda:  # of a shape: -1 is its last size
+            index = index % x[0].shape[axis]
+        flat = x[0].index_select(axis, index)
         shape = x[0].shape
         return flat.reshape(shape[:axis] + x[1].shape + shape[axis + 1:])
     if op == 'GatherElements':
         return torch.gather(x[0], at.get('axis', 0), x[1])
     if op == 'Unsqueeze':
         y = x[0]
-        axes = x[1].tolist()
+        axes = ints(x[1])
         for axis in sorted(a % (y.dim() + len(axes)) for a in axes):
             y = y.unsqueeze(axis)
         return y
@@ -206,21 +214,21 @@ def evaluate(node, x):
     if op == 'Flatten':
         return x[0].flatten(at.get('axis', 1))
     if op == 'Reshape':
-        dims = x[1].tolist()
+        dims = ints(x[1])
         return x[0].reshape([x[0].shape[i] if d == 0 else d
                              for i, d in enumerate(dims)])
     if op == 'Slice':
         y = x[0]
-        starts, ends = x[1].tolist(), x[2].tolist()
-        axes = x[3].tolist() if len(x) > 3 else range(len(starts))
-        steps = x[4].tolist() if len(x) > 4 else [1] * len(starts)
+        starts, ends = ints(x[1]), ints(x[2])
+        axes = ints(x[3]) if len(x) > 3 else range(len(starts))
+        steps = ints(x[4]) if len(x) > 4 else [1] * len(starts)
         for start, end, axis, step in zip(starts, ends, axes, steps):
             index = [slice(None)] * y.dim()
             index[axis] = slice(start, end if abs(end) < 1 << 40 else None, step)
             y = y[tuple(index)]
         return y
     if op in ('ReduceSum', 'ReduceMean'):
-        axes = x[1].tolist() if len(x) > 1 else at['axes']
+        axes = ints(x[1]) if len(x) > 1 else at['axes']
         f = torch.sum if op == 'ReduceSum' else torch.mean
         return f(x[0], axes, keepdim=bool(at.get('keepdims', 1)))
     if op == 'Softmax':
@@ -293,7 +301,7 @@ class Model(torch.nn.Module):
             if any(name in node.inputs[1:] and node.op in (
                     'Reshape', 'Expand', 'Slice', 'Unsqueeze', 'ReduceSum',
                     'ReduceMean') for node in self.nodes):
-                self.numbers[name] = value
+                self.numbers[name] = value.tolist()
                 continue
             if value.is_floating_point():
                 value = value.to(dtype)
