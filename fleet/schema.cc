@@ -3,146 +3,20 @@
 namespace optrail::fleet {
 namespace {
 
-constexpr char kFleet1[] = R"sql(
-  CREATE TABLE optrail.jobs (
-    job bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    name text NOT NULL,
-    priority integer NOT NULL,
-    deadline timestamptz,
-    submitted timestamptz NOT NULL DEFAULT now(),
-    submitted_by text NOT NULL DEFAULT session_user
-  );
-  CREATE TABLE optrail.tasks (
-    task bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    job bigint NOT NULL REFERENCES optrail.jobs,
-    command text NOT NULL,
-    priority integer NOT NULL,
-    hardware_id text NOT NULL,
-    most_attempts integer NOT NULL CHECK (most_attempts > 0),
-    time_limit_s double precision NOT NULL CHECK (time_limit_s > 0),
-    deadline timestamptz,
-    state text NOT NULL DEFAULT 'queued' CHECK
-      (state IN ('queued', 'leased', 'done', 'failed', 'cancelled')),
-    attempt integer NOT NULL DEFAULT 0,
-    leases_lost integer NOT NULL DEFAULT 0,
-    pilot text,
-    lease_until timestamptz,
-    started timestamptz,
-    finished timestamptz
-  );
-  CREATE INDEX tasks_queued ON optrail.tasks (priority DESC, task)
-    WHERE state = 'queued';
-  CREATE INDEX tasks_leased ON optrail.tasks (lease_until)
-    WHERE state = 'leased';
-  CREATE INDEX tasks_job ON optrail.tasks (job);
-  CREATE TABLE optrail.attempts (
-    task bigint NOT NULL REFERENCES optrail.tasks,
-    attempt integer NOT NULL,
-    pilot text NOT NULL,
-    is_result boolean NOT NULL,
-    exit_code integer NOT NULL,
-    log text NOT NULL,
-    finished timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (task, attempt)
-  );
-  CREATE TABLE optrail.pilots (
-    pilot text PRIMARY KEY,
-    host text NOT NULL,
-    hardware_id text NOT NULL,
-    slurm_job text,
-    draining boolean NOT NULL DEFAULT false,
-    seen timestamptz NOT NULL DEFAULT now()
-  );
+constexpr char kFleet1[] =
+#include "fleet/fleet_1.inc"
+    ;
 
-  CREATE FUNCTION optrail.take_back_lost_tasks() RETURNS void
-    LANGUAGE sql AS $$
-      WITH lost AS (
-        SELECT task FROM optrail.tasks
-        WHERE state = 'leased' AND lease_until < now()
-        FOR UPDATE SKIP LOCKED)
-      UPDATE optrail.tasks t SET
-        state = CASE WHEN attempt < most_attempts THEN 'queued'
-                     ELSE 'failed' END,
-        finished = CASE WHEN attempt < most_attempts THEN NULL
-                        ELSE now() END,
-        pilot = NULL, leases_lost = leases_lost + 1
-      FROM lost WHERE t.task = lost.task;
-      WITH late AS (
-        SELECT task FROM optrail.tasks
-        WHERE state = 'queued' AND deadline < now()
-        FOR UPDATE SKIP LOCKED)
-      UPDATE optrail.tasks t SET state = 'failed', finished = now()
-      FROM late WHERE t.task = late.task;
-    $$;
-
-  -- True if the task was this attempt's, also where it said so before: its
-  -- answer may have been lost.
-  CREATE FUNCTION optrail.finish_task(
-      the_task bigint, the_attempt integer, the_pilot text,
-      result boolean, code integer, the_log text) RETURNS boolean
-    LANGUAGE plpgsql AS $$
-    BEGIN
-      UPDATE optrail.tasks SET
-        state = CASE WHEN result THEN 'done'
-                     WHEN attempt < most_attempts THEN 'queued'
-                     ELSE 'failed' END,
-        finished = CASE WHEN result OR attempt >= most_attempts
-                        THEN now() END,
-        lease_until = NULL
-      WHERE task = the_task AND attempt = the_attempt AND pilot = the_pilot
-        AND state = 'leased';
-      IF FOUND THEN
-        INSERT INTO optrail.attempts
-          (task, attempt, pilot, is_result, exit_code, log)
-        VALUES (the_task, the_attempt, the_pilot, result, code, the_log);
-        RETURN true;
-      END IF;
-      RETURN EXISTS (SELECT FROM optrail.attempts
-        WHERE task = the_task AND attempt = the_attempt AND pilot = the_pilot);
-    END $$;
-)sql";
-
-constexpr char kFleet2[] = R"sql(
-  -- Leases the first task of the queue that this pilot may take. Without
-  -- statistics, as after a large job, the planner would sort the whole queue for
-  -- every claim: here it walks along the index.
-  CREATE FUNCTION optrail.claim_task(
-      the_pilot text, lease_s double precision, the_hardware text)
-    RETURNS TABLE (task bigint, attempt integer, command text,
-                   time_limit_s double precision)
-    LANGUAGE plpgsql
-    SET enable_sort TO off SET enable_bitmapscan TO off
-    SET enable_seqscan TO off AS $$
-    BEGIN
-      RETURN QUERY UPDATE optrail.tasks t SET state = 'leased',
-        attempt = t.attempt + 1, pilot = the_pilot, started = now(),
-        lease_until = now() + make_interval(secs => lease_s)
-      WHERE t.task = (SELECT q.task FROM optrail.tasks q
-        WHERE q.state = 'queued' AND q.hardware_id IN ('', the_hardware)
-          AND (q.deadline IS NULL OR q.deadline > now())
-          AND NOT EXISTS (SELECT FROM optrail.pilots p
-            WHERE p.pilot = the_pilot AND p.draining)
-        ORDER BY q.priority DESC, q.task LIMIT 1 FOR UPDATE SKIP LOCKED)
-      RETURNING t.task, t.attempt, t.command, t.time_limit_s;
-    END $$;
-)sql";
+constexpr char kFleet2[] =
+#include "fleet/fleet_2.inc"
+    ;
 
 }  // namespace
 
 // A pilot records what it measured; who submits also sees what became of it.
-const char kFleetRights[] = R"sql(
-  GRANT optrail_recorder TO optrail_pilot;
-  GRANT optrail_reader TO optrail_submitter;
-  GRANT SELECT ON optrail.jobs, optrail.tasks, optrail.attempts, optrail.pilots
-    TO optrail_submitter, optrail_pilot, optrail_maintainer;
-  GRANT INSERT ON optrail.jobs, optrail.tasks TO optrail_submitter;
-  GRANT UPDATE (state, finished) ON optrail.tasks TO optrail_submitter;
-  GRANT UPDATE (draining) ON optrail.pilots TO optrail_submitter;
-  GRANT UPDATE (state, attempt, pilot, lease_until, started, finished,
-    leases_lost) ON optrail.tasks TO optrail_pilot;
-  GRANT INSERT ON optrail.attempts, optrail.pilots TO optrail_pilot;
-  GRANT UPDATE (seen) ON optrail.pilots TO optrail_pilot;
-)sql";
+const char kFleetRights[] =
+#include "fleet/fleet_rights.inc"
+    ;
 
 const tracker::SchemaComponent& FleetComponent() {
   static const auto& component =

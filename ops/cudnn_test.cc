@@ -31,7 +31,8 @@ constexpr char kSmall[] = "n=2,h=5,w=6,c=3,k=4,r=3,s=2/padding=1,stride=2/f32";
 
 // Nobody has asked for the library before.
 bool LoadFake() {
-  return dlopen("ops/lib/libfake_cudnn.so", RTLD_NOW | RTLD_LOCAL) != nullptr;
+  return dlopen("ops/lib/testing/libfake_cudnn.so", RTLD_NOW | RTLD_LOCAL) !=
+         nullptr;
 }
 
 class Script {
@@ -45,7 +46,7 @@ class CudnnTest : public ::testing::Test {
   void SetUp() override {
     ASSERT_TRUE(LoadFake()) << dlerror();
     setenv("XDG_CACHE_HOME", ::testing::TempDir().c_str(), 1);
-    auto driver = cuda::Driver::Load("ops/device/cuda/libfake_cuda.so");
+    auto driver = cuda::Driver::Load("ops/device/cuda/testing/libfake_cuda.so");
     ASSERT_TRUE(driver.ok()) << driver.status();
     driver_ = std::make_unique<cuda::Driver>(*driver);
     auto device = cuda::MeasuredGpu::Make(*driver_);

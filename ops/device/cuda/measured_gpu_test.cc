@@ -30,7 +30,7 @@ namespace {
 using ::testing::HasSubstr;
 
 absl::StatusOr<Driver> FakeDriver() {
-  return Driver::Load("ops/device/cuda/libfake_cuda.so");
+  return Driver::Load("ops/device/cuda/testing/libfake_cuda.so");
 }
 
 class LaunchesOnce : public Invocation {
@@ -310,7 +310,7 @@ TEST_F(MeasuredGpuTest, AMeterReadsCallsAndNothingElse) {
   OneOperand operands(*buffer);
   const Script script("watts=1000000");
   const auto nvml =
-      Nvml::Open("0000:00:00.0", "ops/device/cuda/libfake_cuda.so");
+      Nvml::Open("0000:00:00.0", "ops/device/cuda/testing/libfake_cuda.so");
   ASSERT_TRUE(nvml.ok()) << nvml.status();
   for (const proto::CacheMode cache : {proto::HOT, proto::COLD}) {
     for (const proto::LaunchMode launch : {proto::STREAM, proto::GRAPH}) {
@@ -353,7 +353,7 @@ TEST_F(MeasuredGpuTest, CallsInPlaceAreNotMeteredWithColdCaches) {
 
 TEST_F(MeasuredGpuTest, NvmlTellsPowerOfTheMomentApartFromTheAverage) {
   const auto nvml =
-      Nvml::Open("0000:00:00.0", "ops/device/cuda/libfake_cuda.so");
+      Nvml::Open("0000:00:00.0", "ops/device/cuda/testing/libfake_cuda.so");
   ASSERT_TRUE(nvml.ok()) << nvml.status();
   EXPECT_FALSE(nvml->EnergyMillijoules().has_value());
   EXPECT_FALSE(nvml->InstantWatts().has_value());
@@ -468,7 +468,7 @@ TEST_F(MeasuredGpuTest, TwoProcessesTakeTurnsAndAreNoDisturbance) {
   EXPECT_EQ(has_turn, 't');
 
   const auto nvml =
-      Nvml::Open("0000:00:00.0", "ops/device/cuda/libfake_cuda.so");
+      Nvml::Open("0000:00:00.0", "ops/device/cuda/testing/libfake_cuda.so");
   ASSERT_TRUE(nvml.ok()) << nvml.status();
   const auto turns =
       Turns::Join(Turns::PathOf("00112233445566778899aabbccddeeff"));

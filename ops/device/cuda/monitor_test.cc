@@ -31,7 +31,8 @@ class NeighbourTest : public testing::Test {
     if (neighbour_ == 0) {
       while (true) pause();
     }
-    nvml_ = Nvml::Open("0000:00:00.0", "ops/device/cuda/libfake_cuda.so");
+    nvml_ =
+        Nvml::Open("0000:00:00.0", "ops/device/cuda/testing/libfake_cuda.so");
     ASSERT_TRUE(nvml_.ok()) << nvml_.status();
   }
   void TearDown() override {

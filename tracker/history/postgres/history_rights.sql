@@ -1,0 +1,9 @@
+GRANT SELECT ON optrail.records, optrail.runs, optrail.series,
+  optrail.attributes, optrail.observations, optrail.points
+  TO optrail_reader, optrail_recorder, optrail_maintainer;
+GRANT INSERT ON optrail.records, optrail.runs, optrail.series,
+  optrail.attributes, optrail.observations
+  TO optrail_recorder, optrail_maintainer;
+GRANT UPDATE, DELETE ON optrail.records, optrail.runs, optrail.series,
+  optrail.attributes, optrail.observations TO optrail_maintainer;
+GRANT SELECT, INSERT ON optrail.quarantine TO optrail_maintainer;

@@ -1,0 +1,19 @@
+CREATE SCHEMA IF NOT EXISTS optrail;
+CREATE TABLE IF NOT EXISTS optrail.schema_versions (
+  component text PRIMARY KEY,
+  version integer NOT NULL
+);
+DO $$
+DECLARE name text;
+BEGIN
+  FOREACH name IN ARRAY ARRAY['optrail_reader', 'optrail_recorder',
+      'optrail_maintainer', 'optrail_submitter', 'optrail_pilot'] LOOP
+    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = name) THEN
+      EXECUTE format('CREATE ROLE %I NOLOGIN', name);
+    END IF;
+  END LOOP;
+END $$;
+GRANT USAGE ON SCHEMA optrail TO optrail_reader, optrail_recorder,
+  optrail_maintainer, optrail_submitter, optrail_pilot;
+GRANT SELECT ON optrail.schema_versions TO optrail_reader, optrail_recorder,
+  optrail_maintainer, optrail_submitter, optrail_pilot;
