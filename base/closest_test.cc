@@ -18,6 +18,7 @@ TEST(ClosestTest, NamesWhatAWordProbablyMeans) {
   EXPECT_EQ(Closest("matmul", names), "matmul");
   EXPECT_EQ(Closest("norm", names), "layer_norm");
   EXPECT_EQ(Closest("format", names), "benchmark_format");
+  EXPECT_EQ(Closest("soft", names), "softmax");
   EXPECT_EQ(Closest("attention", names), "");
   EXPECT_EQ(Closest("", names), "");
   EXPECT_EQ(Closest("x", {"y"}), "") << "nothing of it is the same";

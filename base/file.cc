@@ -76,6 +76,11 @@ absl::Status WriteTemporary(const std::string& temporary,
                                         0666);
                       }),
                       fs);
+  if (fd.get() < 0 && errno == ENOENT) {
+    return absl::NotFoundError(
+        absl::StrCat("there is no folder ", DirectoryOf(temporary),
+                     " to write to; next: create it, or choose another one"));
+  }
   if (fd.get() < 0) return FileError("creating", temporary, errno);
   OPTRAIL_RETURN_IF_ERROR(WriteAll(fd.get(), temporary, contents, fs));
   if (Retry([&] { return fs->Sync(fd.get()); }) != 0) {

@@ -20,8 +20,7 @@ absl::StatusOr<int> RunDemo(const DemoCommand& options, std::ostream& out,
     return absl::AlreadyExistsError(
         absl::StrCat("--out=", options.out,
                      ": expected the name of a folder that does not exist "
-                     "yet; next: optrail demo --out=",
-                     QuoteForShell(options.out + "_2")));
+                     "yet; next: optrail demo --out=optrail_demo_2"));
   }
   SampleOptions wanted;
   wanted.end_unix_ns = absl::ToUnixNanos(absl::Now() - absl::Hours(2));

@@ -287,6 +287,17 @@ absl::Status FindPart(Call* call, Words* positional) {
   return absl::OkStatus();
 }
 
+// A name that was typed without the flag that takes it: "; did you mean
+// --op=softmax?".
+std::string FlagOfName(const Command& runs, const Words& positional) {
+  if (runs.max_arguments != 0 || positional.size() != 1) return "";
+  for (const char* flag : {"op", "filter"}) {
+    if (!Contains(runs.flags, flag)) continue;
+    return absl::StrCat("; did you mean --", flag, "=", positional[0], "?");
+  }
+  return "";
+}
+
 absl::Status CheckArguments(const Call& call, const Words& positional) {
   const Command& runs = call.runs();
   const int count = static_cast<int>(positional.size());
@@ -297,7 +308,8 @@ absl::Status CheckArguments(const Call& call, const Words& positional) {
   return absl::InvalidArgumentError(absl::StrCat(
       call.Name(), " takes ",
       runs.arguments.empty() ? "no arguments" : runs.arguments, ", but ", count,
-      count == 1 ? " argument was" : " arguments were", " given"));
+      count == 1 ? " argument was" : " arguments were", " given",
+      FlagOfName(runs, positional)));
 }
 
 // Finds the part, checks and sets the flags; the arguments of what is to run.

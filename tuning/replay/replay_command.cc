@@ -31,7 +31,8 @@ constexpr uint64_t kSourceSeed = 0x50a4ce;
 
 absl::Status CheckCommand(const ReplayCommand& command) {
   if (command.spaces.empty()) {
-    return absl::InvalidArgumentError("spaces: expected at least one file");
+    return absl::InvalidArgumentError(
+        "no FILE is given; expected at least one recorded space");
   }
   if (command.budgets.empty() ||
       !std::is_sorted(command.budgets.begin(), command.budgets.end()) ||
