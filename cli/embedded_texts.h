@@ -1,9 +1,8 @@
 #ifndef OPTRAIL_CLI_EMBEDDED_TEXTS_H_
 #define OPTRAIL_CLI_EMBEDDED_TEXTS_H_
 
-// Files that are put into the program when it is built (embed_texts.sh).
-//
-//   command.details = HelpText("changes");
+// Files that are put into the program when it is built (embed_texts.sh): a
+// command's details are HelpText("changes").
 
 #include <map>
 #include <string>
