@@ -16,6 +16,7 @@
 #include "reports/json_report.h"
 #include "reports/markdown_report.h"
 #include "reports/pdf.h"
+#include "tracker/command/command_support.h"
 #include "tracker/explain/explain.h"
 #include "tracker/history/history.h"
 #include "tracker/history/index/history_index.h"
@@ -76,6 +77,7 @@ absl::StatusOr<ReportData> Load(const ReportCommand& options) {
       bad.push_back({info.path, std::string(session.status().message())});
     }
   }
+  tracker::WarnOfBadFiles(bad);
   BuildOptions build;
   build.title = options.title;
   build.source = options.history;

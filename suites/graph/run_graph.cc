@@ -286,7 +286,8 @@ absl::StatusOr<bool> PrintPeer(const GraphRunCommand& command,
     out << "output " << absl::CEscape(graph.values[graph.outputs[i]].name)
         << (same ? " is that of " : " DIFFERS from that of ") << peer->name()
         << ": " << absl::StrFormat("%.2g", difference.relative)
-        << " of the largest value " << difference.problem << "\n";
+        << " of the largest value" << (difference.problem.empty() ? "" : " ")
+        << difference.problem << "\n";
   }
   return all;
 }
@@ -337,7 +338,8 @@ absl::StatusOr<std::optional<bool>> Check(const GraphRunCommand& command,
     out << "output " << absl::CEscape(graph.values[graph.outputs[i]].name)
         << (same ? " matches the reference: " : " DIFFERS: ")
         << absl::StrFormat("%.2g", difference.relative)
-        << " of the largest value " << difference.problem << "\n";
+        << " of the largest value" << (difference.problem.empty() ? "" : " ")
+        << difference.problem << "\n";
   }
   return std::optional<bool>(all);
 }

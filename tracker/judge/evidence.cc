@@ -32,12 +32,20 @@ LevelEvidence LevelOf(const Series& series, int begin, int end) {
   return level;
 }
 
+// A level is taken from what had been measured when the change was confirmed.
+bool HasPointsBehind(const Series& series, const LevelEvidence& level) {
+  return std::any_of(
+      series.points.begin() + level.end, series.points.end(),
+      [](const Point& point) { return point.value.has_value(); });
+}
+
 std::string LevelText(double value, const Series& series,
-                      const LevelEvidence& level) {
-  return absl::StrCat(
-      FormatValue(value, series.key.unit), " over ", level.points,
-      level.points == 1 ? " point (" : " points (", level.run_ids.size(),
-      level.run_ids.size() == 1 ? " run)" : " runs)");
+                      const LevelEvidence& level, bool first) {
+  return absl::StrCat(FormatValue(value, series.key.unit),
+                      first ? " over the first " : " over ", level.points,
+                      level.points == 1 ? " point (" : " points (",
+                      level.run_ids.size(),
+                      level.run_ids.size() == 1 ? " run)" : " runs)");
 }
 
 constexpr size_t kShort = 12;
@@ -153,7 +161,8 @@ std::string EvidenceText(const Change& change, const Evidence& evidence) {
                    FormatChange(point.relative_change_high), "); ");
   if (evidence.before.points > 0) {
     absl::StrAppend(&text,
-                    LevelText(point.level_before, series, evidence.before));
+                    LevelText(point.level_before, series, evidence.before,
+                              /*first=*/false));
   } else {
     absl::StrAppend(&text, FormatValue(point.level_before, series.key.unit));
   }
@@ -161,7 +170,8 @@ std::string EvidenceText(const Change& change, const Evidence& evidence) {
     absl::StrAppend(&text, " up to ", ShortId(change.before->commit));
   }
   absl::StrAppend(&text, ", ",
-                  LevelText(point.level_after, series, evidence.after),
+                  LevelText(point.level_after, series, evidence.after,
+                            HasPointsBehind(series, evidence.after)),
                   " since ", ShortId(change.after().commit),
                   "; suspected: ", SuspectsText(evidence));
   if (evidence.suspects && *evidence.suspects > 1) {

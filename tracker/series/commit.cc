@@ -24,7 +24,7 @@ proto::Commit HeadCommit(const std::string& workspace, std::string* note) {
   proto::Commit commit;
   const absl::StatusOr<GitFacts> facts = FindGitFacts(workspace);
   if (!facts.ok()) {
-    *note = absl::StrCat("what is recorded is without a commit: ",
+    *note = absl::StrCat("a record of it is without a commit: ",
                          facts.status().message());
     return commit;
   }

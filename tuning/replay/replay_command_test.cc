@@ -214,7 +214,7 @@ TEST(ReplayCommandTest, RejectsWrongUse) {
     return std::string(RunReplay(command).status().message());
   };
   ReplayCommand command;
-  EXPECT_THAT(message(command), HasSubstr("spaces: expected"));
+  EXPECT_THAT(message(command), HasSubstr("no FILE is given"));
   command = SmallCommand();
   command.budgets = {100, 50};
   EXPECT_THAT(message(command), HasSubstr("budgets: 100,50"));
