@@ -2,8 +2,7 @@
 # Packs the command line with every library that it needs, the C library
 # included: it runs on any x86-64 Linux machine, a bare one too. Tuned configs
 # and workloads are part of the binary; schemas of what --format=json prints,
-# protos of the history, the guide and the reference, and scripts for CI lie
-# beside it.
+# protos of the history, the docs, and scripts for CI lie beside it.
 #   ./bazelw run //:bundle -- --out=optrail.tar.gz
 #   ./bazelw run //:bundle -- --out=optrail.deb
 set -euo pipefail
@@ -62,7 +61,7 @@ for proto in "$runfiles"/{tracker,tuning}/proto/*.proto; do
   mkdir -p "$bundle/$(dirname "$name")"
   cp -L "$proto" "$bundle/$name"
 done
-for page in "$runfiles"/docs/{guide,reference}/*.md; do
+for page in "$runfiles"/docs/{guide,lab,method,reference}/*.md; do
   name=${page#"$runfiles"/}
   mkdir -p "$bundle/$(dirname "$name")"
   cp -L "$page" "$bundle/$name"

@@ -62,6 +62,7 @@ cmp "$root/lib/optrail/share/schemas/gate.schema.json" \
 # Help texts name it.
 [ -s "$root/share/doc/optrail/docs/reference/policy_format.md" ]
 [ -s "$root/share/doc/optrail/docs/guide/gate_pull_request.md" ]
+[ -s "$root/share/doc/optrail/docs/method/gating.md" ]
 code=0
 env -i PATH="$root/bin:/usr/bin:/bin" "$root/bin/optrail-ci" 2>used || code=$?
 [ "$code" = 2 ] && grep -q "gate \[BASE\]" used
