@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status_macros.h"
@@ -53,7 +54,7 @@ class Conversion {
   static bool IsWide(const Node& node) {
     const OpKind kind = FindOp(node.op)->kind;
     return kind == OpKind::kElementwise ||
-           (kind == OpKind::kReduction && node.op[0] == 'r');
+           (kind == OpKind::kReduction && absl::StartsWith(node.op, "reduce_"));
   }
 
   int ConstantAs(int value, proto::ElementType type) {
