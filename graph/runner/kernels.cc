@@ -1,10 +1,10 @@
 #include "graph/runner/kernels.h"
 
 #include <algorithm>
-#include <atomic>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "base/parallel_for.h"
 #include "base/status_macros.h"
 #include "graph/runner/codegen.h"
 #include "ops/core/compile_cache.h"
@@ -61,21 +61,17 @@ absl::Status KernelLoader::Compile(
   }
   std::vector<const KernelChoice*> left;
   for (const auto& [key, choice] : choices) left.push_back(&choice);
-  std::atomic<size_t> next{0};
-  std::vector<std::thread> threads;
-  const size_t count = std::min<size_t>(
-      {left.size(), std::max(1u, std::thread::hardware_concurrency()), 16});
-  for (size_t t = 0; t < count; ++t) {
-    threads.emplace_back([&] {
-      for (size_t i = next++; i < left.size(); i = next++) {
-        const ops::ChosenKernel& chosen = left[i]->chosen;
-        // An error is told where the kernel is loaded, with the node's name.
-        (void)ops::CompileCached(*chosen.backend,
-                                 chosen.Request(left[i]->target), cache_);
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  constexpr unsigned kMostThreads = 16;
+  const unsigned threads =
+      std::clamp(std::thread::hardware_concurrency(), 1u, kMostThreads);
+  ParallelFor(static_cast<int64_t>(left.size()), static_cast<int>(threads),
+              [&](int64_t i) {
+                const ops::ChosenKernel& chosen = left[i]->chosen;
+                // An error is told where the kernel is loaded, with the node's
+                // name.
+                (void)ops::CompileCached(
+                    *chosen.backend, chosen.Request(left[i]->target), cache_);
+              });
   return absl::OkStatus();
 }
 

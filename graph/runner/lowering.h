@@ -97,9 +97,9 @@ class Lowering {
   static void AddDim(optrail::proto::Shape& shape, const char* name,
                      int64_t value);
 
-  // With the type of the operands.
+  // Returns the shape with the type of the operands.
   static optrail::proto::Shape Typed(optrail::proto::Shape shape,
-                                     const View& x);
+                                     proto::ElementType type);
 
   // OK if one of our operators computes it here.
   absl::Status Computes(const std::string& kernel,

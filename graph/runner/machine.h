@@ -55,8 +55,8 @@ class Machine {
   virtual std::shared_ptr<ops::Backend> Generated(
       const std::vector<GeneratedKernel>& kernels,
       const std::vector<int>& operands) const = 0;
-  // Whether all of them are one artifact that is loaded once, whose first
-  // operand points to the number of the kernel.
+  // Returns whether all of them are one artifact that is loaded once, whose
+  // first operand points to the number of the kernel.
   virtual bool takes_number() const = 0;
 
   // Both wait for what was launched.

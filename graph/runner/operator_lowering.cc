@@ -15,10 +15,9 @@ void Lowering::AddDim(optrail::proto::Shape& shape, const char* name,
 }
 
 optrail::proto::Shape Lowering::Typed(optrail::proto::Shape shape,
-                                      const View& x) {
-  shape.add_data_types(x.type.type == proto::ELEMENT_F32
-                           ? optrail::proto::F32
-                           : optrail::proto::BF16);
+                                      proto::ElementType type) {
+  shape.add_data_types(type == proto::ELEMENT_F32 ? optrail::proto::F32
+                                                  : optrail::proto::BF16);
   return shape;
 }
 
@@ -109,7 +108,7 @@ absl::Status Lowering::ByMatrix(int n, const View& a, const View& b,
     activation.set_name("activation");
     activation.set_variant(node.Text("activation"));
   }
-  shape = Typed(std::move(shape), a);
+  shape = Typed(std::move(shape), a.type.type);
   if (const absl::Status here = Computes(kernel, shape); !here.ok()) {
     return ProductByLoops(n, here);
   }
@@ -153,7 +152,7 @@ absl::Status Lowering::Batched(int n, const View& a, View b,
     attribute.set_name("transposed");
     attribute.set_variant("b");
   }
-  shape = Typed(std::move(shape), a);
+  shape = Typed(std::move(shape), a.type.type);
   if (const absl::Status here = Computes("batched_matmul", shape); !here.ok()) {
     return ProductByLoops(n, here);
   }
@@ -236,7 +235,7 @@ absl::Status Lowering::Attention(int n) {
     causal.set_name("causal");
     causal.set_variant(node.Text("causal"));
   }
-  shape = Typed(std::move(shape), q);
+  shape = Typed(std::move(shape), q.type.type);
   if (!Computes("attention", shape).ok()) return Reference(n);
   std::vector<View> operands = {Dense(q, n), Dense(k, n),
                                 Dense(ViewOf(node.inputs[2]), n)};
@@ -257,7 +256,7 @@ absl::Status Lowering::Softmax(int n) {
   optrail::proto::Shape shape;
   AddDim(shape, "rows", Elements(dims) / dims.back());
   AddDim(shape, "cols", dims.back());
-  shape = Typed(std::move(shape), x);
+  shape = Typed(std::move(shape), x.type.type);
   if (!Computes("softmax", shape).ok()) return Reference(n);
   const View from = Dense(x, n);
   const View y = NewView(from.type, Storage::Kind::kArena);
@@ -293,7 +292,7 @@ absl::Status Lowering::RowNorm(int n) {
     optrail::proto::Shape shape;
     AddDim(shape, "rows", rows);
     AddDim(shape, "cols", cols);
-    shape = Typed(std::move(shape), x);
+    shape = Typed(std::move(shape), x.type.type);
     here = Computes(kernel, shape);
     if (here.ok()) {
       return AddOperator(n, kernel, std::move(operands), std::move(shape));
@@ -435,9 +434,7 @@ optrail::proto::Shape Lowering::ShapeOfConv(const WindowLoops& loops) {
   };
   if (loops.begin[0] != 0) add("padding", loops.begin[0]);
   if (loops.stride[0] != 1) add("stride", loops.stride[0]);
-  shape.add_data_types(loops.type == proto::ELEMENT_F32 ? optrail::proto::F32
-                                                        : optrail::proto::BF16);
-  return shape;
+  return Typed(std::move(shape), loops.type);
 }
 
 absl::Status Lowering::Pool(int n) {

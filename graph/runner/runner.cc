@@ -155,8 +155,7 @@ class DeviceRunner : public Runner {
     return absl::OkStatus();
   }
 
-  // --- The graph
-  // ---------------------------------------------------------------
+  // --- The graph --------------------------------------------------------
 
   absl::Status Rewrite(const Graph& graph) {
     target_.printer = &machine_->printer();
@@ -164,7 +163,7 @@ class DeviceRunner : public Runner {
     const bool on_cpu = machine_->device().kind() == optrail::proto::CPU;
     target_.computes = [this, on_cpu](const std::string& op,
                                       const optrail::proto::Shape& shape) {
-      // What is missing there is an error, not a reason for something slow.
+      // A missing kernel is an error there, not a reason for something slow.
       if (on_cpu && shape.data_types(0) == optrail::proto::F32) {
         return absl::OkStatus();
       }
@@ -201,8 +200,7 @@ class DeviceRunner : public Runner {
     return std::string();
   }
 
-  // --- Memory
-  // ------------------------------------------------------------------
+  // --- Memory -----------------------------------------------------------
 
   // Steps that run before the calls read and write nothing in the arena.
   absl::Status PlanArena() {
@@ -320,8 +318,7 @@ class DeviceRunner : public Runner {
     return Array::Decode(view.type, bytes);
   }
 
-  // --- Kernels
-  // -----------------------------------------------------------------
+  // --- Kernels ----------------------------------------------------------
 
   absl::Status LoadKernels() {
     std::map<GeneratedKernel, int64_t> numbers;

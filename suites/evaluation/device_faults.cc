@@ -39,7 +39,7 @@ ABSL_FLAG(std::string, state, "/tmp/optrail-device-faults",
 namespace optrail::suites {
 namespace {
 
-// What each behaviour of ops/testing/faulty must become.
+// Returns what each behaviour of ops/testing/faulty must become.
 const std::map<std::string, std::vector<proto::Outcome>>& Expected() {
   using proto::CRASHED, proto::LAUNCH_ERROR, proto::OUT_OF_MEMORY,
       proto::TIMED_OUT, proto::WRONG_RESULT;

@@ -19,7 +19,7 @@ absl::StatusOr<std::vector<double>> ProfileOnGpu(graph::Runner& runner,
   constexpr int kBatches = 5, kCalls = 20;
   std::vector<double> medians;
   for (size_t s = 0; s < runner.steps().size(); ++s) {
-    // What the host computes cannot be captured.
+    // Steps that the host computes cannot be captured.
     const bool by_host = runner.steps()[s].kernel == "reference";
     OPTRAIL_ASSIGN_OR_RETURN(
         const std::unique_ptr<CallTimer> timer,
