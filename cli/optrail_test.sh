@@ -267,8 +267,9 @@ output=$("$optrail" "${again[@]}" --retune 2>&1)
     exit 1; }
 grep -q "goes on: [12] of 2 tasks were tuned by this command" <<<"$output" ||
   { echo "FAILED: goes on in silence: $output"; exit 1; }
-[[ -z $(find .optrail/state/tuning -type f) ]] ||
-  { echo "FAILED: $(find .optrail/state/tuning -type f) stays: $output"; exit 1; }
+# The kill may leave the temporary file of a write that it cut off.
+left=$(find .optrail/state/tuning -type f -not -name '.*.tmp-*')
+[[ -z $left ]] || { echo "FAILED: $left stays: $output"; exit 1; }
 
 # Of two commands that tune one task the second waits, and finds it tuned.
 twice=(tune --quiet --op=add --shape=n=39 --trials=3 --proof_time=50ms
