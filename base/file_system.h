@@ -3,7 +3,7 @@
 
 // FileSystem is the thin layer through which Optrail's files and journals make
 // their system calls, so that tests can fail each one of them
-// (base/fault_injecting_file_system.h).
+// (base/testing/fault_injecting_file_system.h).
 //
 // It is not what other code reads and writes files with: see base/file.h.
 //

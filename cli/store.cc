@@ -21,7 +21,6 @@
 #include "base/utf8.h"
 #include "cli/embedded_texts.h"
 #include "cli/flags.h"
-#include "ops/core/device_type.h"
 #include "ops/core/registry.h"
 #include "suites/command/command_flags.h"
 #include "suites/tune/promotion.h"
@@ -281,31 +280,11 @@ absl::StatusOr<int> PromoteStore(const std::vector<std::string>&) {
   return 0;
 }
 
-// Covers every backend that can be used on this machine.
-tuning::RenamedIds RenamedKernels() {
-  tuning::RenamedIds renamed;
-  for (const proto::DeviceKind kind : {proto::CPU, proto::CUDA}) {
-    ops::Target target;
-    target.kind = kind;
-    if (const auto device = ops::FindDeviceType(kind); device.ok()) {
-      target.hardware = (*device)->Hardware().value_or(proto::Hardware());
-    }
-    for (const ops::OperatorEntry* entry : ops::Registry::Get().List()) {
-      for (const ops::Backend* backend : entry->BackendsOf(kind)) {
-        const absl::StatusOr<std::string> id = backend->Id(target);
-        const absl::StatusOr<std::string> former = backend->FormerId(target);
-        if (id.ok() && former.ok()) renamed[*former] = *id;
-      }
-    }
-  }
-  return renamed;
-}
-
 absl::StatusOr<int> MendStore(const std::vector<std::string>&) {
   OPTRAIL_ASSIGN_OR_RETURN(const std::string store, NamedStore());
   OPTRAIL_ASSIGN_OR_RETURN(const auto folders, FindOperators());
   OPTRAIL_ASSIGN_OR_RETURN(const auto mended,
-                           tuning::MendStore(folders, store, RenamedKernels()));
+                           tuning::MendStore(folders, store));
   for (const std::string& line : mended) {
     std::cout << SanitiseText(line) << "\n";
   }

@@ -30,7 +30,7 @@ load(
     "there",
     "united",
 )
-load("//ops:kernel_files.bzl", "LEFT_OUT", "OPTRAIL", "kernel_files", "kernel_files_aspect")
+load("//ops:kernel_files.bzl", "LEFT_OUT", "kernel_files", "kernel_files_aspect")
 
 def _path_in_workspace(file):
     return file.owner.package + "/" + file.owner.name if file.owner.package else file.owner.name
@@ -147,16 +147,11 @@ def _operator_registration_impl(ctx):
     arguments.add_joined("--tuned", [_file_argument(f) for f in ctx.files.tuned], join_with = ",")
     if ctx.attr.test_only:
         arguments.add("--test_only")
-    former = []
-    if ctx.label.workspace_name == OPTRAIL and ctx.label.package.startswith("ops/"):
-        former = [ctx.file._former]
-        arguments.add("--former", _file_argument(ctx.file._former))
-    arguments.add_joined("--former_headers", [_path_in_workspace(f) for f in ctx.files.headers], join_with = ",")
     arguments.add("--out", ctx.outputs.out)
     ctx.actions.run(
         executable = ctx.executable._generate,
         arguments = [arguments],
-        inputs = [ctx.file.space, ctx.file.shapes] + sources + ctx.files.backends + ctx.files.spaces + ctx.files.tuned + former + ctx.files.checked,
+        inputs = [ctx.file.space, ctx.file.shapes] + sources + ctx.files.backends + ctx.files.spaces + ctx.files.tuned + ctx.files.checked,
         outputs = [ctx.outputs.out],
         mnemonic = "OptrailRegistration",
         progress_message = "Generating the registration of operator %s" % ctx.attr.operator,
@@ -169,7 +164,6 @@ _operator_registration = rule(
         "backends": attr.label_keyed_string_dict(allow_files = True),
         "checked": attr.label_list(),
         "deps": attr.label_list(aspects = [kernel_files_aspect]),
-        "headers": attr.label_list(allow_files = True),
         "made": attr.string_list(),
         "operator": attr.string(mandatory = True),
         "options": attr.string_list(),
@@ -182,10 +176,6 @@ _operator_registration = rule(
         "tuned": attr.label_list(allow_files = True),
         "version": attr.int(mandatory = True),
         "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
-        "_former": attr.label(
-            allow_single_file = True,
-            default = "//ops/core:former_kernel_sources.txt",
-        ),
         "_generate": attr.label(
             cfg = _TOOL_CONFIGURATION,
             default = "//ops/core:generate_registration",
@@ -402,7 +392,6 @@ def operator(
         backends = names_of(sources_of),
         checked = checked,
         made = made_backends(name, files_of, halide_compiler),
-        headers = hdrs,
         operator = name,
         options = copts,
         out = name + "_registration.cc",

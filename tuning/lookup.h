@@ -108,7 +108,7 @@ class Lookup {
   // Which backend was fastest in one interleaved bench of all of them, as
   // `tune --backend=all` keeps it: TunedConfigStore::FindBest.
   BestResult FindBest(const Prepared& question,
-                      const std::map<std::string, KernelIds>& ids) const {
+                      const std::map<std::string, std::string>& ids) const {
     return store_.FindBest(question.data_->request, ids);
   }
 

@@ -5,37 +5,6 @@
 #include "base/hash.h"
 
 namespace optrail::ops {
-namespace {
-
-// The files of one release ago, while FormerId() asks a backend on this thread.
-struct FormerFiles {
-  const Backend* backend = nullptr;
-  const BackendFiles* files = nullptr;
-};
-thread_local FormerFiles former_files;
-
-}  // namespace
-
-const BackendFiles& Backend::files() const {
-  return former_files.backend == this ? *former_files.files : files_;
-}
-
-absl::StatusOr<std::string> Backend::FormerId(const Target& target) const {
-  if (files_.former_sources_hash.empty()) {
-    return absl::NotFoundError(
-        absl::StrCat("backend ", name(),
-                     " has no id of one release ago: its sources of "
-                     "that time are not all there"));
-  }
-  BackendFiles files = files_;
-  files.sources_hash = files.former_sources_hash;
-  const FormerFiles outer = former_files;
-  former_files = {this, &files};
-  absl::StatusOr<std::string> id = Id(target);
-  former_files = outer;
-  return id;
-}
-
 std::string Recipe::Key() const {
   // Parts carry their lengths, so that no two recipes make the same text.
   std::string text = absl::StrCat("recipe 1\nindex ", index, "\n");

@@ -97,9 +97,6 @@ struct BackendFiles {
   std::vector<EmbeddedFile> sources;  // embedded, for a compiler at run time
   // A hash of code, options and manual version (kernel_sources.h).
   std::string sources_hash;
-  // From which the ids of one release ago were computed
-  // (former_kernel_sources.h); empty: there is no such id.
-  std::string former_sources_hash;
   std::string compiler;  // that built this binary
 };
 
@@ -116,11 +113,6 @@ class Backend {
   // says what is missing on this machine: the outcome UNSUPPORTED. It may start
   // a compiler to ask for its version, and is worth keeping.
   virtual absl::StatusOr<std::string> Id(const Target& target) const = 0;
-
-  // The id that the same kernel had one release ago, under which tuned configs
-  // and histories may know it: Id() from the former hash. NotFound where there
-  // is none, else the errors of Id().
-  absl::StatusOr<std::string> FormerId(const Target& target) const;
 
   // "OpenBLAS 0.3.21", where a library does the work.
   virtual std::string library() const { return ""; }
@@ -178,7 +170,7 @@ class Backend {
   void SetFiles(BackendFiles files) { files_ = std::move(files); }
 
  protected:
-  const BackendFiles& files() const;
+  const BackendFiles& files() const { return files_; }
 
  private:
   BackendFiles files_;

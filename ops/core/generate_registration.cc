@@ -22,7 +22,6 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "base/hash.h"
-#include "ops/core/former_kernel_sources.h"
 #include "ops/core/kernel_sources.h"
 
 ABSL_FLAG(std::string, name, "", "name of the operator");
@@ -44,9 +43,6 @@ ABSL_FLAG(std::string, made, "",
           "per line");
 ABSL_FLAG(std::vector<std::string>, tuned, {}, "tuned configs");
 ABSL_FLAG(bool, test_only, false, "leave the operator out of listings");
-ABSL_FLAG(std::string, former, "", "the table of former_kernel_sources.h");
-ABSL_FLAG(std::vector<std::string>, former_headers, {},
-          "headers that were part of all former ids but those of CUDA kernels");
 ABSL_FLAG(std::string, out, "", "file to write");
 
 namespace optrail::ops {
@@ -120,36 +116,6 @@ bool IsLeftOut(absl::string_view path) {
                      });
 }
 
-// The hash from which ids of one release ago are computed; empty where a file
-// of that time is gone, and the id with it.
-std::string FormerHash(const std::string& name, const DeclaredBackend& backend,
-                       const Sources& sources) {
-  std::vector<std::string> paths;
-  if (!absl::GetFlag(FLAGS_former).empty()) {
-    const File table = ReadFile(absl::GetFlag(FLAGS_former));
-    paths = FormerFilesOf(table.contents, absl::GetFlag(FLAGS_name), name);
-  } else {
-    paths = backend.roots;
-    const auto is_cuda = [](const std::string& path) {
-      return absl::EndsWith(path, ".cu");
-    };
-    if (std::none_of(paths.begin(), paths.end(), is_cuda)) {
-      const std::vector<std::string> headers =
-          absl::GetFlag(FLAGS_former_headers);
-      paths.insert(paths.end(), headers.begin(), headers.end());
-    }
-  }
-  std::vector<std::string> contents;
-  for (const std::string& path : paths) {
-    const auto found = sources.find(path);
-    if (found == sources.end()) return "";
-    contents.push_back(found->second);
-  }
-  if (contents.empty()) return "";
-  return FormerKernelSourcesHash(absl::GetFlag(FLAGS_version),
-                                 absl::GetFlag(FLAGS_options), contents);
-}
-
 absl::StatusOr<std::string> BackendText(const std::string& name,
                                         const DeclaredBackend& backend,
                                         const Sources& sources) {
@@ -171,8 +137,6 @@ absl::StatusOr<std::string> BackendText(const std::string& name,
                   KernelSourcesHash(absl::GetFlag(FLAGS_version),
                                     absl::GetFlag(FLAGS_options),
                                     CodeOfFiles(sources, *paths)),
-                  "\";\n    backend.former_sources_hash = \"",
-                  FormerHash(name, backend, sources),
                   "\";\n    backend.compiler = __VERSION__;\n"
                   "    optrail::ops::AddBuiltFrom(\"",
                   absl::GetFlag(FLAGS_name), "\", \"", name, "\", {\n");

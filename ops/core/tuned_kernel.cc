@@ -55,7 +55,6 @@ tuning::LookupResult LookUp(const KernelQuestion& question,
   }
   // A kernel without an id is one that nothing was verified with.
   const std::string id = kernel.backend->Id(target).value_or("");
-  const std::string former = kernel.backend->FormerId(target).value_or("");
   tuning::LookupRequest request;
   request.operator_name = question.operator_name;
   request.shape = &kernel.shape;
@@ -64,7 +63,6 @@ tuning::LookupResult LookUp(const KernelQuestion& question,
   request.hardware_id = hardware.id();
   request.device_kind = question.device_kind;
   request.kernel_id = id;
-  request.former_kernel_id = former;
   // The kind's own backend may be named, too.
   if (question.backend != OwnBackendName(question.device_kind)) {
     request.backend = question.backend;

@@ -78,7 +78,6 @@ BenchCase TunedCase(const TaskEntry& task, const TaskSpace& space,
                     const BenchDriverOptions& options) {
   const std::string& objective = options.objective;
   tuning::LookupRequest request = tuning::RequestOf(task.task);
-  request.former_kernel_id = task.former_kernel_id;
   request.objective = objective;
   const auto is_valid = [&](const proto::Config& config) {
     return space.Validate(config).ok();

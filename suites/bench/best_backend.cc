@@ -39,11 +39,10 @@ std::vector<std::vector<const TaskEntry*>> Groups(
 
 tuning::BestResult FindBest(const std::vector<const TaskEntry*>& group,
                             const tuning::TunedConfigStore& store) {
-  std::map<std::string, tuning::KernelIds> ids;
+  std::map<std::string, std::string> ids;
   for (const TaskEntry* task : group) {
     if (task->available.ok()) {
-      ids[task->task.backend()] = {task->task.kernel_id(),
-                                   task->former_kernel_id};
+      ids[task->task.backend()] = task->task.kernel_id();
     }
   }
   return store.FindBest(tuning::RequestOf(group[0]->task), ids);

@@ -54,18 +54,13 @@ proto::Trial Known(const proto::Trial& trial, const std::string& session_id) {
 
 std::vector<proto::Trial> KnownTrials(
     const tracker::History& history,
-    const std::vector<tracker::SessionInfo>& sessions, const proto::Task& task,
-    const std::string& former_kernel_id) {
+    const std::vector<tracker::SessionInfo>& sessions,
+    const proto::Task& task) {
   std::vector<proto::Trial> trials;
   const std::string key = tuning::TrialKey(task, proto::Config());
-  proto::Task former = task;
-  if (!former_kernel_id.empty()) former.set_kernel_id(former_kernel_id);
-  const std::string former_key = tuning::TrialKey(former, proto::Config());
   absl::flat_hash_set<std::string> seen;
   for (auto info = sessions.rbegin(); info != sessions.rend(); ++info) {
-    const std::string of =
-        tuning::TrialKey(info->header.task(), proto::Config());
-    if (of != key && of != former_key) continue;
+    if (tuning::TrialKey(info->header.task(), proto::Config()) != key) continue;
     const absl::StatusOr<proto::Session> session =
         history.ReadSession(info->id());
     if (!session.ok()) continue;

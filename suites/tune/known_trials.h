@@ -12,8 +12,7 @@
 
 namespace optrail::suites {
 
-// Trials of this very task (same trial keys, or those of the kernel's former id
-// if there is one) in `sessions`, sorted by time: the
+// Trials of this very task (same trial keys) in `sessions`, sorted by time: the
 // newest reading of each config, if the config itself decided its outcome. Each
 // is config, outcome, time, objectives and the id of its session, where the
 // samples are: a session that held those of all before it would make a history
@@ -21,8 +20,7 @@ namespace optrail::suites {
 // `optrail history verify`'s affair.
 std::vector<proto::Trial> KnownTrials(
     const tracker::History& history,
-    const std::vector<tracker::SessionInfo>& sessions, const proto::Task& task,
-    const std::string& former_kernel_id = "");
+    const std::vector<tracker::SessionInfo>& sessions, const proto::Task& task);
 
 }  // namespace optrail::suites
 

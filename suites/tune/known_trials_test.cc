@@ -54,9 +54,8 @@ class KnownTrialsTest : public ::testing::Test {
     ASSERT_TRUE(appended.ok()) << appended;
   }
 
-  std::vector<proto::Trial> Known(const std::string& former_kernel_id = "") {
-    return KnownTrials(history_, history_.ListSessions()->sessions, task_,
-                       former_kernel_id);
+  std::vector<proto::Trial> Known() {
+    return KnownTrials(history_, history_.ListSessions()->sessions, task_);
   }
 
   // "CONFIG from SESSION", in order.
@@ -115,22 +114,6 @@ TEST_F(KnownTrialsTest, KeepTheIdOfTheSessionThatMeasuredThem) {
   EXPECT_THAT(KnownTexts(),
               ElementsAre("unroll=1 from " + first.session_id(),
                           "unroll=2 from " + second.session_id()));
-}
-
-TEST_F(KnownTrialsTest, AreThoseOfTheKernelsFormerIdToo) {
-  proto::Session former = NewSession(), today = NewSession();
-  former.mutable_task()->set_kernel_id("former");
-  AddMeasured(former, "unroll=1", 100);
-  AddMeasured(former, "unroll=2", 90);
-  AddMeasured(today, "unroll=1", 80);
-  Append(former);
-  Append(today);
-  EXPECT_EQ(Known().size(), 1);
-  EXPECT_EQ(Known("another").size(), 1);
-  const std::vector<proto::Trial> known = Known("former");
-  ASSERT_EQ(known.size(), 2);
-  EXPECT_EQ(known[0].time_ns(), 80);
-  EXPECT_EQ(known[1].session_id(), former.session_id());
 }
 
 // Before Trial.session_id, warm-start trials were stored with their samples.

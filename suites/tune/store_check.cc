@@ -69,8 +69,7 @@ absl::StatusOr<TaskEntry> TaskOf(const proto::TunedConfigs& file,
 }
 
 bool IsCurrent(const TaskEntry& task, const proto::TunedConfig& tuned) {
-  const tuning::KernelIds ids{task.task.kernel_id(), task.former_kernel_id};
-  return ids.Has(tuned.kernel_id());
+  return tuned.kernel_id() == task.task.kernel_id();
 }
 
 absl::StatusOr<std::vector<Entry>> FindEntries(

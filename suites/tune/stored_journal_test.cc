@@ -124,28 +124,6 @@ TEST_F(StoredJournalTest, ASessionKilledInItsSearchGoesOn) {
   }
 }
 
-TEST_F(StoredJournalTest, ASessionOfTheFormerKernelIdGoesOn) {
-  Use("matmul-");
-  const std::string former = setup_.header.task().kernel_id();
-  setup_.header.mutable_task()->set_kernel_id("today");
-  EXPECT_FALSE(HasTuneJournal(setup_, options_));
-  ASSERT_TRUE(AdoptFormerTuneJournal(setup_, options_, "another").ok());
-  EXPECT_FALSE(HasTuneJournal(setup_, options_));
-  ASSERT_TRUE(AdoptFormerTuneJournal(setup_, options_, former).ok());
-  EXPECT_TRUE(HasTuneJournal(setup_, options_));
-  const auto session = RunTuneSession(setup_, options_, evaluator_, clock_);
-  ASSERT_TRUE(session.ok()) << session.status();
-  EXPECT_EQ(session->sittings(), 2);
-  EXPECT_EQ(session->task().kernel_id(), "today");
-  EXPECT_EQ(session->trials_size(), known_ + 40);
-  // One that has begun under today's id is not replaced.
-  setup_.header.mutable_task()->set_kernel_id(former);
-  EXPECT_FALSE(HasTuneJournal(setup_, options_));
-  ASSERT_TRUE(AdoptFormerTuneJournal(setup_, options_, "today").ok());
-  ASSERT_TRUE(AdoptFormerTuneJournal(setup_, options_, "today").ok());
-  EXPECT_TRUE(HasTuneJournal(setup_, options_));
-}
-
 TEST_F(StoredJournalTest, ASessionKilledWhileVerifyingSearchesNoFurther) {
   Use("add-");
   EXPECT_EQ(FileNameOf(tuning::SessionJournal::Path(options_.journal_directory,

@@ -48,18 +48,15 @@ absl::optional<double> TaskDistance(const proto::Task& a,
 }
 
 std::vector<std::string> ChooseTransferSessions(
-    const std::vector<tracker::SessionInfo>& sessions, const proto::Task& task,
-    const std::string& former_kernel_id) {
+    const std::vector<tracker::SessionInfo>& sessions,
+    const proto::Task& task) {
   std::vector<std::pair<double, std::string>> nearest;
-  proto::Task former = task;
-  if (!former_kernel_id.empty()) former.set_kernel_id(former_kernel_id);
   absl::flat_hash_set<std::string> tasks;
   for (auto info = sessions.rbegin(); info != sessions.rend(); ++info) {
     if (info->trial_count < kLeastTrials) continue;
     const proto::Task& other = info->header.task();
     const absl::optional<double> distance = TaskDistance(task, other);
     if (!distance.has_value() || *distance > kFarthest) continue;
-    if (!TaskDistance(former, other).has_value()) continue;
     // An older session's trials are among the known ones of the newest.
     if (!tasks.insert(tuning::TrialKey(other, proto::Config())).second) {
       continue;

@@ -33,11 +33,9 @@ namespace optrail::suites {
 absl::optional<double> TaskDistance(const proto::Task& a, const proto::Task& b);
 
 // Ids of the newest session of each of the nearest tasks, nearest first.
-// `sessions` in order of time. Those of the task itself are none, nor those of
-// its kernel's former id.
+// `sessions` in order of time. Those of the task itself are none.
 std::vector<std::string> ChooseTransferSessions(
-    const std::vector<tracker::SessionInfo>& sessions, const proto::Task& task,
-    const std::string& former_kernel_id = "");
+    const std::vector<tracker::SessionInfo>& sessions, const proto::Task& task);
 
 // One source per session that has enough trials whose knobs and values this
 // space knows. A session that is gone or unreadable is left out: it is

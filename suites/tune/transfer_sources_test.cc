@@ -99,17 +99,6 @@ TEST(ChooseTransferSessionsTest, TakesTheNewestOfEachTaskNearestFirst) {
               ElementsAre("new", "far"));
 }
 
-TEST(ChooseTransferSessionsTest, ATaskUnderItsFormerKernelIdIsNoOtherTask) {
-  proto::Task former = Task(64);
-  former.set_kernel_id("former");
-  const std::vector<tracker::SessionInfo> sessions = {Info("former", former),
-                                                      Info("other", Task(128))};
-  EXPECT_THAT(ChooseTransferSessions(sessions, Task(64)),
-              ElementsAre("former", "other"));
-  EXPECT_THAT(ChooseTransferSessions(sessions, Task(64), "former"),
-              ElementsAre("other"));
-}
-
 TEST(ChooseTransferSessionsTest, FourAreEnough) {
   std::vector<tracker::SessionInfo> sessions;
   for (int i = 0; i < 6; ++i) {

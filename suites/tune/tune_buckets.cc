@@ -146,9 +146,7 @@ class BucketTuner {
   // Returns whether an earlier call has stored a bucket with all of the range.
   // This call stores parts of ranges that it has left.
   bool IsStored(const Bucket& range) const {
-    tuning::LookupRequest request = tuning::RequestOf(task_.task);
-    request.former_kernel_id = task_.former_kernel_id;
-    return store_.Covers(request, range);
+    return store_.Covers(tuning::RequestOf(task_.task), range);
   }
   Part& AddPart(const Bucket& range, const char* state, const std::string& why);
 

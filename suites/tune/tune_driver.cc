@@ -213,7 +213,6 @@ tuning::LookupResult FindEntry(
     const std::string& objective,
     const tuning::ConfigPredicate* is_valid = nullptr) {
   tuning::LookupRequest request = tuning::RequestOf(task.task);
-  request.former_kernel_id = task.former_kernel_id;
   request.objective = objective;
   request.is_valid = is_valid;
   const tuning::LookupResult found = store.Lookup(request);
@@ -500,8 +499,6 @@ absl::Status TuneCall::FindPending(const std::vector<TaskEntry>& tasks) {
             ExpectedOf(task, options_.tune.sampling, options_.worker));
       };
     }
-    OPTRAIL_RETURN_IF_ERROR(AdoptFormerTuneJournal(pending.setup, pending.tune,
-                                                   task.former_kernel_id));
     if (summary.skipped && HasTuneJournal(pending.setup, pending.tune)) {
       summary.skipped = false;
     }
@@ -528,8 +525,8 @@ absl::Status TuneCall::FindPending(const std::vector<TaskEntry>& tasks) {
   if (!earlier.ok()) return absl::OkStatus();
   earlier_ = std::move(earlier->sessions);
   for (Pending& pending : pending_) {
-    pending.setup.known_trials = KnownTrials(
-        history_, earlier_, pending.task->task, pending.task->former_kernel_id);
+    pending.setup.known_trials =
+        KnownTrials(history_, earlier_, pending.task->task);
   }
   return absl::OkStatus();
 }
@@ -550,8 +547,7 @@ void TuneCall::Begin(Pending& pending) {
     return LoadSourceSessions(history_, begun.source_session_ids());
   };
   if (options_.forget_trials) return;
-  for (std::string& id : ChooseTransferSessions(
-           earlier_, pending.task->task, pending.task->former_kernel_id)) {
+  for (std::string& id : ChooseTransferSessions(earlier_, pending.task->task)) {
     header.add_source_session_ids(std::move(id));
   }
 }

@@ -91,21 +91,4 @@ absl::StatusOr<proto::Session> RunTuneSession(const TuneSetup& setup,
   return session->Finish();
 }
 
-absl::Status AdoptFormerTuneJournal(const TuneSetup& setup,
-                                    const TuneOptions& options,
-                                    const std::string& former_kernel_id) {
-  const tuning::SessionSetup session = SetupOf(setup, options);
-  return tuning::SessionJournal::AdoptFormer(session.journal_directory,
-                                             session.header, former_kernel_id);
-}
-
-bool HasTuneJournal(const TuneSetup& setup, const TuneOptions& options) {
-  return tuning::HasSessionJournal(SetupOf(setup, options));
-}
-
-absl::Status RemoveTuneJournal(const TuneSetup& setup,
-                               const TuneOptions& options) {
-  return tuning::RemoveSessionJournal(SetupOf(setup, options));
-}
-
 }  // namespace optrail::suites

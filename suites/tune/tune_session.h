@@ -87,18 +87,6 @@ absl::StatusOr<proto::Session> RunTuneSession(const TuneSetup& setup,
                                               Evaluator& evaluator,
                                               Clock& clock);
 
-// Lets the journal that an earlier sitting left under the kernel's former id go
-// on as this session's (SessionJournal::AdoptFormer).
-absl::Status AdoptFormerTuneJournal(const TuneSetup& setup,
-                                    const TuneOptions& options,
-                                    const std::string& former_kernel_id);
-
-// True if an earlier sitting of this very session left its journal.
-bool HasTuneJournal(const TuneSetup& setup, const TuneOptions& options);
-
-absl::Status RemoveTuneJournal(const TuneSetup& setup,
-                               const TuneOptions& options);
-
 }  // namespace optrail::suites
 
 #endif  // OPTRAIL_SUITES_TUNE_TUNE_SESSION_H_

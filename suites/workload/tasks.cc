@@ -127,21 +127,15 @@ class BackendIds {
     target_.isa = std::move(isa);
     target_.hardware = hardware;
   }
-  struct Ids {
-    absl::StatusOr<std::string> id;
-    std::string former;
-  };
-  const Ids& Of(const ops::Backend& backend) {
+  const absl::StatusOr<std::string>& Of(const ops::Backend& backend) {
     const auto found = ids_.find(&backend);
     if (found != ids_.end()) return found->second;
-    Ids ids = {backend.Id(target_), ""};
-    if (ids.id.ok()) ids.former = backend.FormerId(target_).value_or("");
-    return ids_.emplace(&backend, std::move(ids)).first->second;
+    return ids_.emplace(&backend, backend.Id(target_)).first->second;
   }
 
  private:
   ops::Target target_;
-  std::map<const ops::Backend*, Ids> ids_;
+  std::map<const ops::Backend*, absl::StatusOr<std::string>> ids_;
 };
 
 // Beforehand, not once for every task.
@@ -221,22 +215,22 @@ absl::StatusOr<std::vector<int>> ThreadCounts(const TaskSelection& selection,
 }
 
 TaskEntry TaskOf(const Candidate& candidate, const ops::Backend& backend,
-                 const BackendIds::Ids& ids, const TaskSelection& selection,
+                 const absl::StatusOr<std::string>& id,
+                 const TaskSelection& selection,
                  const proto::Hardware& hardware, int threads) {
   TaskEntry entry;
   entry.entry = candidate.entry;
   entry.backend = &backend;
-  entry.available = ids.id.status();
+  entry.available = id.status();
   entry.count = candidate.count;
   entry.doc = candidate.doc;
-  entry.former_kernel_id = ids.former;
   proto::Task& task = entry.task;
   task.set_operator_name(candidate.entry->op->name());
   task.set_device_kind(selection.device);
   if (backend.name() != ops::OwnBackendName(selection.device)) {
     task.set_backend(backend.name());
   }
-  if (ids.id.ok()) task.set_kernel_id(*ids.id);
+  if (id.ok()) task.set_kernel_id(*id);
   *task.mutable_shape() = candidate.shape;
   task.set_hardware_id(hardware.id());
   task.set_threads(threads);

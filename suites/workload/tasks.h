@@ -51,9 +51,6 @@ struct TaskEntry {
   proto::Task task;
   const ops::OperatorEntry* entry = nullptr;
   const ops::Backend* backend = nullptr;
-  // Under which the kernel may be known as well (ops/core/backend.h,
-  // FormerId); empty: none.
-  std::string former_kernel_id;
   // Chosen as the best of all backends: its series goes by that.
   bool as_best = false;
   // Why the backend cannot be used here: its readings are UNSUPPORTED.

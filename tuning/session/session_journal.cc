@@ -1,7 +1,5 @@
 #include "tuning/session/session_journal.h"
 
-#include <cerrno>
-#include <cstdio>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -44,22 +42,6 @@ std::string SessionJournal::Path(const std::string& directory,
     return earlier;
   }
   return path(absl::StrCat(key, "|", objectives));
-}
-
-absl::Status SessionJournal::AdoptFormer(const std::string& directory,
-                                         const proto::Session& header,
-                                         const std::string& former_kernel_id) {
-  if (directory.empty() || former_kernel_id.empty()) return absl::OkStatus();
-  proto::Session former = header;
-  former.mutable_task()->set_kernel_id(former_kernel_id);
-  const std::string from = Path(directory, former);
-  const std::string to = Path(directory, header);
-  if (from == to || FileExists(to) || !FileExists(from)) {
-    return absl::OkStatus();
-  }
-  if (rename(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
-  return absl::ErrnoToStatus(errno,
-                             absl::StrCat(from, ": cannot rename to ", to));
 }
 
 absl::Status SessionJournal::Remove(const std::string& directory,

@@ -50,12 +50,6 @@ class SessionJournal {
   static absl::StatusOr<std::unique_ptr<SessionJournal>> Open(
       const std::string& directory, const proto::Session& header);
 
-  // Lets the journal of the same session under its kernel's former id go on as
-  // this one's, unless this one has a journal. OK if there is none.
-  static absl::Status AdoptFormer(const std::string& directory,
-                                  const proto::Session& header,
-                                  const std::string& former_kernel_id);
-
   // OK if there is none.
   static absl::Status Remove(const std::string& directory,
                              const proto::Session& header);

@@ -155,10 +155,8 @@ bool AcceptsExact(const LookupRequest& request, const Entry& entry) {
 
 // Returns whether the entry was measured with the request's kernel.
 bool IsVerified(const LookupRequest& request, const Entry& entry) {
-  const std::string& known = entry.tuned.kernel_id();
   return !request.kernel_id.empty() &&
-         (known == request.kernel_id || (!request.former_kernel_id.empty() &&
-                                         known == request.former_kernel_id));
+         entry.tuned.kernel_id() == request.kernel_id;
 }
 
 LookupResult Found(LookupSource source, const Entry& entry,
@@ -502,7 +500,7 @@ bool TunedConfigStore::Covers(const LookupRequest& request,
 
 BestResult TunedConfigStore::FindBest(
     const LookupRequest& request,
-    const std::map<std::string, KernelIds>& ids) const {
+    const std::map<std::string, std::string>& ids) const {
   OPTRAIL_CHECK(request.shape != nullptr) << "a lookup needs a shape";
   BestResult result;
   proto::BestBackend wanted;
@@ -531,15 +529,15 @@ BestResult TunedConfigStore::FindBest(
   const auto name = [&](const std::string& backend) {
     return backend.empty() ? DeviceName(request.device_kind) : backend;
   };
-  std::map<std::string, KernelIds> left = ids;
+  std::map<std::string, std::string> left = ids;
   for (const proto::BestBackend::Entry& entry : result.best->entries()) {
     const auto now = left.find(entry.backend());
     if (now == left.end()) {
       result.why = absl::StrCat(name(entry.backend()), " is not here now");
-    } else if (!now->second.Has(entry.id())) {
-      result.why = absl::StrCat(name(entry.backend()), " was ", entry.id(),
-                                " when the backends were compared, now ",
-                                now->second.id);
+    } else if (now->second != entry.id()) {
+      result.why =
+          absl::StrCat(name(entry.backend()), " was ", entry.id(),
+                       " when the backends were compared, now ", now->second);
     }
     if (now != left.end()) left.erase(now);
   }
@@ -547,10 +545,10 @@ BestResult TunedConfigStore::FindBest(
     // One that has gone since could not have won.
     const auto now = left.find(refused.backend());
     if (now == left.end()) continue;
-    if (!now->second.Has(refused.id())) {
+    if (now->second != refused.id()) {
       result.why = absl::StrCat(name(refused.backend()), " was ", refused.id(),
                                 " when it could not be compared (",
-                                refused.why(), "), now ", now->second.id);
+                                refused.why(), "), now ", now->second);
     }
     left.erase(now);
   }

@@ -73,8 +73,6 @@ struct LookupRequest {
   absl::string_view hardware_id;
   proto::DeviceKind device_kind = proto::CPU;
   absl::string_view kernel_id;  // of the kernel that would run; "" if unknown
-  // The id that this kernel had one release ago, which is as good; "": none.
-  absl::string_view former_kernel_id;
   // The backend, named as in a task: "" is the device kind's own. A config of
   // another backend, objective or number of devices is never an answer.
   absl::string_view backend;
@@ -92,17 +90,6 @@ struct LookupRequest {
 
 // What the store is asked about `task`, which must outlive the request.
 LookupRequest RequestOf(const proto::Task& task);
-
-// The id of a kernel, and the one that it had one release ago ("": none), under
-// which it may be known as well.
-struct KernelIds {
-  std::string id;
-  std::string former;
-
-  bool Has(absl::string_view known) const {
-    return known == id || (!former.empty() && known == former);
-  }
-};
 
 // Points into the store and lives as long as it does.
 struct LookupResult {
@@ -168,7 +155,7 @@ class TunedConfigStore {
   // kernel_id are not looked at). `ids` says which backends can run here and
   // now, by name ("": the device kind's own), and their ids.
   BestResult FindBest(const LookupRequest& request,
-                      const std::map<std::string, KernelIds>& ids) const;
+                      const std::map<std::string, std::string>& ids) const;
 
   // Everything in the store, overlay over checked-in: one message per operator,
   // device kind and hardware, sorted.

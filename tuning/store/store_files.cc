@@ -531,36 +531,8 @@ absl::StatusOr<std::vector<proto::TunedConfigs>> ReadTree(
   return ConfigsOf(std::move(files));
 }
 
-namespace {
-
-// How many ids of the file are others now.
-int Rename(const RenamedIds& renamed, proto::TunedConfigs& configs) {
-  int count = 0;
-  const auto rename = [&](std::string* id) {
-    const auto found = renamed.find(*id);
-    if (found == renamed.end() || found->second == *id) return;
-    *id = found->second;
-    ++count;
-  };
-  for (proto::TunedConfig& tuned : *configs.mutable_tuned()) {
-    rename(tuned.mutable_kernel_id());
-  }
-  for (proto::BestBackend& best : *configs.mutable_best()) {
-    for (proto::BestBackend::Entry& entry : *best.mutable_entries()) {
-      rename(entry.mutable_id());
-    }
-    for (proto::BestBackend::Refused& refused : *best.mutable_refused()) {
-      rename(refused.mutable_id());
-    }
-  }
-  return count;
-}
-
-}  // namespace
-
 absl::StatusOr<std::vector<std::string>> MendStore(
-    const OperatorFolders& folders, absl::string_view overlay_directory,
-    const RenamedIds& renamed) {
+    const OperatorFolders& folders, absl::string_view overlay_directory) {
   OPTRAIL_ASSIGN_OR_RETURN(const FileLock lock, LockOverlay(overlay_directory));
   OPTRAIL_ASSIGN_OR_RETURN(std::vector<StoreFile> files,
                            ReadTreeFiles(folders));
@@ -569,12 +541,6 @@ absl::StatusOr<std::vector<std::string>> MendStore(
   std::move(overlay.begin(), overlay.end(), std::back_inserter(files));
   std::vector<std::string> mended, written;
   for (StoreFile& file : files) {
-    if (const int ids = Rename(renamed, file.configs); ids > 0) {
-      file.mended.push_back(
-          absl::StrCat(file.path, ": ", ids, " kernel id", ids == 1 ? "" : "s",
-                       " of one release ago ", ids == 1 ? "is" : "are",
-                       " written as today's"));
-    }
     OPTRAIL_ASSIGN_OR_RETURN(const std::string text,
                              ReadRegularFile(file.path));
     if (text == FormatTunedConfigs(file.configs)) continue;

@@ -52,18 +52,13 @@ absl::StatusOr<std::vector<proto::TunedConfigs>> ReadOverlay(
 absl::StatusOr<std::vector<proto::TunedConfigs>> ReadTree(
     const OperatorFolders& folders);
 
-// The kernel ids of today by those that the same kernels had one release ago.
-using RenamedIds = std::map<std::string, std::string>;
-
 // Rewrites the files, checked in and of the overlay, whose text is not what
-// FormatTunedConfigs prints: of two entries of a key the earlier one goes,
-// former kernel ids become those of today, and entries of earlier versions get
-// their short form. Returns a line for each removed entry, for each file whose
-// ids changed, and for each file that only became shorter. A promotion at the
+// FormatTunedConfigs prints: of two entries of a key the earlier one goes, and
+// entries of earlier versions get their short form. Returns a line for each
+// removed entry and for each file that only became shorter. A promotion at the
 // same time waits.
 absl::StatusOr<std::vector<std::string>> MendStore(
-    const OperatorFolders& folders, absl::string_view overlay_directory,
-    const RenamedIds& renamed = {});
+    const OperatorFolders& folders, absl::string_view overlay_directory);
 
 // Adds an entry to the overlay, replacing one of the same key: shape, threads
 // and cache mode; backend, launch mode, objective and devices.

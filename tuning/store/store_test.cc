@@ -176,7 +176,7 @@ TEST(StoreTest, KnowsWhichRangesAreCovered) {
   EXPECT_FALSE(covers("n=100/bf16"));
   query.request.kernel_id = "k2";
   EXPECT_FALSE(covers("n=100/f32"));
-  query.request.former_kernel_id = "k1";
+  query.request.kernel_id = "k1";
   EXPECT_TRUE(covers("n=100/f32"));
   query.request.threads = 2;
   EXPECT_FALSE(covers("n=100/f32"));
@@ -236,10 +236,6 @@ TEST(StoreTest, AnotherKernelIsUnverified) {
   const TunedConfigStore store = LoadOrDie(options);
   Query query("n=64/f32");
   query.request.kernel_id = "k2";
-  EXPECT_TRUE(store.Lookup(query.request).unverified);
-  query.request.former_kernel_id = "k1";
-  EXPECT_FALSE(store.Lookup(query.request).unverified);
-  query.request.former_kernel_id = "k0";
   EXPECT_TRUE(store.Lookup(query.request).unverified);
   query.request.kernel_id = "";
   EXPECT_TRUE(store.Lookup(query.request).unverified);
@@ -760,65 +756,32 @@ TEST(StoreTest, BestIsAnsweredUntilAnIdChanges) {
   options.overlay_directory = overlay;
   const TunedConfigStore store = LoadOrDie(options);
   Query query("n=64/f32");
-  const std::map<std::string, KernelIds> ids = {
-      {"", {"id-", ""}}, {"openblas", {"id-openblas", ""}}};
+  const std::map<std::string, std::string> ids = {{"", "id-"},
+                                                  {"openblas", "id-openblas"}};
   const BestResult found = store.FindBest(query.request, ids);
   ASSERT_NE(found.winner(), nullptr) << found.why;
   EXPECT_EQ(found.winner()->backend(), "openblas");
   EXPECT_TRUE(found.from_overlay);
   EXPECT_EQ(store.Contents()[0].best_size(), 1);
 
-  const auto why = [&](const std::map<std::string, KernelIds>& now) {
+  const auto why = [&](const std::map<std::string, std::string>& now) {
     const BestResult result = store.FindBest(query.request, now);
     EXPECT_EQ(result.winner(), nullptr);
     EXPECT_TRUE(result.stale);
     return result.why;
   };
-  EXPECT_THAT(why({{"", {"id-", ""}}, {"openblas", {"0.3.22", "0.3.21"}}}),
+  EXPECT_THAT(why({{"", "id-"}, {"openblas", "0.3.22"}}),
               HasSubstr("openblas was id-openblas"));
-  EXPECT_THAT(why({{"", {"id-", ""}}}), HasSubstr("openblas is not here now"));
-  EXPECT_THAT(why({{"", {"new", ""}}, {"openblas", {"id-openblas", ""}}}),
+  EXPECT_THAT(why({{"", "id-"}}), HasSubstr("openblas is not here now"));
+  EXPECT_THAT(why({{"", "new"}, {"openblas", "id-openblas"}}),
               HasSubstr("cpu was id-"));
   auto more = ids;
-  more["onednn"] = {"3.1", ""};
+  more["onednn"] = "3.1";
   EXPECT_THAT(why(more), HasSubstr("onednn was not among"));
-
-  // A kernel that is known by the id that it had one release ago.
-  const BestResult former = store.FindBest(
-      query.request,
-      {{"", {"new", "id-"}}, {"openblas", {"newer", "id-openblas"}}});
-  ASSERT_NE(former.winner(), nullptr) << former.why;
-  EXPECT_EQ(former.winner()->backend(), "openblas");
 
   query.request.threads = 2;
   EXPECT_EQ(store.FindBest(query.request, ids).best, nullptr);
   EXPECT_EQ(TunedConfigStore().FindBest(query.request, ids).best, nullptr);
-}
-
-TEST(StoreFilesTest, MendWritesTodaysIdsForFormerOnes) {
-  const std::string overlay = FreshDirectory("renamed_overlay");
-  proto::TunedConfig tuned;
-  tuned.set_shape("n=64/f32");
-  tuned.set_config("u=1");
-  tuned.set_threads(1);
-  tuned.set_cache_mode(proto::HOT);
-  tuned.set_kernel_id("former");
-  ASSERT_TRUE(WriteOverlay(overlay, "softmax", "hw", proto::CPU, tuned).ok());
-  ASSERT_TRUE(
-      WriteOverlay(overlay, "softmax", "hw", proto::CPU, Best("n=64/f32"))
-          .ok());
-  const OperatorFolders none;
-  EXPECT_THAT(*MendStore(none, overlay, {{"another", "today"}}), SizeIs(0));
-  const RenamedIds renamed = {{"former", "today"}, {"id-openblas", "newer"}};
-  EXPECT_THAT(*MendStore(none, overlay, renamed),
-              ElementsAre(HasSubstr("softmax/hw.textproto: 2 kernel ids of one "
-                                    "release ago are written as today's")));
-  EXPECT_THAT(*MendStore(none, overlay, renamed), SizeIs(0));
-  const auto files = ReadOverlay(overlay);
-  ASSERT_TRUE(files.ok()) << files.status();
-  EXPECT_EQ(files->at(0).tuned(0).kernel_id(), "today");
-  EXPECT_EQ(files->at(0).best(0).entries(0).id(), "newer");
-  EXPECT_EQ(files->at(0).best(0).entries(1).id(), "id-");
 }
 
 TEST(StoreFilesTest, BestEntriesAreCheckedSortedAndPromoted) {
