@@ -91,4 +91,13 @@ absl::StatusOr<proto::Session> RunTuneSession(const TuneSetup& setup,
   return session->Finish();
 }
 
+bool HasTuneJournal(const TuneSetup& setup, const TuneOptions& options) {
+  return tuning::HasSessionJournal(SetupOf(setup, options));
+}
+
+absl::Status RemoveTuneJournal(const TuneSetup& setup,
+                               const TuneOptions& options) {
+  return tuning::RemoveSessionJournal(SetupOf(setup, options));
+}
+
 }  // namespace optrail::suites
