@@ -87,6 +87,12 @@ absl::StatusOr<proto::Session> RunTuneSession(const TuneSetup& setup,
                                               Evaluator& evaluator,
                                               Clock& clock);
 
+// True if an earlier sitting of this very session left its journal.
+bool HasTuneJournal(const TuneSetup& setup, const TuneOptions& options);
+
+absl::Status RemoveTuneJournal(const TuneSetup& setup,
+                               const TuneOptions& options);
+
 }  // namespace optrail::suites
 
 #endif  // OPTRAIL_SUITES_TUNE_TUNE_SESSION_H_
