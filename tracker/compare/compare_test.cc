@@ -78,6 +78,34 @@ TEST(Compare, TellsSlowerFasterAndUnchanged) {
   EXPECT_EQ(comparison.Count(Verdict::kSlower), 1);
 }
 
+// A benchmark that one run of a history shows slow, among others that drift.
+TEST(Compare, SidesThatChangePlacesHaveTheInverseRatio) {
+  Rng rng(5);
+  std::vector<proto::Run> runs(8);
+  std::vector<const proto::Run*> history;
+  for (size_t r = 0; r < runs.size(); ++r) {
+    runs[r].set_run_id(absl::StrCat("run-", r));
+    runs[r].set_started_unix_ns(static_cast<int64_t>(r));
+    const double drift = std::exp(.03 * rng.Gaussian());
+    for (int j = 0; j < 6; ++j) {
+      const double own = r == 2 && j == 4 ? 1.3 : 1;
+      AddProcesses(runs[r], absl::StrCat("b", j),
+                   Lognormal(5, 100 * drift * own, .02, rng));
+    }
+    history.push_back(&runs[r]);
+  }
+  CompareOptions options;
+  options.history = history;
+  const Comparison there = CompareRuns(runs[2], runs[5], options);
+  const Comparison back = CompareRuns(runs[5], runs[2], options);
+  for (const Row& row : there.rows) {
+    const Row& other = RowOf(back, row.name);
+    ASSERT_TRUE(row.ratio.has_value() && other.ratio.has_value());
+    EXPECT_NEAR(row.ratio->ratio * other.ratio->ratio, 1, 1e-9) << row.name;
+    EXPECT_NEAR(row.ratio->standard_error, other.ratio->standard_error, 1e-9);
+  }
+}
+
 TEST(Compare, SmallChangesDoNotCountHoweverSure) {
   proto::Run a, b;
   AddProcesses(a, "x", {100, 100.01, 99.99, 100, 100.01});

@@ -131,7 +131,8 @@ class Decider {
   // them or more would be disturbed, that may as well be the code.
   static void DoubtSlowRuns(const MetricRows& metric, size_t j) {
     Row& row = *metric.rows()[j];
-    if (row.verdict != Verdict::kUnchanged && row.verdict != Verdict::kFaster) {
+    if (row.verdict != Verdict::kUnchanged && row.verdict != Verdict::kFaster &&
+        row.verdict != Verdict::kCannotTell) {
       return;
     }
     const auto slow =

@@ -49,32 +49,20 @@ std::map<std::string, std::vector<ProcessLog>> CellsOf(const proto::Run& run,
   return cells;
 }
 
-}  // namespace
-
-void AddSlowRuns(const SlowValues& slow, int candidates, int baselines,
-                 int sign, Ratio* ratio) {
-  double& worse = sign > 0 ? ratio->p_greater : ratio->p_less;
-  double& better = sign > 0 ? ratio->p_less : ratio->p_greater;
-  const double change = sign * ratio->log_ratio;
-  worse = std::min(1., worse + SlowRunsTail(slow, candidates, change));
-  better = std::min(1., better + SlowRunsTail(slow, baselines, -change));
-  ratio->p_two_sided = std::min(1., 2 * std::min(worse, better));
-}
-
 // Of row j either all processes have their fastest sample or all their median:
 // where one that is compared has its median alone, as after retention, the
 // others take theirs. Earlier runs without samples teach nothing then. Returns
 // whether it is the fastest.
-bool MetricRows::MatchReadings(size_t j) {
+bool MatchReadings(size_t j, Panel* panel) {
   bool fastest = true;
   const auto look = [&fastest, j](const PanelRun& run) {
     for (const ProcessLog& process : run[j]) {
       fastest = fastest && process.shape.has_value();
     }
   };
-  for (const int r : panel_.baseline) look(panel_.runs[r]);
-  for (const PanelRun& run : panel_.candidate) look(run);
-  for (std::vector<PanelRun>* runs : {&panel_.runs, &panel_.candidate}) {
+  for (const int r : panel->baseline) look(panel->runs[r]);
+  for (const PanelRun& run : panel->candidate) look(run);
+  for (std::vector<PanelRun>* runs : {&panel->runs, &panel->candidate}) {
     for (PanelRun& run : *runs) {
       std::vector<ProcessLog>& cell = run[j];
       if (fastest) {
@@ -91,17 +79,74 @@ bool MetricRows::MatchReadings(size_t j) {
   return fastest;
 }
 
-// On the baseline's side benchmarks have the names in `renamed`.
-void MetricRows::AddRun(const proto::Run& run, const ComparedRows* renamed,
-                        SamplePart of, std::vector<PanelRun>* runs) const {
+// The runs of a panel in series order: all that teach, and the baseline.
+RunPointers PanelRuns(const RunPointers& baseline, const RunPointers& candidate,
+                      const RunPointers& history) {
+  RunPointers runs = baseline;
+  std::set<std::string> known;
+  for (const RunPointers* side : {&baseline, &candidate}) {
+    for (const proto::Run* run : *side) known.insert(run->run_id());
+  }
+  for (const proto::Run* run : history) {
+    if (known.insert(run->run_id()).second) runs.push_back(run);
+  }
+  SortInSeriesOrder(runs);
+  return runs;
+}
+
+bool Contains(const RunPointers& runs, const proto::Run* run) {
+  return std::find(runs.begin(), runs.end(), run) != runs.end();
+}
+
+}  // namespace
+
+void AddSlowRuns(const SlowValues& slow, int candidates, int baselines,
+                 int sign, Ratio* ratio) {
+  double& worse = sign > 0 ? ratio->p_greater : ratio->p_less;
+  double& better = sign > 0 ? ratio->p_less : ratio->p_greater;
+  const double change = sign * ratio->log_ratio;
+  worse = std::min(1., worse + SlowRunsTail(slow, candidates, change));
+  better = std::min(1., better + SlowRunsTail(slow, baselines, -change));
+  ratio->p_two_sided = std::min(1., 2 * std::min(worse, better));
+}
+
+// `renamed`: benchmarks have the names that they had before.
+PanelRun MetricRows::Read(const proto::Run& run, const ComparedRows* renamed,
+                          SamplePart of) const {
   const auto cells = CellsOf(run, of);
-  PanelRun& cell = runs->emplace_back();
+  PanelRun read;
   for (const Row* row : rows_) {
     const std::string key = PriorKey(row->key, row->metric);
     const auto found = cells.find(renamed == nullptr ? key : renamed->at(key));
-    cell.push_back(found == cells.end() ? std::vector<ProcessLog>()
+    read.push_back(found == cells.end() ? std::vector<ProcessLog>()
                                         : found->second);
   }
+  return read;
+}
+
+Panel MetricRows::PanelOf(
+    const RunPointers& baseline, const RunPointers& candidate,
+    const CompareOptions& options,
+    const std::function<PanelRun(const proto::Run&)>& read) const {
+  Panel panel;
+  for (const proto::Run* run :
+       PanelRuns(baseline, candidate, options.history)) {
+    if (Contains(baseline, run)) {
+      panel.baseline.push_back(static_cast<int>(panel.runs.size()));
+    }
+    panel.doubts.push_back(tuning::DescribeSettingsChange(
+                               run->settings(), candidate.back()->settings())
+                                   .empty()
+                               ? 0
+                               : options.settings_error);
+    panel.runs.push_back(read(*run));
+  }
+  for (const proto::Run* run : candidate) {
+    panel.candidate.push_back(read(*run));
+  }
+  panel.terms = options.terms;
+  for (const Row* row : rows_) panel.worse_signs.push_back(WorseSign(*row));
+  return panel;
 }
 
 MetricRows::MetricRows(const RunPointers& baseline,
@@ -109,40 +154,25 @@ MetricRows::MetricRows(const RunPointers& baseline,
                        const CompareOptions& options, std::vector<Row*> rows,
                        const ComparedRows& compared, SamplePart of)
     : rows_(std::move(rows)) {
-  RunPointers runs = baseline;
-  std::set<std::string> known;
-  for (const RunPointers* side : {&baseline, &candidate}) {
-    for (const proto::Run* run : *side) known.insert(run->run_id());
-  }
-  for (const proto::Run* run : options.history) {
-    if (known.insert(run->run_id()).second) runs.push_back(run);
-  }
-  SortInSeriesOrder(runs);
-  const std::set<const proto::Run*> base(baseline.begin(), baseline.end());
-  for (size_t r = 0; r < runs.size(); ++r) {
-    run_ids_.push_back(runs[r]->run_id());
-    panel_.doubts.push_back(
-        tuning::DescribeSettingsChange(runs[r]->settings(),
-                                       candidate.back()->settings())
-                .empty()
-            ? 0
-            : options.settings_error);
-    if (base.count(runs[r]) > 0) {
-      panel_.baseline.push_back(static_cast<int>(r));
+  const auto read = [&](const proto::Run& run) {
+    return Read(run, Contains(candidate, &run) ? nullptr : &compared, of);
+  };
+  const auto match = [&](Panel* panel) {
+    of_fastest_.clear();
+    for (size_t j = 0; of == SamplePart::kFastest && j < rows_.size(); ++j) {
+      of_fastest_.push_back(MatchReadings(j, panel));
     }
-    AddRun(*runs[r], &compared, of, &panel_.runs);
+  };
+  for (const proto::Run* run :
+       PanelRuns(baseline, candidate, options.history)) {
+    run_ids_.push_back(run->run_id());
   }
   for (const proto::Run* run : candidate) {
-    AddRun(*run, nullptr, of, &panel_.candidate);
     candidate_ids_.push_back(run->run_id());
   }
-  for (size_t j = 0; of == SamplePart::kFastest && j < rows_.size(); ++j) {
-    of_fastest_.push_back(MatchReadings(j));
-  }
+  panel_ = PanelOf(baseline, candidate, options, read);
   panel_.window = options.window;
-  panel_.terms = options.terms;
   for (const Row* row : rows_) {
-    panel_.worse_signs.push_back(WorseSign(*row));
     const std::string start = options.level_start == nullptr
                                   ? ""
                                   : options.level_start(row->key, row->metric);
@@ -151,7 +181,13 @@ MetricRows::MetricRows(const RunPointers& baseline,
         place == run_ids_.end() ? 0
                                 : static_cast<int>(place - run_ids_.begin()));
   }
+  match(&panel_);
   estimate_ = EstimateChanges(panel_);
+  // A window is a norm, which no candidate is. Other sides may change places.
+  if (options.window) return;
+  Panel back = PanelOf(candidate, baseline, options, read);
+  match(&back);
+  estimate_ = MeanOfBothWays(std::move(estimate_), EstimateChanges(back));
 }
 
 void MetricRows::SetRatios(double confidence) {

@@ -9,6 +9,7 @@
 //
 // It is decision.cc's own.
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -61,9 +62,13 @@ class MetricRows {
   bool HasProcesses() const;  // on the candidate's side
 
  private:
-  void AddRun(const proto::Run& run, const ComparedRows* renamed, SamplePart of,
-              std::vector<PanelRun>* runs) const;
-  bool MatchReadings(size_t j);
+  PanelRun Read(const proto::Run& run, const ComparedRows* renamed,
+                SamplePart of) const;
+  // `read` reads a run of either side, or of the history.
+  Panel PanelOf(const std::vector<const proto::Run*>& baseline,
+                const std::vector<const proto::Run*>& candidate,
+                const CompareOptions& options,
+                const std::function<PanelRun(const proto::Run&)>& read) const;
   double ExcessOf(const PanelRun& run, size_t j) const;
 
   std::vector<Row*> rows_;
