@@ -174,6 +174,19 @@ TEST(TableTest, AWordThatIsLongerThanALineIsPartedWhereItHasParts) {
             "thread=1\n");
 }
 
+// There is just room beside the name for a config of 20 columns, which would
+// make each row four lines high.
+TEST(TableTest, ANameIsAboveItsRowWhereThatSavesLines) {
+  Table table({{"benchmark", Align::kLeft, "", Clip::kNever},
+               {"config", Align::kLeft, "", Clip::kFold}});
+  const std::string name(60, 'n');
+  table.AddRow({name, "algorithm=packed,kc=256,mc=96,mr=12,nr=16,prefetch=64"});
+  table.AddRow({name, "algorithm=packed,kc=256,mc=96,mr=6,nr=32,prefetch=32"});
+  const std::string text = table.ToText(84);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 6) << text;
+  EXPECT_NE(text.find(",nr=16,prefetch=64\n"), std::string::npos) << text;
+}
+
 TEST(TableTest, WhatRowsShareIsAHeadingForPeopleAndAColumnForPrograms) {
   Table table({{"name", Align::kLeft, "", Clip::kHeading},
                {"by"},

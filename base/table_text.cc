@@ -98,6 +98,14 @@ enum class Place {
   kOnce,   // "header: value" above the table, since all rows share it
 };
 
+// What a layout does beside shortening and folding columns, each with the steps
+// before it.
+enum class Effort {
+  kNone,
+  kShare,  // show a value that all rows share once
+  kLift,   // give the name a line of its own
+};
+
 // Lays rows of text out in lines of a given width. It keeps as many columns as
 // fit; no number is cut.
 class TextLayout {
@@ -129,17 +137,21 @@ class TextLayout {
     }
   }
 
-  void FitInto(int width) {
+  // Whether the table fits after at most these steps; if not, columns go below
+  // their row.
+  bool FitInto(int width, Effort effort) {
     width_ = width;
     // With less room than a text should have, it gets all of it.
     const int room = std::max(1, width - static_cast<int>(Indent().size()));
     if (IsCuttable(0)) least_[0] = std::min(least_[0], room);
-    if (Total(widths_) <= width) return;
-    if (Total(least_) > width) ShowSharedValuesOnce();
-    if (Total(least_) > width) LiftTheName();
+    if (Total(widths_) <= width) return true;
+    if (effort >= Effort::kShare) ShowSharedValuesOnce();
+    if (effort >= Effort::kLift && Total(widths_) > width) LiftTheName();
+    const bool fits = Total(least_) <= width;
     while (Total(least_) > width && MoveWidestBelow()) {
     }
     Shrink();
+    return fits;
   }
 
   std::string Text() const {
@@ -211,6 +223,7 @@ class TextLayout {
   // Gives a name that takes more than half of the width a line of its own.
   void LiftTheName() {
     if (Indent().size() > 0) return;  // there are names above
+    if (std::count(places_.begin(), places_.end(), Place::kColumn) < 2) return;
     for (size_t i = 0; i < places_.size(); ++i) {
       const bool is_name = columns_[i].align == Align::kLeft &&
                            (columns_[i].clip == Clip::kNever ||
@@ -354,9 +367,23 @@ class TextLayout {
 
 std::string TableText(const std::vector<Column>& columns,
                       const std::vector<std::vector<Cell>>& rows, int width) {
-  TextLayout layout(columns, rows);
-  if (width > 0) layout.FitInto(width);
-  return layout.Text();
+  if (width <= 0) return TextLayout(columns, rows).Text();
+  // Of the layouts that fit, the one of the fewest lines: where there is just
+  // room for a folded name, a line of its own shows more.
+  std::string best;
+  for (const Effort effort : {Effort::kNone, Effort::kShare, Effort::kLift}) {
+    TextLayout layout(columns, rows);
+    const bool fits = layout.FitInto(width, effort);
+    if (!fits && effort != Effort::kLift) continue;
+    std::string text = layout.Text();
+    const auto lines = [](const std::string& of) {
+      return std::count(of.begin(), of.end(), '\n');
+    };
+    if (best.empty() || (fits && lines(text) < lines(best))) {
+      best = std::move(text);
+    }
+  }
+  return best;
 }
 
 int DisplayWidth(absl::string_view text) {
