@@ -174,6 +174,31 @@ TEST(TableTest, AWordThatIsLongerThanALineIsPartedWhereItHasParts) {
             "thread=1\n");
 }
 
+TEST(TableTest, AWiderTerminalTakesNoMoreLines) {
+  Table table({{"benchmark", Align::kLeft, "", Clip::kNever},
+               {"metric"},
+               {"outcome"},
+               {"median", Align::kRight},
+               {"processes", Align::kRight},
+               {"config", Align::kLeft, "", Clip::kFold}});
+  for (const char* name : {"softmax/cpu/rows=4096,cols=1024/f32/tuned/hot",
+                           "attention/cpu/heads=16,seq=512,dim=64/f32/hot"}) {
+    table.AddRow({name, "time", "OK", "2.30 ms", "5",
+                  "algorithm=packed,kc=256,mc=96,mr=12,nr=16,prefetch=64"});
+    table.AddRow({name, "joules", "CRASHED", "", "0",
+                  "algorithm=plain,prefetch=0,tile=32,unroll=1"});
+  }
+  const auto lines = [&](int width) {
+    const std::string text = table.ToText(width);
+    return std::count(text.begin(), text.end(), '\n');
+  };
+  for (int width = 50; width < 200; ++width) {
+    EXPECT_LE(lines(width + 1), lines(width))
+        << width << "\n"
+        << table.ToText(width) << table.ToText(width + 1);
+  }
+}
+
 // There is just room beside the name for a config of 20 columns, which would
 // make each row four lines high.
 TEST(TableTest, ANameIsAboveItsRowWhereThatSavesLines) {

@@ -98,12 +98,14 @@ enum class Place {
   kOnce,   // "header: value" above the table, since all rows share it
 };
 
-// What a layout does beside shortening and folding columns, each with the steps
-// before it.
+// A layout shortens and folds columns, and does this besides. The last three
+// show shared values once, too.
 enum class Effort {
   kNone,
   kShare,  // show a value that all rows share once
-  kLift,   // give the name a line of its own
+  kBelow,  // give a long name a line of its own, move columns below their row
+  kWhole,  // the same, and fold no column that may go below
+  kLift,   // give any name a line of its own, move none
 };
 
 // Lays rows of text out in lines of a given width. It keeps as many columns as
@@ -137,21 +139,25 @@ class TextLayout {
     }
   }
 
-  // Whether the table fits after at most these steps; if not, columns go below
-  // their row.
+  // Returns whether the table fits then.
   bool FitInto(int width, Effort effort) {
     width_ = width;
     // With less room than a text should have, it gets all of it.
     const int room = std::max(1, width - static_cast<int>(Indent().size()));
     if (IsCuttable(0)) least_[0] = std::min(least_[0], room);
     if (Total(widths_) <= width) return true;
+    for (size_t i = 1; i < least_.size() && effort == Effort::kWhole; ++i) {
+      if (columns_[i].clip == Clip::kFold) least_[i] = widths_[i];
+    }
     if (effort >= Effort::kShare) ShowSharedValuesOnce();
-    if (effort >= Effort::kLift && Total(widths_) > width) LiftTheName();
-    const bool fits = Total(least_) <= width;
-    while (Total(least_) > width && MoveWidestBelow()) {
+    if (effort >= Effort::kBelow && Total(widths_) > width) {
+      LiftTheName(effort == Effort::kLift ? 0 : width / 2);
+    }
+    while ((effort == Effort::kBelow || effort == Effort::kWhole) &&
+           Total(least_) > width && MoveWidestBelow()) {
     }
     Shrink();
-    return fits;
+    return Total(least_) <= width;
   }
 
   std::string Text() const {
@@ -220,15 +226,15 @@ class TextLayout {
     }
   }
 
-  // Gives a name that takes more than half of the width a line of its own.
-  void LiftTheName() {
+  // Gives a name of more than `least` columns a line of its own.
+  void LiftTheName(int least) {
     if (Indent().size() > 0) return;  // there are names above
     if (std::count(places_.begin(), places_.end(), Place::kColumn) < 2) return;
     for (size_t i = 0; i < places_.size(); ++i) {
       const bool is_name = columns_[i].align == Align::kLeft &&
                            (columns_[i].clip == Clip::kNever ||
                             (i == 0 && columns_[i].clip == Clip::kFold));
-      if (places_[i] == Place::kColumn && is_name && 2 * widths_[i] > width_ &&
+      if (places_[i] == Place::kColumn && is_name && widths_[i] > least &&
           (lifted_ == kNone || widths_[i] > widths_[lifted_])) {
         lifted_ = i;
       }
@@ -371,15 +377,17 @@ std::string TableText(const std::vector<Column>& columns,
   // Of the layouts that fit, the one of the fewest lines: where there is just
   // room for a folded name, a line of its own shows more.
   std::string best;
-  for (const Effort effort : {Effort::kNone, Effort::kShare, Effort::kLift}) {
+  const auto lines = [](const std::string& text) {
+    return std::count(text.begin(), text.end(), '\n');
+  };
+  for (const Effort effort : {Effort::kNone, Effort::kShare, Effort::kBelow,
+                              Effort::kWhole, Effort::kLift}) {
     TextLayout layout(columns, rows);
     const bool fits = layout.FitInto(width, effort);
-    if (!fits && effort != Effort::kLift) continue;
     std::string text = layout.Text();
-    const auto lines = [](const std::string& of) {
-      return std::count(of.begin(), of.end(), '\n');
-    };
-    if (best.empty() || (fits && lines(text) < lines(best))) {
+    // Where nothing fits, moving columns comes closest.
+    if (best.empty() ? fits || effort == Effort::kBelow
+                     : fits && lines(text) < lines(best)) {
       best = std::move(text);
     }
   }
