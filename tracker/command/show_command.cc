@@ -341,9 +341,14 @@ absl::StatusOr<int> RunShow(const ShowCommand& options, std::ostream& out) {
     shown += ShowRun(run, *filter, options.common.format, &names, out);
   }
   if (shown > 0 || options.filter.empty()) return 0;
+  // A pattern is seldom a whole name: "sofmax" means "softmax/cpu/...".
+  const size_t count = names.size();
+  for (size_t i = 0; i < count; ++i) {
+    names.push_back(names[i].substr(0, names[i].find('/')));
+  }
   std::cerr << "no benchmark of '" << EscapeForTerminal(options.what)
             << "' matches --filter=" << EscapeForTerminal(options.filter)
-            << "; it has " << names.size()
+            << "; it has " << count
             << EscapeForTerminal(DidYouMean(options.filter, names)) << "\n";
   return ToInt(ExitCode::kNotEnoughData);
 }

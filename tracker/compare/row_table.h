@@ -59,7 +59,7 @@ Table BuildTable(const std::vector<Field>& fields, const Rows& rows);
 
 // The table as text of `width`, without the fields that tell nothing in it: the
 // metric if it is always the time, what the ratio is of if the medians say it.
-// Where columns have to go below their row, the benchmark heads the row.
+// The benchmark heads its row if columns have to go below it.
 std::string FittingTable(std::vector<Field> fields, const Rows& rows,
                          int width);
 
