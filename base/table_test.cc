@@ -174,6 +174,15 @@ TEST(TableTest, AWordThatIsLongerThanALineIsPartedWhereItHasParts) {
             "thread=1\n");
 }
 
+TEST(TableTest, AFlagIsNotParted) {
+  Table table({{"do", Align::kLeft, "", Clip::kFold}});
+  table.AddRow({"run optrail gate --metric=cpu_time -v well-known"});
+  const std::string text = table.ToText(22);
+  EXPECT_NE(text.find("\n--metric=cpu_time"), std::string::npos) << text;
+  EXPECT_EQ(text.find("--\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("well-\nknown"), std::string::npos) << text;
+}
+
 TEST(TableTest, AWiderTerminalTakesNoMoreLines) {
   Table table({{"benchmark", Align::kLeft, "", Clip::kNever},
                {"metric"},

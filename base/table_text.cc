@@ -55,6 +55,18 @@ std::string Shorten(const std::string& text, int width) {
   return absl::StrCat(result, kEllipsis);
 }
 
+// The last place in `line` after which another may begin: a comma, slash, space
+// or the hyphen in a word, not that of a flag. npos: none.
+size_t LastBreak(absl::string_view line) {
+  size_t end = line.find_last_of(",/- ");
+  while (end != absl::string_view::npos && line[end] == '-' &&
+         (end == 0 || line[end - 1] == ' ' || line[end - 1] == '-')) {
+    end =
+        end == 0 ? absl::string_view::npos : line.find_last_of(",/- ", end - 1);
+  }
+  return end;
+}
+
 // Lines of at most `width` columns, which end after a comma, slash or hyphen
 // where they can.
 std::vector<std::string> Fold(const std::string& text, int width) {
@@ -63,7 +75,7 @@ std::vector<std::string> Fold(const std::string& text, int width) {
   for (absl::string_view rest = text; !rest.empty();) {
     const CodePoint c = FirstCodePoint(rest);
     if (used + WidthOf(c.value) > width && used > 0) {
-      size_t end = lines.back().find_last_of(",/- ");
+      size_t end = LastBreak(lines.back());
       // A word that is longer than a line is split at its parts.
       if (end == std::string::npos) end = lines.back().find_last_of("_=");
       std::string begun;
