@@ -174,6 +174,53 @@ TEST(TableTest, AWordThatIsLongerThanALineIsPartedWhereItHasParts) {
             "thread=1\n");
 }
 
+TEST(TableTest, AFlagIsNotParted) {
+  Table table({{"do", Align::kLeft, "", Clip::kFold}});
+  table.AddRow({"run optrail gate --metric=cpu_time -v well-known"});
+  const std::string text = table.ToText(22);
+  EXPECT_NE(text.find("\n--metric=cpu_time"), std::string::npos) << text;
+  EXPECT_EQ(text.find("--\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("well-\nknown"), std::string::npos) << text;
+}
+
+TEST(TableTest, AWiderTerminalTakesNoMoreLines) {
+  Table table({{"benchmark", Align::kLeft, "", Clip::kNever},
+               {"metric"},
+               {"outcome"},
+               {"median", Align::kRight},
+               {"processes", Align::kRight},
+               {"config", Align::kLeft, "", Clip::kFold}});
+  for (const char* name : {"softmax/cpu/rows=4096,cols=1024/f32/tuned/hot",
+                           "attention/cpu/heads=16,seq=512,dim=64/f32/hot"}) {
+    table.AddRow({name, "time", "OK", "2.30 ms", "5",
+                  "algorithm=packed,kc=256,mc=96,mr=12,nr=16,prefetch=64"});
+    table.AddRow({name, "joules", "CRASHED", "", "0",
+                  "algorithm=plain,prefetch=0,tile=32,unroll=1"});
+  }
+  const auto lines = [&](int width) {
+    const std::string text = table.ToText(width);
+    return std::count(text.begin(), text.end(), '\n');
+  };
+  for (int width = 50; width < 200; ++width) {
+    EXPECT_LE(lines(width + 1), lines(width))
+        << width << "\n"
+        << table.ToText(width) << table.ToText(width + 1);
+  }
+}
+
+// There is just room beside the name for a config of 20 columns, which would
+// make each row four lines high.
+TEST(TableTest, ANameIsAboveItsRowWhereThatSavesLines) {
+  Table table({{"benchmark", Align::kLeft, "", Clip::kNever},
+               {"config", Align::kLeft, "", Clip::kFold}});
+  const std::string name(60, 'n');
+  table.AddRow({name, "algorithm=packed,kc=256,mc=96,mr=12,nr=16,prefetch=64"});
+  table.AddRow({name, "algorithm=packed,kc=256,mc=96,mr=6,nr=32,prefetch=32"});
+  const std::string text = table.ToText(84);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 6) << text;
+  EXPECT_NE(text.find(",nr=16,prefetch=64\n"), std::string::npos) << text;
+}
+
 TEST(TableTest, WhatRowsShareIsAHeadingForPeopleAndAColumnForPrograms) {
   Table table({{"name", Align::kLeft, "", Clip::kHeading},
                {"by"},

@@ -55,6 +55,18 @@ std::string Shorten(const std::string& text, int width) {
   return absl::StrCat(result, kEllipsis);
 }
 
+// The last place in `line` after which another may begin: a comma, slash, space
+// or the hyphen in a word, not that of a flag. npos: none.
+size_t LastBreak(absl::string_view line) {
+  size_t end = line.find_last_of(",/- ");
+  while (end != absl::string_view::npos && line[end] == '-' &&
+         (end == 0 || line[end - 1] == ' ' || line[end - 1] == '-')) {
+    end =
+        end == 0 ? absl::string_view::npos : line.find_last_of(",/- ", end - 1);
+  }
+  return end;
+}
+
 // Lines of at most `width` columns, which end after a comma, slash or hyphen
 // where they can.
 std::vector<std::string> Fold(const std::string& text, int width) {
@@ -63,7 +75,7 @@ std::vector<std::string> Fold(const std::string& text, int width) {
   for (absl::string_view rest = text; !rest.empty();) {
     const CodePoint c = FirstCodePoint(rest);
     if (used + WidthOf(c.value) > width && used > 0) {
-      size_t end = lines.back().find_last_of(",/- ");
+      size_t end = LastBreak(lines.back());
       // A word that is longer than a line is split at its parts.
       if (end == std::string::npos) end = lines.back().find_last_of("_=");
       std::string begun;
@@ -98,6 +110,16 @@ enum class Place {
   kOnce,   // "header: value" above the table, since all rows share it
 };
 
+// A layout shortens and folds columns, and does this besides. The last three
+// show shared values once, too.
+enum class Effort {
+  kNone,
+  kShare,  // show a value that all rows share once
+  kBelow,  // give a long name a line of its own, move columns below their row
+  kWhole,  // the same, and fold no column that may go below
+  kLift,   // give any name a line of its own, move none
+};
+
 // Lays rows of text out in lines of a given width. It keeps as many columns as
 // fit; no number is cut.
 class TextLayout {
@@ -129,17 +151,25 @@ class TextLayout {
     }
   }
 
-  void FitInto(int width) {
+  // Returns whether the table fits then.
+  bool FitInto(int width, Effort effort) {
     width_ = width;
     // With less room than a text should have, it gets all of it.
     const int room = std::max(1, width - static_cast<int>(Indent().size()));
     if (IsCuttable(0)) least_[0] = std::min(least_[0], room);
-    if (Total(widths_) <= width) return;
-    if (Total(least_) > width) ShowSharedValuesOnce();
-    if (Total(least_) > width) LiftTheName();
-    while (Total(least_) > width && MoveWidestBelow()) {
+    if (Total(widths_) <= width) return true;
+    for (size_t i = 1; i < least_.size() && effort == Effort::kWhole; ++i) {
+      if (columns_[i].clip == Clip::kFold) least_[i] = widths_[i];
+    }
+    if (effort >= Effort::kShare) ShowSharedValuesOnce();
+    if (effort >= Effort::kBelow && Total(widths_) > width) {
+      LiftTheName(effort == Effort::kLift ? 0 : width / 2);
+    }
+    while ((effort == Effort::kBelow || effort == Effort::kWhole) &&
+           Total(least_) > width && MoveWidestBelow()) {
     }
     Shrink();
+    return Total(least_) <= width;
   }
 
   std::string Text() const {
@@ -208,14 +238,15 @@ class TextLayout {
     }
   }
 
-  // Gives a name that takes more than half of the width a line of its own.
-  void LiftTheName() {
+  // Gives a name of more than `least` columns a line of its own.
+  void LiftTheName(int least) {
     if (Indent().size() > 0) return;  // there are names above
+    if (std::count(places_.begin(), places_.end(), Place::kColumn) < 2) return;
     for (size_t i = 0; i < places_.size(); ++i) {
       const bool is_name = columns_[i].align == Align::kLeft &&
                            (columns_[i].clip == Clip::kNever ||
                             (i == 0 && columns_[i].clip == Clip::kFold));
-      if (places_[i] == Place::kColumn && is_name && 2 * widths_[i] > width_ &&
+      if (places_[i] == Place::kColumn && is_name && widths_[i] > least &&
           (lifted_ == kNone || widths_[i] > widths_[lifted_])) {
         lifted_ = i;
       }
@@ -354,9 +385,25 @@ class TextLayout {
 
 std::string TableText(const std::vector<Column>& columns,
                       const std::vector<std::vector<Cell>>& rows, int width) {
-  TextLayout layout(columns, rows);
-  if (width > 0) layout.FitInto(width);
-  return layout.Text();
+  if (width <= 0) return TextLayout(columns, rows).Text();
+  // Of the layouts that fit, the one of the fewest lines: where there is just
+  // room for a folded name, a line of its own shows more.
+  std::string best;
+  const auto lines = [](const std::string& text) {
+    return std::count(text.begin(), text.end(), '\n');
+  };
+  for (const Effort effort : {Effort::kNone, Effort::kShare, Effort::kBelow,
+                              Effort::kWhole, Effort::kLift}) {
+    TextLayout layout(columns, rows);
+    const bool fits = layout.FitInto(width, effort);
+    std::string text = layout.Text();
+    // Where nothing fits, moving columns comes closest.
+    if (best.empty() ? fits || effort == Effort::kBelow
+                     : fits && lines(text) < lines(best)) {
+      best = std::move(text);
+    }
+  }
+  return best;
 }
 
 int DisplayWidth(absl::string_view text) {

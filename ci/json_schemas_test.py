@@ -124,6 +124,7 @@ def main():
                         '--quiet'),
         'bisect': output('bisect', 'HEAD~24', 'HEAD~14', run, '--quiet'),
         'store_show': output('store', 'show'),
+        'store_diff': output('store', 'diff'),
         'tune': output('tune', '--op=add', '--shape=n=4096/f32', '--trials=2',
                        '--proof_time=50ms', '--quiet'),
         'tune_range': output('tune', '--op=add', '--shape=n=1000..1003/f32',
@@ -158,8 +159,8 @@ def main():
         outputs['show_session'] = output('show', sessions[0]['session_id'])
     # The same verdict wherever it is printed.
     measured = output('gate', run, '--baseline=commit:HEAD~24', '--quiet')
-    may_be_empty = {'convergence', 'store_show', 'log_sessions', 'show_session',
-                    'history_verify'}
+    may_be_empty = {'convergence', 'store_show', 'store_diff', 'log_sessions',
+                    'show_session', 'history_verify'}
 
     failures = []
     for name, schema in sorted(schemas.items()):

@@ -27,6 +27,11 @@ suites::Command DetectCommand() {
   command.details = HelpText("detect");
   command.flags = {"csv", "mode", "format"};
   command.defaults = {{"format", "json"}};
+  for (const char* flag : {"history", "suite", "hardware", "branch", "filter",
+                           "metric", "min_effect"}) {
+    command.instead.push_back(
+        {flag, "optrail changes finds the changes of a history"});
+  }
   command.run = [](const std::vector<std::string>&) -> absl::StatusOr<int> {
     tracker::DetectCsvOptions options;
     const std::string csv = absl::GetFlag(FLAGS_csv);

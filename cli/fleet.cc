@@ -53,6 +53,11 @@ namespace {
 
 absl::StatusOr<std::string> FleetUrl() {
   const std::string url = absl::GetFlag(FLAGS_history);
+  if (url.empty()) {
+    return absl::InvalidArgumentError(
+        "--history=URL is missing: postgresql://HOST/DATABASE, prepared by "
+        "`optrail fleet init`");
+  }
   OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
       tracker::IsStoreUrl(url), "history", url,
       "postgresql://HOST/DATABASE, prepared by `optrail fleet init`"));

@@ -173,8 +173,8 @@ suites::Command GateCommand() {
   const char kPolicyText[] =
       "a rule of a policy names it (docs/reference/policy_format.md), then "
       "--policy=FILE";
-  for (const char* flag :
-       {"min_effect", "detect_effect", "false_alarm_rate", "filter", "op"}) {
+  for (const char* flag : {"min_effect", "detect_effect", "false_alarm_rate",
+                           "filter", "op", "threshold", "tolerance"}) {
     command.instead.push_back({flag, kPolicyText});
   }
   command.use = FlagsUsed;

@@ -54,6 +54,10 @@ suites::Command LogCommand() {
       {"filter",
        "Only tasks (sessions) or benchmarks (series) whose name this regular "
        "expression matches."}};
+  for (const char* flag : {"since", "until", "after", "before"}) {
+    command.instead.push_back(
+        {flag, "--limit=N lists the newest N, and --commit=NAME those of one"});
+  }
   command.parts = {
       LogPart("runs", "Lists runs; what `optrail log` alone does.", {"suite"}),
       LogPart("sessions", "Lists tuning sessions.", {"filter"}),

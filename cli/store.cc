@@ -188,6 +188,62 @@ absl::StatusOr<int> ShowStore(const std::vector<std::string>&) {
   return 0;
 }
 
+// What `store diff` prints for programs: a row for each entry that differs.
+class DifferenceTable {
+ public:
+  void Add(const tuning::StoreDifference& difference) {
+    if (difference.is_best) {
+      AddRow(difference, difference.overlay_best,
+             ConfigOf(difference.checked_in_best),
+             ConfigOf(difference.overlay_best),
+             difference.overlay_best.entries(0).backend());
+    } else {
+      AddRow(difference, difference.overlay, difference.checked_in.config(),
+             difference.overlay.config(), difference.overlay.backend());
+    }
+  }
+
+  std::string Format(OutputFormat format) const {
+    return table_.Format(format);
+  }
+
+ private:
+  static std::string ConfigOf(const proto::BestBackend& best) {
+    return best.entries_size() > 0 ? best.entries(0).config() : "";
+  }
+
+  template <typename Entry>
+  void AddRow(const tuning::StoreDifference& difference, const Entry& entry,
+              const std::string& checked_in, const std::string& overlay,
+              const std::string& backend) {
+    const absl::optional<bool> changes = tuning::ChangesNumerics(difference);
+    table_.AddRow(
+        {difference.operator_name, difference.hardware_id, entry.shape(),
+         Cell::Integer(entry.threads()),
+         tuning::CacheModeName(entry.cache_mode()),
+         backend.empty() ? tuning::DeviceName(difference.device_kind) : backend,
+         entry.objective().empty() ? "time" : entry.objective(),
+         difference.is_best ? "best backend" : "tuned",
+         difference.is_new ? Cell::None() : Cell(checked_in), overlay,
+         !changes.has_value() ? Cell::None()
+                              : Cell(*changes ? "other bits" : "the same bits"),
+         difference.path.empty() ? Cell::None() : Cell(difference.path)});
+  }
+
+  Table table_{{{"operator"},
+                {"hardware"},
+                {"shape"},
+                {"threads", Align::kRight},
+                {"cache"},
+                {"backend"},
+                {"for", Align::kLeft, "objective"},
+                {"entry"},
+                {"checked in"},
+                {"overlay"},
+                {"numerics"},
+                {"file"}}};
+};
+
 absl::StatusOr<int> DiffStore(const std::vector<std::string>&) {
   OPTRAIL_ASSIGN_OR_RETURN(const std::string store, NamedStore());
   OPTRAIL_ASSIGN_OR_RETURN(const auto overlay, tuning::ReadOverlay(store));
@@ -199,15 +255,22 @@ absl::StatusOr<int> DiffStore(const std::vector<std::string>&) {
   OPTRAIL_RETURN_IF_ERROR(
       tracker::CheckFlag(numerics == "any" || numerics == "same", "numerics",
                          numerics, "any or same"));
+  const OutputFormat format = absl::GetFlag(FLAGS_format);
+  DifferenceTable table;
   int changed = 0, unknown = 0;
   for (const tuning::StoreDifference& difference : differences) {
     if (!tracker::MatchesWhole(*op, difference.operator_name)) continue;
-    std::cout << tuning::FormatDifference(difference);
+    if (format == OutputFormat::kTable) {
+      std::cout << tuning::FormatDifference(difference);
+    } else {
+      table.Add(difference);
+    }
     if (difference.is_best) continue;
     const absl::optional<bool> changes = tuning::ChangesNumerics(difference);
     changed += changes.value_or(false);
     unknown += !changes.has_value();
   }
+  if (format != OutputFormat::kTable) std::cout << table.Format(format);
   if (numerics == "same" && changed + unknown > 0) {
     std::cerr << changed << " configs change the bits of results, of "
               << unknown << " nobody knows; next: optrail tune --retune "
@@ -331,7 +394,7 @@ suites::Command StoreCommand() {
       Part("show", "", "Lists tuned configs and the best backends.",
            {"store", "tree", "op", "format"}, 0, 0, ShowStore),
       Part("diff", "", "Shows where the overlay differs from checked-in files.",
-           {"store", "tree", "op", "numerics"}, 0, 0, DiffStore),
+           {"store", "tree", "op", "numerics", "format"}, 0, 0, DiffStore),
       Part("promote", "", "Moves winners into the source tree.",
            {"store", "history", "tree", "op", "workload", "threads", "device",
             "time_budget", "dry_run", "format"},

@@ -432,6 +432,10 @@ absl::StatusOr<MeasuredRun> RunBenchmarks(const std::vector<BenchCase>& cases,
   // Faster than the ceiling: the ceiling was read while others used the
   // machine.
   for (int i = 0; i < kCeilingReadings && !BeyondRoofline(run).empty(); ++i) {
+    if (i == 0 && !options.quiet) {
+      std::cerr << "measuring the ceilings of this machine again, since "
+                << BeyondRoofline(run)[0] << " was faster\n";
+    }
     *run.mutable_ceilings() = CeilingsOf(context);
     SetRooflineFractions(run);
   }

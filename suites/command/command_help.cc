@@ -7,29 +7,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
+#include "base/prose.h"
 
 namespace optrail::suites {
 namespace {
 
 constexpr int kWidth = 80;
-
-std::string Wrapped(absl::string_view text, int indent) {
-  std::string out;
-  int column = kWidth;
-  for (absl::string_view word :
-       absl::StrSplit(text, absl::ByAnyChar(" \n"), absl::SkipEmpty())) {
-    if (column + 1 + static_cast<int>(word.size()) > kWidth) {
-      absl::StrAppend(&out, out.empty() ? "" : "\n", std::string(indent, ' '),
-                      word);
-      column = indent + static_cast<int>(word.size());
-    } else {
-      absl::StrAppend(&out, " ", word);
-      column += 1 + static_cast<int>(word.size());
-    }
-  }
-  return out;
-}
 
 // "  compare       Compares ...".
 std::string NameLine(absl::string_view name, absl::string_view summary) {
@@ -58,7 +41,9 @@ std::string FlagHelp(const Command& command, const std::string& name,
   return absl::StrCat(
       "  --", name, value.empty() ? "" : absl::StrCat("=", value),
       parts.empty() ? "" : absl::StrCat("  (", absl::StrJoin(parts, ", "), ")"),
-      "\n", Wrapped(meaning != nullptr ? *meaning : flag->Help(), 6), "\n");
+      "\n",
+      FillParagraph(meaning != nullptr ? *meaning : flag->Help(), kWidth, 6, 6),
+      "\n");
 }
 
 std::string Usage(absl::string_view call, const Command& command,
@@ -67,8 +52,8 @@ std::string Usage(absl::string_view call, const Command& command,
       "Usage: ", call,
       command.arguments.empty() ? "" : absl::StrCat(" ", command.arguments),
       has_flags ? " [flags]" : "");
-  std::string text =
-      absl::StrCat(command.summary, "\n\n", Wrapped(usage, /*indent=*/0), "\n");
+  std::string text = absl::StrCat(command.summary, "\n\n",
+                                  FillParagraph(usage, kWidth, 0, 0), "\n");
   if (!command.details.empty()) absl::StrAppend(&text, "\n", command.details);
   if (!absl::EndsWith(text, "\n")) absl::StrAppend(&text, "\n");
   return text;

@@ -145,7 +145,7 @@ Table StepsTable(const graph::Runner& runner, const Timed& timed) {
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
     return timed.steps_ns[a] > timed.steps_ns[b];
   });
-  Table table({{"node", Align::kLeft, "node", Clip::kMay},
+  Table table({{"node", Align::kLeft, "node", Clip::kFold},
                {"kernel"},
                {"nodes", Align::kRight},
                {"time", Align::kRight, "time_ns"},

@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "base/file.h"
 #include "base/progress.h"
+#include "base/prose.h"
 #include "base/status_macros.h"
 #include "base/table.h"
 #include "re2/re2.h"
@@ -167,7 +168,8 @@ absl::StatusOr<int> Report(const AbCommand& options, const Sides& sides,
       out << "B " << EscapeForTerminal(result.candidate_failure) << "\n";
     }
     for (const std::string& note : result.comparison.notes) {
-      out << "note: " << EscapeForTerminal(note) << "\n";
+      out << WrapProse(absl::StrCat("note: ", EscapeForTerminal(note), "\n"),
+                       TerminalWidth());
     }
     out << "\n";
   }

@@ -4,6 +4,7 @@
 
 #include "absl/time/time.h"
 #include "base/clock.h"
+#include "base/prose.h"
 #include "base/status_macros.h"
 
 namespace optrail::tracker {
@@ -44,7 +45,9 @@ void WarnOfBadFiles(const std::vector<BadFile>& bad_files,
 
 void PrintNotices(const std::vector<std::string>& notices) {
   for (const std::string& notice : notices) {
-    std::cerr << "note: " << EscapeForTerminal(notice) << "\n";
+    std::cerr << WrapProse(
+        absl::StrCat("note: ", EscapeForTerminal(notice), "\n"),
+        TerminalWidth());
   }
 }
 

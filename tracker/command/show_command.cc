@@ -16,6 +16,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/types/optional.h"
 #include "base/closest.h"
+#include "base/exit_code.h"
+#include "base/prose.h"
 #include "base/status_macros.h"
 #include "base/units.h"
 #include "tracker/command/command_support.h"
@@ -51,30 +53,22 @@ std::string ToolchainText(const proto::Toolchain& toolchain) {
   return known.empty() ? "" : absl::StrCat(absl::StrJoin(known, ", "), "\n");
 }
 
-// How it was measured, in lines of a readable length; "" if nothing is known.
+// How it was measured; "" if nothing is known.
 std::string MeasuredText(const proto::MeasurementSettings& settings) {
-  constexpr size_t kColumns = 78;
   const std::vector<std::string> known = tuning::SettingsTexts(settings);
   if (known.empty()) return "";
-  std::string text = "measured with";
-  size_t column = text.size();
-  for (size_t i = 0; i < known.size(); ++i) {
-    const std::string setting = absl::StrCat(" ", EscapeForTerminal(known[i]),
-                                             i + 1 < known.size() ? "," : "");
-    if (column + setting.size() > kColumns) {
-      absl::StrAppend(&text, "\n ");
-      column = 1;
-    }
-    absl::StrAppend(&text, setting);
-    column += setting.size();
-  }
-  return absl::StrCat(text, "\n");
+  return WrapProse(
+      absl::StrCat("measured with ",
+                   EscapeForTerminal(absl::StrJoin(known, ", ")), "\n"),
+      TerminalWidth());
 }
 
-void ShowRun(const proto::Run& run, const RE2& filter, OutputFormat format,
-             std::ostream& out) {
+// Returns how many benchmarks match. `names` gets those of the run.
+int ShowRun(const proto::Run& run, const RE2& filter, OutputFormat format,
+            std::vector<std::string>* names, std::ostream& out) {
   if (IsForPeople(format)) {
-    out << EscapeForTerminal(HeadLine(run)) << "\n"
+    out << WrapProse(absl::StrCat(EscapeForTerminal(HeadLine(run)), "\n"),
+                     TerminalWidth())
         << ToolchainText(run.toolchain()) << MeasuredText(run.settings())
         << "\n";
   }
@@ -89,6 +83,7 @@ void ShowRun(const proto::Run& run, const RE2& filter, OutputFormat format,
   bool all_bound = true;
   for (const Series& series : BuildSeries({&run})) {
     const std::string name = DisplayName(series.key.benchmark);
+    names->push_back(name);
     if (!MatchesPart(filter, name)) continue;
     const Point& point = series.points.back();
     all_bound &= IsBoundByRoofline(point.roofline_fraction.value_or(0));
@@ -110,7 +105,8 @@ void ShowRun(const proto::Run& run, const RE2& filter, OutputFormat format,
                   point.detail.empty() ? point.config : point.detail});
   }
   PrintTable(table, format, out);
-  if (!all_bound) std::cerr << "note: " << kNoBoundText << "\n";
+  if (!all_bound) PrintNotices({std::string(kNoBoundText)});
+  return table.num_rows();
 }
 
 // Describes the session and its results, for people.
@@ -136,7 +132,9 @@ void DescribeSession(const proto::Session& session,
                      absl::StrJoin(session.source_session_ids(), ", ")));
   }
   for (const std::string& line : lines) {
-    if (!line.empty()) out << EscapeForTerminal(line) << "\n";
+    if (line.empty()) continue;
+    out << WrapProse(absl::StrCat(EscapeForTerminal(line), "\n"),
+                     TerminalWidth());
   }
   out << MeasuredText(session.settings()) << "\n";
 }
@@ -336,11 +334,23 @@ absl::StatusOr<int> RunShow(const ShowCommand& options, std::ostream& out) {
                      " runs, which are no single document: expected one of ",
                      absl::StrJoin(ids, ", "), " for --format"));
   }
+  int shown = 0;
+  std::vector<std::string> names;
   for (const RunInfo& info : selected->runs) {
     OPTRAIL_ASSIGN_OR_RETURN(const proto::Run run, history.ReadRun(info.id()));
-    ShowRun(run, *filter, options.common.format, out);
+    shown += ShowRun(run, *filter, options.common.format, &names, out);
   }
-  return 0;
+  if (shown > 0 || options.filter.empty()) return 0;
+  // A pattern is seldom a whole name: "sofmax" means "softmax/cpu/...".
+  const size_t count = names.size();
+  for (size_t i = 0; i < count; ++i) {
+    names.push_back(names[i].substr(0, names[i].find('/')));
+  }
+  std::cerr << "no benchmark of '" << EscapeForTerminal(options.what)
+            << "' matches --filter=" << EscapeForTerminal(options.filter)
+            << "; it has " << count
+            << EscapeForTerminal(DidYouMean(options.filter, names)) << "\n";
+  return ToInt(ExitCode::kNotEnoughData);
 }
 
 }  // namespace optrail::tracker

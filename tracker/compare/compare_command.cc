@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/file.h"
+#include "base/prose.h"
 #include "base/status_macros.h"
 #include "tracker/command/command_support.h"
 #include "tracker/command/filter_values.h"
@@ -253,12 +254,13 @@ absl::Status CheckNumbers(const CompareCommand& options) {
 void Print(const CompareCommand& options, const SidesToCompare& sides,
            const Comparison& comparison, std::ostream& out) {
   if (IsForPeople(options.common.format)) {
-    out << "A " << EscapeForTerminal(sides.a.name) << "\nB "
-        << EscapeForTerminal(sides.b.name) << "\n";
+    std::string text =
+        absl::StrCat("A ", EscapeForTerminal(sides.a.name), "\nB ",
+                     EscapeForTerminal(sides.b.name), "\n");
     for (const std::string& note : comparison.notes) {
-      out << "note: " << EscapeForTerminal(note) << "\n";
+      absl::StrAppend(&text, "note: ", EscapeForTerminal(note), "\n");
     }
-    out << "\n";
+    out << WrapProse(text, TerminalWidth()) << "\n";
   }
   out << FormatComparison(comparison, options.only_changes,
                           options.common.format, TerminalWidth());

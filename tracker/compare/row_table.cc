@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "base/prose.h"
 #include "base/units.h"
 #include "tracker/series/value_text.h"
 
@@ -165,7 +166,7 @@ std::string RatioText(const Row& row) {
 
 std::string RatioOfText(const Row& row) {
   if (!row.ratio) return "";
-  return absl::StrCat(row.rounds > 0 ? "pairs of " : "",
+  return absl::StrCat(row.rounds > 0 ? "levels of pairs of " : "levels of ",
                       row.ratio->of_fastest ? "fastest samples " : "medians ",
                       FormatValue(row.ratio->baseline, row.unit), " -> ",
                       FormatValue(row.ratio->candidate, row.unit));
@@ -214,6 +215,11 @@ std::string FittingTable(std::vector<Field> fields, const Rows& rows,
       std::all_of(rows.begin(), rows.end(),
                   [](const JudgedRow* row) { return MediansFollow(*row); });
   if (follow) Remove(Field::kRatioOf, &fields);
+  const Table table = BuildTable(fields, rows);
+  if (WidthOf(table.ToText()) <= width || width == 0) return table.ToText();
+  // Columns go below their row: what heads the row is its name.
+  const auto name = std::find(fields.begin(), fields.end(), Field::kBenchmark);
+  if (name != fields.end()) std::rotate(fields.begin(), name, name + 1);
   return BuildTable(fields, rows).ToText(width);
 }
 
@@ -231,7 +237,7 @@ bool IsRed(const JudgedRow& row) {
   return row.action == proto::FAIL && row.row.verdict != Verdict::kCannotTell;
 }
 
-std::string Reasons(const Rows& rows) {
+std::string Reasons(const Rows& rows, int width) {
   constexpr int kShown = 10;
   std::string text;
   int count = 0;
@@ -244,7 +250,7 @@ std::string Reasons(const Rows& rows) {
     absl::StrAppend(&text, "\nand ", count - kShown,
                     " more; --format=json has every reason\n");
   }
-  return text;
+  return WrapProse(text, width);
 }
 
 Table ComparisonTable(const Comparison& comparison, bool only_changes) {
@@ -268,7 +274,7 @@ std::string FormatComparison(const Comparison& comparison, bool only_changes,
   }
   // A sentence is no column where there is little room.
   Remove(Field::kWhy, &fields);
-  return absl::StrCat(FittingTable(fields, rows, width), Reasons(rows));
+  return absl::StrCat(FittingTable(fields, rows, width), Reasons(rows, width));
 }
 
 }  // namespace optrail::tracker

@@ -59,6 +59,7 @@ Table BuildTable(const std::vector<Field>& fields, const Rows& rows);
 
 // The table as text of `width`, without the fields that tell nothing in it: the
 // metric if it is always the time, what the ratio is of if the medians say it.
+// The benchmark heads its row if columns have to go below it.
 std::string FittingTable(std::vector<Field> fields, const Rows& rows,
                          int width);
 
@@ -71,11 +72,13 @@ bool AllAreTimes(const Rows& rows);
 
 bool IsRed(const JudgedRow& row);
 
-// Why rows that are not red are what they are; of many the first.
-std::string Reasons(const Rows& rows);
+// Why rows that are not red are what they are; of many the first. Wrapped at
+// `width` (0: any).
+std::string Reasons(const Rows& rows, int width);
 
 std::string RatioText(const Row& row);
-// The numbers that the ratio is of: "fastest samples 2.1 ms -> 2.31 ms".
+// The numbers that the ratio is of: "levels of fastest samples 2.1 ms ->
+// 2.31 ms". A row's own values are medians, which may differ by a little.
 std::string RatioOfText(const Row& row);
 std::string IntervalText(const Row& row);
 // A baseline without the digits of a full hash that nobody reads.

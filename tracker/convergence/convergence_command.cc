@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iostream>
 #include <set>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "base/closest.h"
+#include "base/prose.h"
 #include "base/status_macros.h"
 #include "base/table.h"
 #include "nlohmann/json.hpp"
@@ -160,14 +162,17 @@ absl::StatusOr<int> RunConvergence(const ConvergenceCommand& options,
   }
   const std::vector<Finding> findings = FindFaults(sessions);
   switch (options.common.format) {
-    case OutputFormat::kTable:
-      PrintSessions(sessions, out);
-      PrintText(findings, out);
-      out << findings.size()
-          << (findings.size() == 1 ? " finding" : " findings") << " in "
-          << sessions.size()
-          << (sessions.size() == 1 ? " session" : " sessions") << "\n";
+    case OutputFormat::kTable: {
+      std::ostringstream text;
+      PrintSessions(sessions, text);
+      PrintText(findings, text);
+      text << findings.size()
+           << (findings.size() == 1 ? " finding" : " findings") << " in "
+           << sessions.size()
+           << (sessions.size() == 1 ? " session" : " sessions") << "\n";
+      out << WrapProse(text.str(), TerminalWidth());
       break;
+    }
     case OutputFormat::kJson:
       PrintJson(findings, out);
       break;

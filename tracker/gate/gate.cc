@@ -330,6 +330,28 @@ void ExplainRedRows(const History& history, GateReport* report) {
   }
 }
 
+// Whoever muted a benchmark and sees it red wants to know why.
+absl::Status NameMutes(const History& history, const GateOptions& options,
+                       GateReport* report) {
+  if (report->CountRed() == 0) return absl::OkStatus();
+  OPTRAIL_ASSIGN_OR_RETURN(const LoadedTriage triage, history.LoadTriage());
+  const TriageBook book(triage.records, options.now_unix_s * 1'000'000'000);
+  for (GateRow& row : report->rows) {
+    if (!IsRed(row)) continue;
+    Series series;  // the one that the candidate continues
+    series.key = {row.row.key, row.row.metric, row.row.unit, row.hardware_id,
+                  row.row.baseline.commit.branch()};
+    series.text = CanonicalText(series.key);
+    for (const TriageBook::Entry& entry : book.entries()) {
+      if (entry.record.kind() == proto::MUTE &&
+          entry.state == RecordState::kActive && Covers(entry, series)) {
+        row.muted_until = LastDayText(entry.record.until_unix_ns());
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<GateReport> Gate(const History& history, const Policy& policy,
@@ -389,6 +411,7 @@ absl::StatusOr<GateReport> Gate(const History& history, const Policy& policy,
             &report);
   }
   Conclude(&report);
+  OPTRAIL_RETURN_IF_ERROR(NameMutes(history, options, &report));
   ExplainRedRows(history, &report);
   return report;
 }

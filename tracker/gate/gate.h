@@ -74,6 +74,9 @@ std::string GateReasonName(GateReason reason);
 
 struct GateRow : JudgedRow {
   RuleView rule;
+  // "2099-12-31": a mute covers the row until the end of that day (UTC). It
+  // quiets `changes` and the report, not the gate. Set for red rows only.
+  std::string muted_until;
   // A red row's explanation (explain/explain.h).
   std::vector<std::string> changed;
 };
@@ -105,6 +108,9 @@ struct GateReport {
 
   // The flags by which `bisect` measures as this gate did, if it did.
   std::string measured_by = "--build=... --run=...";
+  // The flag by which `show` finds the runs, "" for none; absent where they are
+  // in no history.
+  absl::optional<std::string> history_flag;
 
   std::vector<RunInfo> candidate_runs;
   struct ResolvedBaseline {

@@ -170,6 +170,10 @@ absl::StatusOr<int> RunGate(const GateCommand& options, std::ostream& out) {
       notes.push_back(absl::StrCat("no benchmark is judged", unknown));
     }
   }
+  report.history_flag =
+      options.common.history_is_named
+          ? absl::StrCat(" --history=", QuoteForShell(options.common.history))
+          : "";
   report.notes.insert(report.notes.begin(), notes.begin(), notes.end());
   OPTRAIL_RETURN_IF_ERROR(Publish(options.outputs, report));
   OPTRAIL_RETURN_IF_ERROR(

@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "base/markdown.h"
+#include "base/prose.h"
 #include "base/quote.h"
 #include "base/units.h"
 #include "tracker/compare/row_table.h"
@@ -49,8 +50,21 @@ std::string SideText(const Side& side, absl::string_view unit) {
     return absl::StrCat(value, ", median of ", side.run_ids.size(),
                         " runs up to commit ", ShortCommit(side.commit));
   }
-  return absl::StrCat(value, ", run ", side.run_ids.front(), " at commit ",
+  return absl::StrCat(value, side.value ? ", median of run " : ", run ",
+                      side.run_ids.front(), " at commit ",
                       ShortCommit(side.commit));
+}
+
+// The command that shows a row without times: what failed or, of a benchmark
+// that is missing, what it was. "" where no history has the run.
+std::string ShowCommandFor(const GateReport& report, const Row& row) {
+  const Side& side =
+      row.candidate.run_ids.empty() ? row.baseline : row.candidate;
+  if (!report.history_flag.has_value() || side.run_ids.empty()) return "";
+  return absl::StrCat(
+      "optrail show ", side.run_ids.back(),
+      " --filter=", QuoteForShell(absl::StrCat("^", PatternOf(row.name), "$")),
+      *report.history_flag);
 }
 
 // The evidence for a red row.
@@ -73,6 +87,12 @@ std::vector<std::string> EvidenceLines(const GateReport& report,
             ? ""
             : absl::StrCat(", runs by ",
                            FormatShortPercent(row.ratio->run_spread))));
+  }
+  if (!gate_row.muted_until.empty()) {
+    lines.push_back(absl::StrCat(
+        "muted until ", gate_row.muted_until,
+        " for `changes` and the report, not for the gate; here an exemption of "
+        "the policy makes it a warning"));
   }
   if (!row.measured_differently.empty()) {
     lines.push_back(
@@ -106,6 +126,10 @@ std::vector<std::string> EvidenceLines(const GateReport& report,
           "next: ",
           BisectCommand(good, bad, row.name, row.metric, report.measured_by)));
     }
+  }
+  if (!row.ratio) {
+    const std::string command = ShowCommandFor(report, row);
+    if (!command.empty()) lines.push_back(absl::StrCat("next: ", command));
   }
   // Foreign benchmarks have no config.
   if (!row.candidate.config.empty() &&
@@ -244,6 +268,7 @@ std::string GateText(const GateReport& report, int width) {
   for (const std::string& note : report.notes) {
     absl::StrAppend(&text, "note: ", EscapeForTerminal(note), "\n");
   }
+  text = WrapProse(text, width);
   const Rows notable = NotableRows(report);
   if (!notable.empty()) {
     std::vector<Field> fields = FieldsOf(report);
@@ -256,23 +281,25 @@ std::string GateText(const GateReport& report, int width) {
   if (const size_t hidden = report.rows.size() - notable.size(); hidden > 0) {
     absl::StrAppend(&text, "\n", hidden, " unchanged\n");
   }
+  std::string prose;
   for (const GateRow& row : report.rows) {
     if (!IsRed(row)) continue;
     absl::StrAppend(
-        &text, "\n",
+        &prose, "\n",
         absl::StrJoin(EvidenceLines(report, row), "\n  ",
                       [](std::string* out, const std::string& line) {
                         *out += EscapeForTerminal(line);
                       }),
         "\n");
   }
-  absl::StrAppend(&text, Reasons(notable));
+  absl::StrAppend(&prose, Reasons(notable, /*width=*/0));
   if (const auto request = RemeasureRequest(report)) {
-    absl::StrAppend(&text, "\nto tell, measure ", request->additional_processes,
+    absl::StrAppend(&prose, "\nto tell, measure ",
+                    request->additional_processes,
                     " more processes on each side:\n  --benchmark_filter=",
                     EscapeForTerminal(QuoteForShell(request->filter)), "\n");
   }
-  return text;
+  return absl::StrCat(text, WrapProse(prose, width));
 }
 
 std::string GateMarkdown(const GateReport& report) {

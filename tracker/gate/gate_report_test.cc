@@ -14,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "tracker/gate/gate_test_fixture.h"
+#include "tracker/triage/triage.h"
 
 namespace optrail::tracker {
 namespace {
@@ -200,7 +201,7 @@ TEST_F(GateTest, ARowNamesTheNumbersThatItsRatioIsOf) {
   EXPECT_NEAR(row.ratio->candidate / row.ratio->baseline, row.ratio->ratio,
               1e-9);
   EXPECT_THAT(GateText(report), HasSubstr("ratio of"));
-  EXPECT_THAT(GateText(report), HasSubstr("(fastest samples "));
+  EXPECT_THAT(GateText(report), HasSubstr("(levels of fastest samples "));
   EXPECT_THAT(GateJson(report), HasSubstr("\"of\": \"fastest samples\""));
   // There is no such column if both say the same.
   Record(run(14, 100, 150));
@@ -225,6 +226,68 @@ TEST_F(GateTest, ARedRowSaysHowToFindTheCommit) {
   // The command is copied as a whole.
   EXPECT_THAT(GateMarkdown(report), HasSubstr("next: `optrail bisect "));
   EXPECT_THAT(GateMarkdown(report), HasSubstr(" --run='./bench -q'`"));
+}
+
+// There is nothing to bisect where a side has no time.
+TEST_F(GateTest, ARowWithoutTimesSaysHowToSeeWhatHappened) {
+  RecordMain(6);
+  proto::Run run = MakeRun(7, "topic", {{"b", 200}});
+  run.mutable_results(0)->clear_measurements();
+  run.mutable_results(0)->set_outcome(proto::CRASHED);
+  Record(run);
+  GateReport report = Judged();
+  EXPECT_THAT(GateText(report), Not(HasSubstr("next:")))
+      << "no history is named";
+  report.history_flag = " --history=x";
+  const std::string base = report.baselines.at(0).runs.back().id();
+  EXPECT_THAT(
+      GateText(report, 80),
+      AllOf(HasSubstr(absl::StrCat("\n  next: optrail show ", run.run_id(),
+                                   " --filter='^b$' --history=x\n")),
+            HasSubstr(absl::StrCat("\n  next: optrail show ", base,
+                                   " --filter='^a$' --history=x\n"))));
+}
+
+TEST_F(GateTest, AMutedCrashIsRedAndSaysWhy) {
+  RecordMain(6);
+  proto::Run run = MakeRun(7, "topic", {{"a", 100}, {"b", 200}});
+  run.mutable_results(1)->clear_measurements();
+  run.mutable_results(1)->set_outcome(proto::CRASHED);
+  Record(run);
+  proto::TriageRecord mute;
+  mute.set_created_unix_ns(kStart + 6 * kMinute);
+  mute.set_record_id(NewRecordId(mute.created_unix_ns()));
+  mute.set_kind(proto::MUTE);
+  mute.set_pattern("b.*");
+  mute.set_until_unix_ns(*ParseEndOfDay("2099-12-31"));
+  ASSERT_TRUE(history_.AppendTriage(mute).ok());
+  GateOptions options;
+  options.now_unix_s = kStart / 1'000'000'000;
+  GateReport report = Judged("", options);
+  EXPECT_EQ(report.exit_code, 1);
+  EXPECT_EQ(RowOf(report, "b").muted_until, "2099-12-31");
+  EXPECT_THAT(GateText(report),
+              HasSubstr("muted until 2099-12-31 for `changes` and the report, "
+                        "not for the gate"));
+  // A mute that has ended is no mute.
+  options.now_unix_s = *ParseEndOfDay("2099-12-31") / 1'000'000'000;
+  EXPECT_EQ(RowOf(Judged("", options), "b").muted_until, "");
+  // An exemption does for the gate what a mute does elsewhere.
+  options.now_unix_s = kStart / 1'000'000'000;
+  report = Judged(
+      "rule {} exemption { benchmark: 'b' until: '2099-12-31' reason: 'r' }",
+      options);
+  EXPECT_EQ(report.exit_code, 0) << GateText(report);
+}
+
+TEST_F(GateTest, SentencesAreWrapped) {
+  for (int i = 1; i <= 12; ++i) Record(MakeRun(i, "main", {{"a", 100}}));
+  for (int i = 13; i <= 52; ++i) Record(MakeRun(i, "main", {{"a", 125}}));
+  const std::string text = GateText(Judged(), 80);
+  EXPECT_THAT(text, HasSubstr("nobody has"));
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    EXPECT_LE(DisplayWidth(line), 80) << line;
+  }
 }
 
 TEST_F(GateTest, NotesAreSaidOnceAndNameTheMetric) {

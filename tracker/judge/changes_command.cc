@@ -15,6 +15,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/exit_code.h"
+#include "base/prose.h"
 #include "base/status_macros.h"
 #include "base/table.h"
 #include "base/units.h"
@@ -177,12 +178,16 @@ void PrintEvidence(const std::vector<Change>& changes, Explainer& explainer,
   for (const Change& change : changes) {
     if (!change.IsAlert() || ++alerts > kMostShown) continue;
     const Evidence evidence = EvidenceOf(change);
-    out << "\n" << EscapeForTerminal(EvidenceText(change, evidence)) << "\n";
+    std::string text = absl::StrCat(
+        "\n", EscapeForTerminal(EvidenceText(change, evidence)), "\n");
     const std::string command = NarrowingCommand(change, evidence);
-    if (!command.empty()) out << "  " << EscapeForTerminal(command) << "\n";
-    for (const std::string& line : ChangedWith(evidence, change, explainer)) {
-      out << "    " << EscapeForTerminal(line) << "\n";
+    if (!command.empty()) {
+      absl::StrAppend(&text, "  ", EscapeForTerminal(command), "\n");
     }
+    for (const std::string& line : ChangedWith(evidence, change, explainer)) {
+      absl::StrAppend(&text, "    ", EscapeForTerminal(line), "\n");
+    }
+    out << WrapProse(text, TerminalWidth());
   }
   if (alerts > kMostShown) {
     out << "\n" << alerts - kMostShown << " more are in the table\n";
@@ -214,8 +219,9 @@ void PrintStandings(const std::vector<Judgement>& judgements,
   std::sort(reasons.begin(), reasons.end());
   constexpr size_t kMostReasons = 5;
   for (size_t i = 0; i < reasons.size() && i < kMostReasons; ++i) {
-    out << "  " << -reasons[i].first
-        << " not told: " << EscapeForTerminal(reasons[i].second) << "\n";
+    out << WrapProse(absl::StrCat("  ", -reasons[i].first, " not told: ",
+                                  EscapeForTerminal(reasons[i].second), "\n"),
+                     TerminalWidth());
   }
   if (reasons.size() > kMostReasons) {
     out << "  and " << reasons.size() - kMostReasons << " other reasons\n";

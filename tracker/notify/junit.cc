@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "tracker/compare/verdict.h"
 #include "tracker/notify/xml.h"
@@ -60,8 +61,8 @@ std::vector<TestSuite> SuitesOf(const GateReport& report) {
 }
 
 // The start of the suite's newest run of the candidate; for the gate itself,
-// which has no hardware, the newest of all. Without one it is the epoch, since
-// the schema asks for a time.
+// which has no hardware, the newest of all. Without one it is the time of the
+// gate, since the schema asks for one.
 std::string TimestampOf(const TestSuite& suite, const GateReport& report) {
   int64_t newest_ns = 0;
   for (const RunInfo& run : report.candidate_runs) {
@@ -70,8 +71,10 @@ std::string TimestampOf(const TestSuite& suite, const GateReport& report) {
     if (!is_of_suite && !suite.hardware_id.empty()) continue;
     newest_ns = std::max(newest_ns, run.header.started_unix_ns());
   }
-  return absl::FormatTime("%Y-%m-%dT%H:%M:%S", absl::FromUnixNanos(newest_ns),
-                          absl::UTCTimeZone());
+  return absl::FormatTime(
+      "%Y-%m-%dT%H:%M:%S",
+      newest_ns > 0 ? absl::FromUnixNanos(newest_ns) : absl::Now(),
+      absl::UTCTimeZone());
 }
 
 int64_t Count(const std::vector<TestSuite>& suites, Result result) {

@@ -16,6 +16,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 GateRow Row(const std::string& name, Verdict verdict, proto::Action action,
             const std::string& suite = "smoke") {
@@ -140,6 +141,8 @@ TEST(GateJunit, NoGateThatDoesNotPassHasAFileThatPasses) {
   report.summary = "no run of commit 1a2b3c4d5e6f";
   EXPECT_EQ(Reader(GateJunit(report)).count["error"], 1);
   EXPECT_THAT(GateJunit(report), HasSubstr(report.summary));
+  // Nothing was measured: the time is that of the gate.
+  EXPECT_THAT(GateJunit(report), Not(HasSubstr("timestamp=\"1970")));
   report.rows = {Row("same", Verdict::kUnchanged, proto::IGNORE)};
   EXPECT_EQ(Reader(GateJunit(report)).count["error"], 1);
   report.exit_code = 0;

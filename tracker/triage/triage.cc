@@ -183,6 +183,11 @@ const proto::AnsweredChange* TriageBook::Entry::AnsweredOf(
   return found == answered.end() ? nullptr : &record.answered(found->second);
 }
 
+std::string LastDayText(int64_t unix_ns) {
+  return absl::FormatTime("%Y-%m-%d", absl::FromUnixNanos(unix_ns - 1),
+                          absl::UTCTimeZone());
+}
+
 bool Covers(const TriageBook::Entry& entry, const Series& series) {
   if (!entry.record.series().empty()) {
     return entry.record.series() == series.text;

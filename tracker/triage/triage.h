@@ -113,6 +113,9 @@ absl::StatusOr<double> ParseEffect(absl::string_view text);
 // belongs to what lasts until it, as in a policy. InvalidArgument.
 absl::StatusOr<int64_t> ParseEndOfDay(absl::string_view text);
 
+// The inverse: the last day that ends by then, in UTC.
+std::string LastDayText(int64_t unix_ns);
+
 }  // namespace optrail::tracker
 
 #endif  // OPTRAIL_TRACKER_TRIAGE_TRIAGE_H_

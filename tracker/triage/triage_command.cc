@@ -27,12 +27,6 @@
 namespace optrail::tracker {
 namespace {
 
-// The last day that ends by then, in UTC.
-std::string LastDayText(int64_t unix_ns) {
-  return absl::FormatTime("%Y-%m-%d", absl::FromUnixNanos(unix_ns - 1),
-                          absl::UTCTimeZone());
-}
-
 std::string ScopeText(const proto::TriageRecord& record) {
   return record.series().empty() ? record.pattern() : record.series();
 }

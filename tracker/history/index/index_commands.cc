@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "base/exit_code.h"
 #include "base/file.h"
 #include "base/git.h"
 #include "base/status_macros.h"
@@ -114,6 +115,18 @@ absl::Status ResolveKeptCommits(const History& history,
     commit = *std::move(resolved);
   }
   return absl::OkStatus();
+}
+
+// The exit code of an export. Nothing is no success for a script that goes on
+// with the file, which has its header all the same.
+absl::StatusOr<int> ExitCodeOfExport(const History& history, int64_t rows) {
+  if (rows > 0) return ToInt(ExitCode::kOk);
+  OPTRAIL_ASSIGN_OR_RETURN(const RunList all, history.ListRuns());
+  std::cerr << (all.runs.empty()
+                    ? EmptyHistoryText(history.dir(), "points")
+                    : "no series matches the flags; next: optrail log series")
+            << "\n";
+  return ToInt(ExitCode::kNotEnoughData);
 }
 
 }  // namespace
@@ -252,8 +265,8 @@ absl::StatusOr<int> RunHistoryExport(const HistoryExportCommand& options,
     return ExportCsv(*index, {options.filter, options.failed_points}, to);
   };
   if (options.file.empty() || options.file == "-") {
-    OPTRAIL_RETURN_IF_ERROR(write(out).status());
-    return 0;
+    OPTRAIL_ASSIGN_OR_RETURN(const int64_t rows, write(out));
+    return ExitCodeOfExport(history, rows);
   }
   std::ostringstream text;
   OPTRAIL_ASSIGN_OR_RETURN(const int64_t rows, write(text));
@@ -268,7 +281,7 @@ absl::StatusOr<int> RunHistoryExport(const HistoryExportCommand& options,
     out << options.file << ": " << FormatCount(rows)
         << (is_open_metrics ? " series\n" : " points\n");
   }
-  return 0;
+  return ExitCodeOfExport(history, rows);
 }
 
 absl::StatusOr<int> RunHistoryCopy(const HistoryCopyCommand& options,

@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/exit_code.h"
 #include "base/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -79,6 +80,21 @@ TEST_F(IndexCommandsTest, ExportsWhatDetectReads) {
   command.file = JoinPath(common_.workspace, "out.csv");
   EXPECT_THAT(Run(RunHistoryExport, command), HasSubstr("8 points"));
   EXPECT_TRUE(ParseSeriesCsv(*ReadFile(command.file), "x").ok());
+}
+
+TEST_F(IndexCommandsTest, AnExportOfNothingHasItsHeaderAndIsNoSuccess) {
+  HistoryExportCommand command;
+  command.filter.pattern = "nosuch";
+  const std::string header =
+      Run(RunHistoryExport, command, ToInt(ExitCode::kNotEnoughData));
+  EXPECT_TRUE(absl::EndsWith(header, "\n"));
+  EXPECT_THAT(header, HasSubstr("value"));
+  EXPECT_EQ(std::count(header.begin(), header.end(), '\n'), 1) << header;
+  command.filter.pattern = "";
+  common_.history = JoinPath(common_.workspace, "empty");
+  ASSERT_TRUE(CreateDirectories(common_.history).ok());
+  EXPECT_EQ(Run(RunHistoryExport, command, ToInt(ExitCode::kNotEnoughData)),
+            header);
 }
 
 TEST_F(IndexCommandsTest, ExportsOtherFormats) {
