@@ -40,7 +40,7 @@ struct BuildOptions {
   // What people have said about changes, as of `now_unix_ns`.
   std::vector<proto::TriageRecord> triage;
   int64_t now_unix_ns = 0;
-  // As JudgeOptions::folds.
+  // See JudgeOptions::folds.
   tracker::FoldMemory* folds = nullptr;
   // Whole runs of workloads, those of NewestOfWorkloads.
   std::vector<proto::Run> workload_runs;

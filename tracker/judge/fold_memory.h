@@ -4,7 +4,7 @@
 // FoldMemory lets the judge go on from what it found in a series before, which
 // the history's index keeps: folding is nearly all of what judging costs.
 //
-//   FoldMemory folds(std::move(loaded.folds));  // of LoadSeries
+//   FoldMemory folds(*std::move(loaded.folds));  // of LoadSeries, if any
 //   JudgeOptions options;
 //   options.folds = &folds;
 //   const std::vector<Judgement> judgements = JudgeAll(series, book, options);
@@ -38,7 +38,7 @@ class FoldMemory {
   proto::SeriesFolds Find(const std::string& series) const;
   void Keep(const std::string& series, proto::SeriesFolds folds);
 
-  // What Keep was called with, in the form of the constructor's. Call it when
+  // Returns what Keep was called with, as the constructor takes it. Call it when
   // all have been judged.
   const std::map<std::string, std::string>& changed() const { return changed_; }
 

@@ -46,7 +46,7 @@ struct JudgeOptions {
   // For JudgeAll, those of the series; of runs only what is not their results.
   // Where given, a series that the newest run of its suite lacks is missing.
   const std::vector<proto::Run>* runs = nullptr;
-  // Where folds are found and kept again; null: every series is folded anew.
+  // The judge finds folds here and keeps them; null: it folds every series anew.
   // The answer is the same.
   FoldMemory* folds = nullptr;
 };
