@@ -38,8 +38,8 @@ class FoldMemory {
   proto::SeriesFolds Find(const std::string& series) const;
   void Keep(const std::string& series, proto::SeriesFolds folds);
 
-  // Returns what Keep was called with, as the constructor takes it. Call it when
-  // all have been judged.
+  // Returns what Keep was called with, as the constructor takes it. Call it
+  // when all have been judged.
   const std::map<std::string, std::string>& changed() const { return changed_; }
 
  private:

@@ -46,8 +46,8 @@ struct JudgeOptions {
   // For JudgeAll, those of the series; of runs only what is not their results.
   // Where given, a series that the newest run of its suite lacks is missing.
   const std::vector<proto::Run>* runs = nullptr;
-  // The judge finds folds here and keeps them; null: it folds every series anew.
-  // The answer is the same.
+  // The judge finds folds here and keeps them; null: it folds every series
+  // anew. The answer is the same.
   FoldMemory* folds = nullptr;
 };
 
