@@ -423,6 +423,7 @@ ReportData BuildReportData(const std::vector<proto::Run>& runs,
   tracker::JudgeOptions judge;
   judge.recent_points = options.recent_points;
   judge.runs = &runs;
+  judge.folds = options.folds;
   const std::vector<tracker::Judgement> judgements = tracker::JudgeAll(
       all, tracker::TriageBook(options.triage, options.now_unix_ns), judge);
   const std::vector<bool> main = tracker::MainSeries(all);

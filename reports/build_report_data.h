@@ -26,6 +26,10 @@
 #include "tracker/series/series.h"
 #include "tuning/proto/session.pb.h"
 
+namespace optrail::tracker {
+class FoldMemory;
+}  // namespace optrail::tracker
+
 namespace optrail::reports {
 
 struct BuildOptions {
@@ -36,6 +40,8 @@ struct BuildOptions {
   // What people have said about changes, as of `now_unix_ns`.
   std::vector<proto::TriageRecord> triage;
   int64_t now_unix_ns = 0;
+  // See JudgeOptions::folds.
+  tracker::FoldMemory* folds = nullptr;
   // Whole runs of workloads, those of NewestOfWorkloads.
   std::vector<proto::Run> workload_runs;
   std::vector<proto::Diagnosis> diagnoses;

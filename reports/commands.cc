@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "absl/types/optional.h"
 #include "base/file.h"
 #include "base/quote.h"
 #include "base/status_macros.h"
@@ -21,6 +22,7 @@
 #include "tracker/history/history.h"
 #include "tracker/history/index/history_index.h"
 #include "tracker/judge/evidence.h"
+#include "tracker/judge/fold_memory.h"
 
 namespace optrail::reports {
 namespace {
@@ -100,8 +102,11 @@ absl::StatusOr<ReportData> Load(const ReportCommand& options) {
   build.explain = [&](const tracker::Change& change) {
     return tracker::ChangedWith(tracker::EvidenceOf(change), change, explainer);
   };
+  absl::optional<tracker::FoldMemory> folds;
+  if (loaded.folds) build.folds = &folds.emplace(*std::move(loaded.folds));
   ReportData data =
       BuildReportData(loaded.runs, std::move(loaded.series), sessions, build);
+  if (folds) tracker::KeepFolds(history, folds->changed());
   for (const tracker::BadFile& file : bad) {
     data.warnings.push_back(
         absl::StrCat("Skipped ", file.path, ": ", file.reason));

@@ -5,8 +5,11 @@
 #include <cstddef>
 #include <vector>
 
+#include "absl/strings/string_view.h"
+#include "base/hash.h"
 #include "base/statistics.h"
 #include "tracker/detect/correlated_steps.h"
+#include "tracker/detect/fold.pb.h"
 #include "tracker/detect/noise.h"
 #include "tracker/detect/place.h"
 #include "tracker/detect/ranks.h"
@@ -90,6 +93,42 @@ constexpr int kLastingPoints = 20;
 constexpr int kAlternatingShifts = 3;
 constexpr int kAlternatingPoints = 1000;
 
+uint64_t HashOf(absl::Span<const double> values) {
+  return StableHash(
+      absl::string_view(reinterpret_cast<const char*>(values.data()),
+                        values.size() * sizeof(double)));
+}
+
+void SetFolded(const ChangePoint& change, proto::FoldedChange* folded) {
+  folded->set_index(change.index);
+  folded->set_earliest(change.earliest);
+  folded->set_latest(change.latest);
+  folded->set_begin(change.begin);
+  folded->set_end(change.end);
+  folded->set_confidence(change.confidence);
+  folded->set_level_before(change.level_before);
+  folded->set_level_after(change.level_after);
+  folded->set_relative_change(change.relative_change);
+  folded->set_relative_change_low(change.relative_change_low);
+  folded->set_relative_change_high(change.relative_change_high);
+}
+
+ChangePoint ChangeOf(const proto::FoldedChange& folded) {
+  ChangePoint change;
+  change.index = folded.index();
+  change.earliest = folded.earliest();
+  change.latest = folded.latest();
+  change.begin = folded.begin();
+  change.end = folded.end();
+  change.confidence = folded.confidence();
+  change.level_before = folded.level_before();
+  change.level_after = folded.level_after();
+  change.relative_change = folded.relative_change();
+  change.relative_change_low = folded.relative_change_low();
+  change.relative_change_high = folded.relative_change_high();
+  return change;
+}
+
 // The changes that neither noise with memory nor a ramp could explain as well.
 // On few points a wandering machine looks like steps, and so does the beginning
 // of a ramp; only sharp ones remain until there are more.
@@ -121,6 +160,13 @@ std::vector<int> SharpSteps(absl::Span<const double> window,
 }
 
 }  // namespace
+
+std::vector<double> OnlineDetector::ValuesOf(absl::Span<const Point> points) {
+  std::vector<double> values;
+  values.reserve(points.size());
+  for (const Point& point : points) values.push_back(point.value);
+  return values;
+}
 
 int64_t OnlineDetector::LastShift() const {
   int64_t last = -kLookBackPoints;
@@ -249,6 +295,7 @@ OnlineUpdate OnlineDetector::Append(double value) {
   OnlineUpdate update;
   const int64_t index = size_++;
   if (!std::isfinite(value)) return update;
+  if (!last_look_.empty()) RepeatLastLook();
   ++values_;
   if (window_.size() == kLookBackPoints) window_.erase(window_.begin());
   window_.push_back({index, value});
@@ -320,9 +367,7 @@ bool OnlineDetector::IsSuspect(absl::Span<const double> values,
 }
 
 void OnlineDetector::Look(OnlineUpdate& update) {
-  std::vector<double> values;
-  values.reserve(window_.size());
-  for (const Point& point : window_) values.push_back(point.value);
+  const std::vector<double> values = ValuesOf(window_);
   const Analysis analysis = Analyze(values);
 
   const double settled = std::max<double>(
@@ -356,7 +401,7 @@ void OnlineDetector::Look(OnlineUpdate& update) {
     if (IsSuspect(values, found, change, analysis.scale)) suspect = change;
   }
   sightings_ = std::move(sightings);
-  UpdateRegime(values, analysis);
+  UpdateRegime(window_, values, analysis);
   UpdateMark(suspect, update);
 }
 
@@ -387,7 +432,8 @@ void OnlineDetector::UpdateMark(const absl::optional<ChangePoint>& suspect,
   provisional_->confidence = kConfidenceOfMark;
 }
 
-void OnlineDetector::UpdateRegime(absl::Span<const double> values,
+void OnlineDetector::UpdateRegime(absl::Span<const Point> looked_at,
+                                  absl::Span<const double> values,
                                   const Analysis& analysis) {
   regime_ = Regime();
   if (analysis.scale <= 0) return;
@@ -403,7 +449,7 @@ void OnlineDetector::UpdateRegime(absl::Span<const double> values,
                           ? kSuspicionWithMemory
                           : kSuspicion;
   regime_.level = Median(values.subspan(begin));
-  regime_.begin = window_[begin].index;
+  regime_.begin = looked_at[begin].index;
   regime_.loss =
       DensityLoss(residuals, regime_.scale, kCellsPerScale, kLossCap);
 }
@@ -486,6 +532,65 @@ absl::optional<ChangePoint> OnlineDetector::Suspect() const {
     SetRelativeChange(2 * regime_.scale, *best);
   }
   return best;
+}
+
+void OnlineDetector::RepeatLastLook() {
+  const std::vector<double> values = ValuesOf(last_look_);
+  UpdateRegime(last_look_, values, Analyze(values));
+  last_look_.clear();
+}
+
+proto::FoldState OnlineDetector::State(absl::Span<const double> values) const {
+  proto::FoldState state;
+  state.set_size(size_);
+  state.set_values_hash(HashOf(values));
+  for (const Sighting& sighting : sightings_) {
+    proto::FoldSighting* const kept = state.add_sightings();
+    kept->set_index(sighting.index);
+    kept->set_looks(sighting.looks);
+  }
+  for (const ChangePoint& change : confirmed_) {
+    SetFolded(change, state.add_confirmed());
+  }
+  for (const ChangePoint& change : returns_) {
+    SetFolded(change, state.add_returns());
+  }
+  if (provisional_) SetFolded(*provisional_, state.mutable_provisional());
+  return state;
+}
+
+bool OnlineDetector::Resume(const proto::FoldState& state,
+                            absl::Span<const double> values) {
+  if (state.size() < 0 || state.size() > static_cast<int64_t>(values.size())) {
+    return false;
+  }
+  values = values.subspan(0, static_cast<size_t>(state.size()));
+  if (HashOf(values) != state.values_hash()) return false;
+  *this = OnlineDetector();
+  size_ = state.size();
+  std::vector<Point> finite;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!std::isfinite(values[i])) continue;
+    finite.push_back({static_cast<int64_t>(i), values[i]});
+  }
+  values_ = static_cast<int64_t>(finite.size());
+  const auto last_before = [&](int64_t end) {
+    const int64_t begin = std::max<int64_t>(0, end - kLookBackPoints);
+    return std::vector<Point>(finite.begin() + begin, finite.begin() + end);
+  };
+  window_ = last_before(values_);
+  last_look_ = last_before(values_ - values_ % kPointsPerLook);
+  for (const proto::FoldSighting& kept : state.sightings()) {
+    sightings_.push_back({kept.index(), kept.looks()});
+  }
+  for (const proto::FoldedChange& kept : state.confirmed()) {
+    confirmed_.push_back(ChangeOf(kept));
+  }
+  for (const proto::FoldedChange& kept : state.returns()) {
+    returns_.push_back(ChangeOf(kept));
+  }
+  if (state.has_provisional()) provisional_ = ChangeOf(state.provisional());
+  return true;
 }
 
 OnlineResult DetectOnline(absl::Span<const double> values) {

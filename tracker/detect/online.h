@@ -34,6 +34,10 @@
 #include "absl/types/span.h"
 #include "tracker/detect/detect.h"
 
+namespace optrail::proto {
+class FoldState;
+}  // namespace optrail::proto
+
 namespace optrail::tracker {
 
 struct OnlineUpdate {
@@ -50,6 +54,9 @@ class OnlineDetector {
   static constexpr int kLookBackPoints = 200;
   // With fewer points hardly anything is ever confirmed.
   static constexpr int kFewestPoints = 20;
+  // Raised when the same values give another answer than before: a state of
+  // another version is not gone on from.
+  static constexpr int kVersion = 1;
 
   // Takes the next value of the series, in about 5 us. NaN and infinity keep
   // their place in the count and have no say, and looks don't count them.
@@ -57,6 +64,13 @@ class OnlineDetector {
 
   // The same as so many NaN.
   void Skip(int64_t points) { size_ += points; }
+
+  // What Resume needs beside the `values` that were appended so far.
+  proto::FoldState State(absl::Span<const double> values) const;
+  // Makes a new detector the one that has taken the first state.size() of
+  // `values`. False, and nothing is changed, unless the state is of exactly
+  // these.
+  bool Resume(const proto::FoldState& state, absl::Span<const double> values);
 
   // Values appended so far.
   int64_t size() const { return size_; }
@@ -92,6 +106,7 @@ class OnlineDetector {
   // Without and with memory; computed when needed.
   using SharpStepsOfLook = std::array<absl::optional<std::vector<int>>, 2>;
 
+  static std::vector<double> ValuesOf(absl::Span<const Point> points);
   void Look(OnlineUpdate& update);
   absl::optional<ChangePoint> FindSuddenInWindow() const;
   // From places in window_ that count from `begin` to places in the series.
@@ -112,7 +127,11 @@ class OnlineDetector {
   // Returns whether ranks tell the points from window_[middle] on from those
   // before, as far back as the level reaches.
   bool RanksTell(absl::Span<const double> values, int middle) const;
-  void UpdateRegime(absl::Span<const double> values, const Analysis& analysis);
+  // `looked_at` are the points of the look that gave the other two.
+  void UpdateRegime(absl::Span<const Point> looked_at,
+                    absl::Span<const double> values, const Analysis& analysis);
+  // What the last look found of the regime, which no state holds.
+  void RepeatLastLook();
   absl::optional<ChangePoint> Suspect() const;
   // Returns whether the noise before window_[middle], as far back as the level
   // reaches, has memory.
@@ -135,6 +154,8 @@ class OnlineDetector {
   int64_t size_ = 0;
   int64_t values_ = 0;  // of them finite
   std::vector<Point> window_;
+  // The points of the last look, until a resumed fold repeats it.
+  std::vector<Point> last_look_;
   Regime regime_;
   std::vector<Sighting> sightings_;
   std::vector<ChangePoint> confirmed_;

@@ -5,10 +5,13 @@
 #include <cstdlib>
 #include <limits>
 
+#include "absl/strings/str_format.h"
+#include "base/hash.h"
 #include "base/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tracker/detect/evaluation/synthetic.h"
+#include "tracker/detect/fold.pb.h"
 
 namespace optrail::tracker {
 namespace {
@@ -86,6 +89,41 @@ TEST_P(EveryNoise, ReplayedFromACopyOfItsStateGivesTheSameState) {
     for (size_t i = cut; i < values.size(); ++i) copy.Append(values[i]);
     ASSERT_FALSE(whole.confirmed().empty());
     EXPECT_TRUE(GoOnAlike(copy, whole)) << cut;
+  }
+}
+
+// Points without a value among the others.
+std::vector<double> WithHoles(std::vector<double> values, uint64_t seed) {
+  Rng rng(seed);
+  for (double& value : values) {
+    if (rng.UniformInt(9) == 0) {
+      value = std::numeric_limits<double>::quiet_NaN();
+    }
+  }
+  return values;
+}
+
+TEST_P(EveryNoise, GoesOnFromAStateThatWasKept) {
+  for (const bool with_holes : {false, true}) {
+    std::vector<double> values = TwoSteps(GetParam(), 6);
+    if (with_holes) values = WithHoles(values, 7);
+    OnlineDetector whole;
+    for (const double value : values) whole.Append(value);
+    OnlineDetector first;
+    for (size_t cut = 0; cut <= values.size(); ++cut) {
+      if (cut % 7 == 0 || cut + 8 > values.size()) {
+        proto::FoldState kept;
+        ASSERT_TRUE(kept.ParseFromString(
+            first.State(absl::MakeConstSpan(values).subspan(0, cut))
+                .SerializeAsString()));
+        OnlineDetector resumed;
+        ASSERT_TRUE(resumed.Resume(kept, values));
+        ASSERT_TRUE(GoOnAlike(resumed, first)) << cut;
+        for (size_t i = cut; i < values.size(); ++i) resumed.Append(values[i]);
+        ASSERT_TRUE(GoOnAlike(resumed, whole)) << cut;
+      }
+      if (cut < values.size()) first.Append(values[cut]);
+    }
   }
 }
 
@@ -385,6 +423,49 @@ TEST(OnlineDetector, TakesAnyValues) {
       EXPECT_TRUE(std::isfinite(change.relative_change));
     }
   }
+}
+
+TEST(OnlineDetector, AStateIsOfItsValuesAlone) {
+  const std::vector<double> values = TwoSteps(NoiseKind::kNormal, 9);
+  OnlineDetector detector;
+  for (const double value : values) detector.Append(value);
+  const proto::FoldState state = detector.State(values);
+  OnlineDetector resumed;
+  EXPECT_TRUE(resumed.Resume(state, values));
+  for (const size_t place : {0u, 200u, 399u}) {
+    std::vector<double> others = values;
+    others[place] = std::nextafter(others[place], 0);
+    EXPECT_FALSE(OnlineDetector().Resume(state, others)) << place;
+    others = values;
+    others.erase(others.begin() + place);
+    EXPECT_FALSE(OnlineDetector().Resume(state, others)) << place;
+    others.insert(others.begin() + place, {100., values[place]});
+    EXPECT_FALSE(OnlineDetector().Resume(state, others)) << place;
+  }
+  proto::FoldState negative = state;
+  negative.set_size(-1);
+  EXPECT_FALSE(OnlineDetector().Resume(negative, values));
+}
+
+// If it fails since detection answers otherwise now, raise kVersion, too:
+// states that an older version kept are not gone on from then.
+TEST(OnlineDetector, AnswersAsItsVersionDoes) {
+  std::string answers;
+  for (const NoiseKind noise : kAllNoiseKinds) {
+    for (uint64_t seed = 20; seed < 23; ++seed) {
+      const OnlineResult found = DetectOnline(TwoSteps(noise, seed));
+      for (const auto* changes : {&found.confirmed, &found.returns}) {
+        for (const ChangePoint& change : *changes) {
+          absl::StrAppendFormat(&answers, "%d %d..%d %.4g %.4g,", change.index,
+                                change.earliest, change.latest,
+                                change.level_before, change.level_after);
+        }
+        answers += ';';
+      }
+    }
+  }
+  EXPECT_EQ(OnlineDetector::kVersion, 1);
+  EXPECT_EQ(Fingerprint(answers), "5570ac78a2f32c5d") << answers;
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/types/optional.h"
 #include "base/exit_code.h"
 #include "base/prose.h"
 #include "base/status_macros.h"
@@ -25,6 +26,7 @@
 #include "tracker/history/history.h"
 #include "tracker/history/index/history_index.h"
 #include "tracker/judge/evidence.h"
+#include "tracker/judge/fold_memory.h"
 #include "tracker/judge/judge.h"
 #include "tracker/notify/notify.h"
 #include "tracker/series/commit.h"
@@ -308,7 +310,10 @@ absl::StatusOr<int> RunChanges(const ChangesCommand& options,
   const TriageBook book(triage.records, NowUnixNs(options.common));
   JudgeOptions judge;
   judge.runs = &loaded.runs;
+  absl::optional<FoldMemory> folds;
+  if (loaded.folds) judge.folds = &folds.emplace(*std::move(loaded.folds));
   std::vector<Judgement> judgements = JudgeAll(series, book, judge);
+  if (folds) KeepFolds(history, folds->changed());
   std::vector<Change> changes = ChangesOf(judgements, options);
   const auto alerts =
       std::count_if(changes.begin(), changes.end(),

@@ -15,6 +15,7 @@
 #include "tracker/compare/ratio.h"
 #include "tracker/detect/online.h"
 #include "tracker/judge/beside.h"
+#include "tracker/judge/fold_memory.h"
 #include "tuning/proto/canonical.h"
 
 namespace optrail::tracker {
@@ -70,6 +71,8 @@ class Case {
        const JudgeOptions& options)
       : series_(series), book_(book), options_(options) {
     result_.needed_points = OnlineDetector::kFewestPoints;
+    if (options.folds != nullptr)
+      known_folds_ = options.folds->Find(series.text);
     for (int i = 0; i < size(); ++i) {
       if (i == 0 || series_.points[i].epoch != series_.points[i - 1].epoch) {
         result_.epoch_begins.push_back(i);
@@ -82,6 +85,7 @@ class Case {
       if (e > 0) AddEpoch(static_cast<int>(e));
       FoldEpoch(static_cast<int>(e));
     }
+    KeepFolds();
     FindUndone();
     FindBaseline();
     Weigh();
@@ -135,12 +139,36 @@ class Case {
     Add(ChangeKind::kEpoch, point);
   }
 
+  // The fold over an epoch, which goes on from what is known of it.
+  OnlineDetector Fold(int epoch) {
+    std::vector<double> values;
+    for (int i = BeginOf(epoch); i < EndOf(epoch); ++i) {
+      values.push_back(ValueOf(series_.points[i]));
+    }
+    OnlineDetector detector;
+    if (epoch < known_folds_.epochs_size()) {
+      detector.Resume(known_folds_.epochs(epoch), values);
+    }
+    const int64_t size = static_cast<int64_t>(values.size());
+    if (detector.size() == size) ++folds_as_known_;
+    for (int64_t i = detector.size(); i < size; ++i) detector.Append(values[i]);
+    if (options_.folds != nullptr)
+      *folds_.add_epochs() = detector.State(values);
+    return detector;
+  }
+
+  void KeepFolds() {
+    if (options_.folds == nullptr ||
+        (folds_as_known_ == folds_.epochs_size() &&
+         folds_as_known_ == known_folds_.epochs_size())) {
+      return;
+    }
+    options_.folds->Keep(series_.text, std::move(folds_));
+  }
+
   void FoldEpoch(int epoch) {
     const int begin = BeginOf(epoch);
-    OnlineDetector detector;
-    for (int i = begin; i < EndOf(epoch); ++i) {
-      detector.Append(ValueOf(series_.points[i]));
-    }
+    const OnlineDetector detector = Fold(epoch);
     const auto add = [&](ChangePoint point, ChangeKind kind) {
       point.index += begin;
       point.earliest += begin;
@@ -409,6 +437,8 @@ class Case {
   const Series& series_;
   const TriageBook& book_;
   const JudgeOptions& options_;
+  proto::SeriesFolds known_folds_, folds_;
+  int folds_as_known_ = 0;  // epochs
   Judgement result_;
 };
 

@@ -18,6 +18,9 @@
 // between two of them is told apart from a change of the code. So is a shift
 // that calibration loops, measured beside the benchmark, made as well.
 //
+// Folding is nearly all of its cost. fold_memory.h spares it where the points
+// are those that were folded before.
+//
 // It compares no two runs: see compare/. It applies no policy: see gate/.
 
 #include <string>
@@ -34,6 +37,8 @@
 
 namespace optrail::tracker {
 
+class FoldMemory;
+
 struct JudgeOptions {
   // A change decides the standing for as many points after it; one for the
   // worse that nobody has answered, for ever.
@@ -41,6 +46,9 @@ struct JudgeOptions {
   // For JudgeAll, those of the series; of runs only what is not their results.
   // Where given, a series that the newest run of its suite lacks is missing.
   const std::vector<proto::Run>* runs = nullptr;
+  // The judge finds folds here and keeps them; null: it folds every series
+  // anew. The answer is the same.
+  FoldMemory* folds = nullptr;
 };
 
 enum class ChangeKind {

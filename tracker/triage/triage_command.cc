@@ -18,6 +18,7 @@
 #include "tracker/history/history.h"
 #include "tracker/history/index/history_index.h"
 #include "tracker/judge/evidence.h"
+#include "tracker/judge/fold_memory.h"
 #include "tracker/judge/judge.h"
 #include "tracker/series/commit.h"
 #include "tracker/series/series.h"
@@ -163,12 +164,18 @@ absl::Status NothingIsMeant(const proto::TriageRecord& record,
 // still come, so that is only said: often it is a typing error.
 absl::Status NameWhatIsAnswered(const History& history,
                                 proto::TriageRecord& record) {
-  OPTRAIL_ASSIGN_OR_RETURN(const LoadedSeries loaded, LoadSeries(history));
+  OPTRAIL_ASSIGN_OR_RETURN(LoadedSeries loaded, LoadSeries(history));
   const TriageBook book({record}, 0);
   const bool names_changes =
       record.kind() == proto::ACKNOWLEDGE || record.kind() == proto::EXPECT;
   std::vector<Judgement> judgements;
-  if (names_changes) judgements = JudgeAll(loaded.series, TriageBook({}, 0));
+  if (names_changes) {
+    JudgeOptions judge;
+    absl::optional<FoldMemory> folds;
+    if (loaded.folds) judge.folds = &folds.emplace(*std::move(loaded.folds));
+    judgements = JudgeAll(loaded.series, TriageBook({}, 0), judge);
+    if (folds) KeepFolds(history, folds->changed());
+  }
   int covered = 0, placed = 0, changed = 0;
   for (size_t i = 0; i < loaded.series.size(); ++i) {
     const Series& series = loaded.series[i];

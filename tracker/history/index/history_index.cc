@@ -21,7 +21,7 @@ constexpr absl::string_view kFileName = "index.sqlite";
 constexpr absl::string_view kLockName = "index.lock";
 
 // Raised when the tables or what is in them change their meaning.
-constexpr int kSchemaVersion = 6;
+constexpr int kSchemaVersion = 7;
 
 // Fewer files are read as quickly as an index of them is made.
 constexpr int kWorthAnIndex = 100;
@@ -370,6 +370,13 @@ absl::StatusOr<LoadedSeries> LoadSeries(const History& history,
     }
   }
   return LoadSeriesFromFiles(history, query);
+}
+
+void KeepFolds(const History& history,
+               const std::map<std::string, std::string>& folds) {
+  if (folds.empty() || !WorthAnIndex(history).ok()) return;
+  const auto index = HistoryIndex::Open(history);
+  if (index.ok()) (void)(*index)->KeepFolds(folds);
 }
 
 absl::StatusOr<History> OpenIndexedHistory(absl::string_view dir) {

@@ -60,6 +60,9 @@ struct LoadedSeries {
   std::vector<Series> series;    // sorted by text
   std::vector<BadFile> bad_files;
   std::vector<std::string> notices;  // as HistoryIndex::notices()
+  // What KeepFolds kept of these series, by text; absent where it can't be
+  // kept: some of a series' runs are left out, or there is no index.
+  absl::optional<std::unordered_map<std::string, std::string>> folds;
 };
 
 struct SeriesInfo {
@@ -96,6 +99,10 @@ class HistoryIndex {
   // The series that the query wants, of the runs that its filter takes: what
   // BuildSeries makes of History::LoadRuns, field by field.
   absl::StatusOr<LoadedSeries> LoadSeries(const SeriesQuery& query = {});
+
+  // Keeps what was found in series, by text, for LoadedSeries::folds. Does
+  // nothing where the index is none that lasts.
+  absl::Status KeepFolds(const std::map<std::string, std::string>& folds);
 
   // Files that are no intact runs.
   absl::StatusOr<std::vector<BadFile>> BadFiles();
@@ -137,6 +144,7 @@ class HistoryIndex {
       const SeriesFilter& filter);
   absl::StatusOr<Series> ReadSeriesOnce(absl::string_view text);
   absl::StatusOr<LoadedSeries> LoadSeriesOnce(const SeriesQuery& query);
+  absl::StatusOr<std::unordered_map<int64_t, std::string>> LoadFolds();
 
   // Calls `query`; if the index turns out to be damaged, builds it again and
   // calls it once more.
@@ -167,6 +175,11 @@ absl::StatusOr<LoadedSeries> LoadSeries(const History& history,
 // From the files alone.
 absl::StatusOr<LoadedSeries> LoadSeriesFromFiles(const History& history,
                                                  const SeriesQuery& query = {});
+
+// HistoryIndex::KeepFolds where there is an index. Reports no error: who may
+// not write, or has no room, folds again next time.
+void KeepFolds(const History& history,
+               const std::map<std::string, std::string>& folds);
 
 // A history whose ListRuns, Resolve and FindRun ask the index, which is made
 // once there are a hundred runs. An index that can't be had is no error: the

@@ -1,5 +1,6 @@
 // How the index answers with whole series.
 
+#include <algorithm>
 #include <deque>
 #include <numeric>
 #include <unordered_map>
@@ -23,12 +24,23 @@ class HistoryIndex::SeriesReader {
     SeriesReader reader;
     OPTRAIL_ASSIGN_OR_RETURN(
         reader.get_observations_,
-        db.Prepare("SELECT run, attributes, bytes FROM observations "
-                   "WHERE series = ? ORDER BY run, ordinal"));
+        db.Prepare("SELECT series, run, attributes, bytes FROM observations "
+                   "WHERE series BETWEEN ? AND ? "
+                   "ORDER BY series, run, ordinal"));
     OPTRAIL_ASSIGN_OR_RETURN(
         reader.get_attributes_,
         db.Prepare("SELECT bytes FROM attributes WHERE attributes = ?"));
     return reader;
+  }
+
+  // Asks for the series of the rows [first, last], which Read then takes in
+  // ascending order. Neighbours together cost PostgreSQL little more than one:
+  // they lie on the same pages, run by run.
+  absl::Status Begin(int64_t first, int64_t last) {
+    get_observations_->Reset();
+    get_observations_->With(first, last);
+    OPTRAIL_ASSIGN_OR_RETURN(more_, get_observations_->Step());
+    return absl::OkStatus();
   }
 
   // The series of that row, of the runs that have a place; without points if
@@ -69,25 +81,27 @@ class HistoryIndex::SeriesReader {
   // The first `count_` of `rows_`, whose memory is used again and again.
   absl::Status ReadRows(int64_t series,
                         const std::unordered_map<int64_t, int>& places) {
-    get_observations_->Reset();
-    get_observations_->With(series);
-    for (count_ = 0;;) {
-      OPTRAIL_ASSIGN_OR_RETURN(const bool more, get_observations_->Step());
-      if (!more) break;
-      const auto place = places.find(get_observations_->Int(0));
-      if (place == places.end()) {
-        return absl::DataLossError("index: a run is missing");
+    count_ = 0;
+    while (more_ && get_observations_->Int(0) <= series) {
+      if (get_observations_->Int(0) == series) {
+        OPTRAIL_RETURN_IF_ERROR(TakeRow(places));
       }
-      if (place->second == kNoPlace) continue;
-      if (count_ == rows_.size()) rows_.emplace_back();
-      Row& row = rows_[count_++];
-      row.place = place->second;
-      row.attributes = get_observations_->Int(1);
-      OPTRAIL_RETURN_IF_ERROR(
-          DecodeRecord(get_observations_->Bytes(2), &row.stored));
+      OPTRAIL_ASSIGN_OR_RETURN(more_, get_observations_->Step());
     }
-    get_observations_->Reset();
     return absl::OkStatus();
+  }
+
+  absl::Status TakeRow(const std::unordered_map<int64_t, int>& places) {
+    const auto place = places.find(get_observations_->Int(1));
+    if (place == places.end()) {
+      return absl::DataLossError("index: a run is missing");
+    }
+    if (place->second == kNoPlace) return absl::OkStatus();
+    if (count_ == rows_.size()) rows_.emplace_back();
+    Row& row = rows_[count_++];
+    row.place = place->second;
+    row.attributes = get_observations_->Int(2);
+    return DecodeRecord(get_observations_->Bytes(3), &row.stored);
   }
 
   absl::StatusOr<const Observation*> Attributes(int64_t row) {
@@ -104,12 +118,18 @@ class HistoryIndex::SeriesReader {
   }
 
   absl::optional<Statement> get_observations_, get_attributes_;
+  bool more_ = false;  // get_observations_ stands on a row
   std::deque<Row> rows_;
   size_t count_ = 0;
   std::unordered_map<int64_t, Observation> attributes_;
 };
 
 namespace {
+
+// Series that are asked for together, as far as few that are not wanted lie
+// between them: a few megabytes.
+constexpr size_t kSeriesTogether = 64;
+constexpr int64_t kFarthestTogether = 2;
 
 constexpr char kSeriesColumns[] =
     "SELECT series, text, benchmark, metric, unit, hardware_id, branch ";
@@ -128,6 +148,12 @@ absl::StatusOr<SeriesKey> KeyOf(const Statement& get) {
     return absl::DataLossError("index: a series' key is not whole");
   }
   return key;
+}
+
+// Hardware and branch are the same for all runs of a series.
+bool TakesWholeSeries(const RunFilter& filter) {
+  return filter.suite.empty() && filter.commit_prefix.empty() &&
+         !filter.started_from_unix_ns && !filter.started_before_unix_ns;
 }
 
 }  // namespace
@@ -152,7 +178,43 @@ absl::StatusOr<Series> HistoryIndex::ReadSeriesOnce(absl::string_view text) {
   if (!all_runs_.has_value()) all_runs_ = Place({});
   OPTRAIL_ASSIGN_OR_RETURN(SeriesKey key, KeyOf(get));
   OPTRAIL_ASSIGN_OR_RETURN(SeriesReader reader, SeriesReader::Create(*db_));
+  OPTRAIL_RETURN_IF_ERROR(reader.Begin(get.Int(0), get.Int(0)));
   return reader.Read(get.Int(0), std::move(key), std::string(text), *all_runs_);
+}
+
+absl::StatusOr<std::unordered_map<int64_t, std::string>>
+HistoryIndex::LoadFolds() {
+  OPTRAIL_ASSIGN_OR_RETURN(Statement get,
+                           db_->Prepare("SELECT series, bytes FROM folds"));
+  std::unordered_map<int64_t, std::string> folds;
+  while (true) {
+    OPTRAIL_ASSIGN_OR_RETURN(const bool more, get.Step());
+    if (!more) return folds;
+    folds.emplace(get.Int(0), get.Bytes(1));
+  }
+}
+
+absl::Status HistoryIndex::KeepFolds(
+    const std::map<std::string, std::string>& folds) {
+  if (read_only_ || path_.empty()) return absl::OkStatus();
+  Transaction transaction(*db_);
+  OPTRAIL_RETURN_IF_ERROR(transaction.Begin(db_->begin_writing()));
+  OPTRAIL_ASSIGN_OR_RETURN(Statement get,
+                           db_->Prepare("SELECT series, text FROM series"));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      Statement put,
+      db_->Prepare("INSERT INTO folds (series, bytes) VALUES (?, ?) "
+                   "ON CONFLICT (series) DO UPDATE SET bytes = "
+                   "excluded.bytes"));
+  while (true) {
+    OPTRAIL_ASSIGN_OR_RETURN(const bool more, get.Step());
+    if (!more) break;
+    const auto kept = folds.find(std::string(get.Bytes(1)));
+    if (kept == folds.end()) continue;
+    OPTRAIL_RETURN_IF_ERROR(put.With(get.Int(0), Blob{kept->second}).Run());
+  }
+  get.Reset();
+  return transaction.Commit();
 }
 
 absl::StatusOr<LoadedSeries> HistoryIndex::LoadSeriesOnce(
@@ -165,25 +227,55 @@ absl::StatusOr<LoadedSeries> HistoryIndex::LoadSeriesOnce(
   for (int i = 0; i < placed.runs.size(); ++i) {
     loaded.runs.push_back(placed.runs.run(i));
   }
+  std::unordered_map<int64_t, std::string> folds;
+  if (TakesWholeSeries(query.runs)) {
+    OPTRAIL_ASSIGN_OR_RETURN(folds, LoadFolds());
+    loaded.folds.emplace();
+  }
   OPTRAIL_ASSIGN_OR_RETURN(
       Statement get,
       db_->Prepare(absl::StrCat(kSeriesColumns, "FROM series ",
                                 "WHERE (?1 = '' OR hardware_id = ?1) ",
                                 "AND (?2 = '' OR branch = ?2) "
-                                "ORDER BY text")));
+                                "ORDER BY series")));
   get.With(query.runs.hardware_id, query.runs.branch);
-  OPTRAIL_ASSIGN_OR_RETURN(SeriesReader reader, SeriesReader::Create(*db_));
+  struct Wanted {
+    int64_t row;
+    SeriesKey key;
+    std::string text;
+  };
+  std::vector<Wanted> wanted;
   while (true) {
     OPTRAIL_ASSIGN_OR_RETURN(const bool more, get.Step());
     if (!more) break;
     OPTRAIL_ASSIGN_OR_RETURN(SeriesKey key, KeyOf(get));
     if (query.wanted && !query.wanted(key)) continue;
-    std::string text(get.Bytes(1));
-    OPTRAIL_ASSIGN_OR_RETURN(
-        Series series,
-        reader.Read(get.Int(0), std::move(key), std::move(text), placed));
-    if (!series.points.empty()) loaded.series.push_back(std::move(series));
+    wanted.push_back({get.Int(0), std::move(key), std::string(get.Bytes(1))});
   }
+  get.Reset();
+  OPTRAIL_ASSIGN_OR_RETURN(SeriesReader reader, SeriesReader::Create(*db_));
+  size_t end = 0;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (i == end) {
+      end = i + 1;
+      while (end < wanted.size() && end - i < kSeriesTogether &&
+             wanted[end].row - wanted[end - 1].row <= kFarthestTogether) {
+        ++end;
+      }
+      OPTRAIL_RETURN_IF_ERROR(reader.Begin(wanted[i].row, wanted[end - 1].row));
+    }
+    OPTRAIL_ASSIGN_OR_RETURN(
+        Series series, reader.Read(wanted[i].row, std::move(wanted[i].key),
+                                   std::move(wanted[i].text), placed));
+    if (series.points.empty()) continue;
+    const auto kept = folds.find(wanted[i].row);
+    if (kept != folds.end()) {
+      loaded.folds->emplace(series.text, std::move(kept->second));
+    }
+    loaded.series.push_back(std::move(series));
+  }
+  std::sort(loaded.series.begin(), loaded.series.end(),
+            [](const Series& a, const Series& b) { return a.text < b.text; });
   OPTRAIL_ASSIGN_OR_RETURN(loaded.bad_files, BadFiles());
   loaded.notices = notices_;
   return loaded;

@@ -11,6 +11,7 @@
 #include <iostream>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "absl/flags/flag.h"
@@ -24,6 +25,9 @@
 #include "tracker/history/evaluation/generate_history.h"
 #include "tracker/history/index/history_index.h"
 #include "tracker/history/retention.h"
+#include "tracker/judge/fold_memory.h"
+#include "tracker/judge/judge.h"
+#include "tracker/triage/triage.h"
 
 ABSL_FLAG(std::string, dir, "", "Where the history is, or is made.");
 ABSL_FLAG(int, commits, 200, "Commits, each with a run per machine.");
@@ -188,6 +192,38 @@ void BM_LoadSeries(benchmark::State& state) {
   }
 }
 BENCHMARK(BM_LoadSeries)->Unit(benchmark::kMillisecond)->Iterations(1);
+
+// Judging all of them, as `changes` and `report` do: afresh, from folds that
+// the index keeps, and where each series has one point that was not folded yet.
+enum class Folds { kNone, kKept, kButForOne };
+void BM_Judge(benchmark::State& state) {
+  const Folds with = static_cast<Folds>(state.range(0));
+  const LoadedSeries loaded = OrDie(LoadSeries(*fixture->history));
+  const TriageBook book({}, 0);
+  std::unordered_map<std::string, std::string> kept;
+  if (with != Folds::kNone) {
+    std::vector<Series> before = loaded.series;
+    for (Series& series : before) {
+      if (with == Folds::kButForOne) series.points.pop_back();
+    }
+    FoldMemory first({});
+    JudgeOptions options;
+    options.folds = &first;
+    (void)JudgeAll(before, book, options);
+    kept = {first.changed().begin(), first.changed().end()};
+  }
+  for (auto _ : state) {
+    FoldMemory folds(kept);
+    JudgeOptions options;
+    if (with != Folds::kNone) options.folds = &folds;
+    benchmark::DoNotOptimize(JudgeAll(loaded.series, book, options));
+  }
+}
+BENCHMARK(BM_Judge)
+    ->DenseRange(0, 2)
+    ->Unit(benchmark::kMillisecond)
+    ->MeasureProcessCPUTime()
+    ->Iterations(1);
 
 // The same from the files, as without an index.
 void BM_ScanFiles(benchmark::State& state) {

@@ -38,3 +38,7 @@ CREATE TABLE observations (
   bytes BLOB NOT NULL,        -- proto.IndexedObservation
   PRIMARY KEY (series, run, ordinal)
 ) WITHOUT ROWID;
+CREATE TABLE folds (
+  series INTEGER PRIMARY KEY,
+  bytes BLOB NOT NULL         -- proto.SeriesFolds: judge/fold_memory.h
+);

@@ -1,5 +1,5 @@
 GRANT SELECT ON optrail.records, optrail.runs, optrail.series,
-  optrail.attributes, optrail.observations, optrail.points
+  optrail.attributes, optrail.observations, optrail.points, optrail.folds
   TO optrail_reader, optrail_recorder, optrail_maintainer;
 GRANT INSERT ON optrail.records, optrail.runs, optrail.series,
   optrail.attributes, optrail.observations
@@ -7,3 +7,6 @@ GRANT INSERT ON optrail.records, optrail.runs, optrail.series,
 GRANT UPDATE, DELETE ON optrail.records, optrail.runs, optrail.series,
   optrail.attributes, optrail.observations TO optrail_maintainer;
 GRANT SELECT, INSERT ON optrail.quarantine TO optrail_maintainer;
+-- Folds are no records: the newest replaces the one before.
+GRANT INSERT, UPDATE ON optrail.folds TO optrail_recorder, optrail_maintainer;
+GRANT DELETE ON optrail.folds TO optrail_maintainer;

@@ -17,12 +17,17 @@ constexpr char kHistory1[] =
 #include "tracker/history/postgres/history_1.inc"
     ;
 
+constexpr char kHistory2[] =
+#include "tracker/history/postgres/history_2.inc"
+    ;
+
 constexpr char kHistoryRights[] =
 #include "tracker/history/postgres/history_rights.inc"
     ;
 
 const SchemaComponent& HistoryComponent() {
-  static const auto& component = *new SchemaComponent{"history", {kHistory1}};
+  static const auto& component =
+      *new SchemaComponent{"history", {kHistory1, kHistory2}};
   return component;
 }
 
