@@ -19,7 +19,9 @@
 #include "base/check.h"
 #include "base/closest.h"
 #include "base/exit_code.h"
+#include "base/prose.h"
 #include "base/status_macros.h"
+#include "base/table.h"
 #include "base/utf8.h"
 #include "suites/command/command_help.h"
 
@@ -349,11 +351,15 @@ absl::Status PrintHelp(Call call, Words words) {
   return absl::OkStatus();
 }
 
+void PrintError(const std::string& text) {
+  std::cerr << WrapProse(text, TerminalWidth());
+}
+
 // The exit code of a status from before anything ran.
 int WrongUse(const Call& call, const absl::Status& status) {
   if (status.ok()) return ToInt(ExitCode::kOk);
-  std::cerr << call.Typed() << ": " << SanitiseText(status.message())
-            << "\nnext: " << call.HelpCommand() << "\n";
+  PrintError(absl::StrCat(call.Typed(), ": ", SanitiseText(status.message()),
+                          "\nnext: ", call.HelpCommand(), "\n"));
   return ToInt(ExitCode::kBadInput);
 }
 
@@ -371,8 +377,8 @@ int Run(Call call, const Words& args) {
   std::cout.flush();
   if (!code.ok()) {
     // It quotes what files and commands say.
-    std::cerr << call.Typed() << ": " << SanitiseText(code.status().message())
-              << "\n";
+    PrintError(absl::StrCat(call.Typed(), ": ",
+                            SanitiseText(code.status().message()), "\n"));
     return ToInt(ExitCodeOf(code.status()));
   }
   if (!std::cout) {
