@@ -28,7 +28,7 @@ struct SearchTools {
   suites::RunContext context;
   // How operators are measured; budget, strategy and space are the search's.
   suites::TuneDriverOptions tune;
-  // Of a run of a command.
+  // They bound each run of a command.
   tuning::CommandLimits limits;
 };
 

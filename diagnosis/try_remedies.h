@@ -45,7 +45,7 @@ std::vector<proto::Diagnosis> TryRemedies(
         read_session,
     const SearchAgainFunction& search, std::vector<tracker::Finding>* findings);
 
-// What `search` realised over the default of its space; NotFound without a
+// Returns the gain over the default of the search's space; NotFound without a
 // proof.
 absl::StatusOr<tracker::RemedyGain> RealisedGain(const proto::Session& search);
 

@@ -40,7 +40,8 @@ double GainOfSecondHalf(const SessionAnalysis& session);
 // The same of the first reading over the best.
 double GainOfSearch(const SessionAnalysis& session);
 
-RemedyGain ExpectHalfOf(double log_gain);
+// nullopt if that is nothing.
+absl::optional<RemedyGain> ExpectHalfOf(double log_gain);
 
 struct SessionWithSpace {
   const SessionAnalysis* session;

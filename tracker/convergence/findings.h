@@ -89,7 +89,7 @@ struct Remedy {
   // session's trials show, which is the most that is expected. Absent: they
   // show nothing of it.
   absl::optional<RemedyGain> predicted = absl::nullopt;
-  // What --try found, and how; or why nothing was tried.
+  // Set by --try, with how it was found; or why nothing was tried.
   absl::optional<RemedyGain> realised = absl::nullopt;
   std::string outcome = "";
 };

@@ -39,9 +39,9 @@ double GainOfLastStep(const SessionAnalysis& session, const KnobEdge& edge) {
 
 }  // namespace
 
-RemedyGain ExpectHalfOf(double log_gain) {
-  const double most = std::max(log_gain, 0.);
-  return {1 - std::exp(-most / 2), 0, 1 - std::exp(-most)};
+absl::optional<RemedyGain> ExpectHalfOf(double log_gain) {
+  if (log_gain <= 0) return absl::nullopt;
+  return RemedyGain{1 - std::exp(-log_gain / 2), 0, 1 - std::exp(-log_gain)};
 }
 
 double GainOfSecondHalf(const SessionAnalysis& session) {
@@ -91,7 +91,7 @@ Remedy StrategyRemedy(const SessionAnalysis& session, double log_gain) {
                    "spaces, docs/method/search.md): if that ends better, the "
                    "strategy does not suit this space"),
       SearchChange{"", 0, other}};
-  if (log_gain > 0) remedy.predicted = ExpectHalfOf(log_gain);
+  remedy.predicted = ExpectHalfOf(log_gain);
   return remedy;
 }
 

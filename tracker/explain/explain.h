@@ -43,7 +43,7 @@ struct Recorded {
   const proto::Run* run = nullptr;
   const proto::BenchmarkResult* result = nullptr;
   std::vector<proto::Fact> facts;
-  // What `optrail diagnose` said of this kernel and config; null if nothing.
+  // The record of `optrail diagnose` of this kernel and config; may be null.
   const proto::Diagnosis* diagnosis = nullptr;
 };
 
