@@ -38,6 +38,9 @@ ABSL_DECLARE_FLAG(absl::Duration, total_time);
 ABSL_DECLARE_FLAG(int32_t, finalists);
 ABSL_DECLARE_FLAG(absl::Duration, proof_time);
 
+// Defined in cli/tune.cc.
+ABSL_DECLARE_FLAG(absl::Duration, command_timeout);
+
 // Shared by commands of this folder; defined in flags.cc.
 ABSL_DECLARE_FLAG(std::string, out);
 ABSL_DECLARE_FLAG(std::string, hardware);
@@ -78,6 +81,9 @@ std::string UserPath(const std::string& path);
 // InvalidArgument that names the flag unless its value is at least `least`.
 absl::Status CheckDuration(absl::string_view flag, absl::Duration value,
                            absl::Duration least);
+
+// --command_memory_mib in bytes, 0 for no limit; defined in tune.cc.
+absl::StatusOr<int64_t> CommandMemoryLimit();
 
 // "table", "json", "csv" or "markdown".
 std::string FormatName();

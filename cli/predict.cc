@@ -3,6 +3,7 @@
 #include "suites/predict/predict.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "cli/embedded_texts.h"
 #include "cli/flags.h"
 #include "suites/command/command_flags.h"
+#include "suites/predict/start_order.h"
 #include "suites/workload/tasks.h"
 #include "tracker/command/command_support.h"
 #include "tracker/history/history.h"
@@ -27,6 +29,16 @@ namespace {
 Cell GainCell(absl::optional<double> gain) {
   return gain.has_value() ? Cell::Number(*gain, FormatPercent(*gain))
                           : Cell::None();
+}
+
+struct Row {
+  suites::StartTask task;
+  suites::Start start;
+  suites::Prediction prediction;
+};
+
+Cell NsCell(const suites::Start& start, double ns) {
+  return start.known() ? Cell::Number(ns, FormatDurationNs(ns)) : Cell::None();
 }
 
 Cell SecondsCell(double seconds) {
@@ -58,14 +70,18 @@ absl::StatusOr<int> Predict() {
   OPTRAIL_ASSIGN_OR_RETURN(const tracker::SessionList list,
                            history.ListSessions());
   const suites::GainPredictor predictor(list.sessions);
-  struct Row {
-    const proto::Task* task;
-    suites::Prediction prediction;
-  };
-  std::vector<Row> rows;
+  std::vector<suites::StartTask> weighted;
   for (const suites::TaskEntry& entry : tasks) {
-    if (const auto prediction = predictor.Predict(entry.task)) {
-      rows.push_back({&entry.task, *prediction});
+    weighted.push_back({entry.task, static_cast<double>(entry.count)});
+  }
+  // In the order in which `tune --workload` begins; of anything else, the
+  // largest gain first.
+  std::vector<Row> rows;
+  for (const suites::Start& start :
+       suites::StartOrder(predictor, weighted, suites::WorkOf)) {
+    const suites::StartTask& task = weighted[start.task];
+    if (const auto prediction = predictor.Predict(task.task)) {
+      rows.push_back({task, start, *prediction});
     }
   }
   if (rows.empty()) {
@@ -82,10 +98,15 @@ absl::StatusOr<int> Predict() {
     }
     return ToInt(ExitCode::kNotEnoughData);
   }
-  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
-    return a.prediction.gain > b.prediction.gain;
-  });
+  if (absl::GetFlag(FLAGS_workload).empty()) {
+    std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
+      return a.prediction.gain > b.prediction.gain;
+    });
+  }
   Table table({{"task", Align::kLeft, "", Clip::kFold},
+               {"calls", Align::kRight},
+               {"a call", Align::kRight, "call_ns"},
+               {"a run saves", Align::kRight, "saved_ns"},
                {"gain", Align::kRight},
                {"at least", Align::kRight, "gain_low"},
                {"at most", Align::kRight, "gain_high"},
@@ -95,10 +116,13 @@ absl::StatusOr<int> Predict() {
                {"most alike", Align::kLeft, "nearest_session"}});
   for (const Row& row : rows) {
     const suites::Prediction& one = row.prediction;
-    table.AddRow({suites::ShortTaskText(*row.task), GainCell(one.gain),
+    table.AddRow({suites::ShortTaskText(row.task.task),
+                  Cell::Integer(static_cast<int64_t>(row.task.calls)),
+                  NsCell(row.start, row.start.call_ns),
+                  NsCell(row.start, row.start.saved_ns), GainCell(one.gain),
                   GainCell(one.gain_low), GainCell(one.gain_high),
                   SecondsCell(one.seconds), SecondsCell(one.seconds_high),
-                  GainCell(predictor.Realised(*row.task)),
+                  GainCell(predictor.Realised(row.task.task)),
                   one.nearest_session});
   }
   std::cout << table.Format(absl::GetFlag(FLAGS_format), TerminalWidth());

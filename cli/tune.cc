@@ -86,14 +86,6 @@ absl::Status CheckNumbers() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<int64_t> MemoryLimit() {
-  const int64_t mebibytes = absl::GetFlag(FLAGS_command_memory_mib);
-  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
-      mebibytes >= 0 && mebibytes <= (int64_t{1} << 40), "command_memory_mib",
-      mebibytes, "MiB, 0 for no limit"));
-  return mebibytes << 20;
-}
-
 // Prints what an earlier session of the same command, program and metrics
 // found; nullopt if there is none.
 absl::StatusOr<absl::optional<int>> PrintKnown(
@@ -198,7 +190,8 @@ absl::StatusOr<int> TuneAnyCommand() {
   options.limits.timeout = absl::GetFlag(FLAGS_command_timeout);
   options.limits.working_directory = context.workspace;
   options.limits.guard = RunningBinary();
-  OPTRAIL_ASSIGN_OR_RETURN(options.limits.max_resident_bytes, MemoryLimit());
+  OPTRAIL_ASSIGN_OR_RETURN(options.limits.max_resident_bytes,
+                           CommandMemoryLimit());
   options.strategy = absl::GetFlag(FLAGS_strategy);
   options.seed = absl::GetFlag(FLAGS_seed);
   options.parallel = absl::GetFlag(FLAGS_parallel);
@@ -258,6 +251,14 @@ absl::StatusOr<int> TuneAnyCommand() {
 }
 
 }  // namespace
+
+absl::StatusOr<int64_t> CommandMemoryLimit() {
+  const int64_t mebibytes = absl::GetFlag(FLAGS_command_memory_mib);
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
+      mebibytes >= 0 && mebibytes <= (int64_t{1} << 40), "command_memory_mib",
+      mebibytes, "MiB, 0 for no limit"));
+  return mebibytes << 20;
+}
 
 suites::Command TuneCommand() {
   suites::Command command = suites::TuneCommand("");

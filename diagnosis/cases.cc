@@ -11,6 +11,7 @@
 #include "base/statistics.h"
 #include "diagnosis/numbers.h"
 #include "suites/workload/tasks.h"
+#include "tracker/convergence/findings.h"
 
 namespace optrail::diagnosis {
 namespace {
@@ -48,6 +49,13 @@ double Distance(const proto::Diagnosis& a, const proto::Diagnosis& b) {
     distance += std::fabs(std::log10(a.time_ns() / b.time_ns()));
   }
   return distance;
+}
+
+// Advice about a search by its finding, since all of it is one more search.
+std::string CalibrationName(const proto::DiagnosisAdvice& advice) {
+  return tracker::ParseFindingKind(advice.class_name()).has_value()
+             ? advice.class_name()
+             : AdviceKindText(advice.kind());
 }
 
 std::string Percent(double share) {
@@ -103,10 +111,13 @@ Table CalibrationTable(absl::Span<const proto::Diagnosis> diagnoses) {
   for (const proto::Diagnosis& diagnosis : diagnoses) {
     for (const proto::DiagnosisAdvice& advice : diagnosis.advice()) {
       for (const std::string& name :
-           {AdviceKindText(advice.kind()), std::string("(all)")}) {
+           {CalibrationName(advice), std::string("(all)")}) {
         Kind& kind = kinds[name];
         ++kind.given;
-        if (!advice.has_realised_gain()) continue;
+        // Where nothing was predicted, no prediction can be wrong.
+        if (!advice.has_realised_gain() || advice.predicted_gain() <= 0) {
+          continue;
+        }
         const double predicted = advice.predicted_gain();
         const double realised = advice.realised_gain();
         kind.predicted.push_back(predicted);

@@ -33,9 +33,10 @@ std::vector<Similar> SimilarCases(const proto::Diagnosis& diagnosis,
 // realised".
 std::string CitationOf(const proto::Diagnosis& earlier);
 
-// Predicted against realised gains by kind of advice: how many were tried, the
-// medians, the median relative error of the prediction, and the share of advice
-// that brought half of what it promised.
+// Predicted against realised gains by kind of advice, and by finding of advice
+// about a search: how many were tried after a prediction, the medians, the
+// median relative error of the prediction, and the share of advice that brought
+// half of what it promised.
 Table CalibrationTable(absl::Span<const proto::Diagnosis> diagnoses);
 
 std::string AdviceKindText(proto::AdviceKind kind);

@@ -1,26 +1,15 @@
 #include "diagnosis/evaluation/planted_cases.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "base/random.h"
 
 namespace optrail::diagnosis {
 namespace {
 
-// Ranges of sizes: elements of the input in KiB of floats.
-struct Row {
-  const char* name;
-  const char* expected;
-  const char* variant;  // of the knob `cause`
-  int rows[2];          // drawn between both
-  int cols[2];          // in steps of 64
-  int depth[2];
-  std::vector<int> amounts;
-  int threads = 1;
-  const char* backend = "native";
-};
-
-const std::vector<Row>& Rows() {
-  static const auto* const rows = new std::vector<Row>{
+const std::vector<CaseRow>& Rows() {
+  static const auto* const rows = new std::vector<CaseRow>{
       // Computation, inside the L2.
       {"scalar", "scalar", "scalar", {32, 128}, {256, 1024}, {4, 24}, {4}},
       {"narrow",
@@ -214,21 +203,25 @@ int Draw(Rng& rng, const int (&range)[2]) {
 
 }  // namespace
 
-std::vector<PlantedCase> DrawCases(uint64_t seed, int cores) {
+std::vector<PlantedCase> DrawFrom(const std::vector<CaseRow>& table,
+                                  const std::string& op,
+                                  const std::string& attribute, int row_step,
+                                  uint64_t seed, int cores) {
   Rng rng(seed);
   std::vector<PlantedCase> cases;
-  for (const Row& row : Rows()) {
-    const int rows = Draw(rng, row.rows);
+  for (const CaseRow& row : table) {
+    const int rows = Draw(rng, row.rows) / row_step * row_step;
     const int cols = Draw(rng, row.cols) / 64 * 64;
-    const int depth = Draw(rng, row.depth);
+    const int value = Draw(rng, row.attribute);
     PlantedCase one;
+    one.op = op;
     one.name = row.name;
     one.expected = row.expected;
     one.backend = row.backend;
     one.threads = row.threads;
-    one.shape =
-        absl::StrCat("rows=", rows, ",cols=", cols,
-                     depth == 4 ? "" : absl::StrCat("/depth=", depth), "/f32");
+    one.shape = absl::StrCat(
+        "rows=", rows, ",cols=", cols,
+        value == 4 ? "" : absl::StrCat("/", attribute, "=", value), "/f32");
     one.config = absl::StrCat("cause=", row.variant);
     if (!row.amounts.empty()) {
       absl::StrAppend(&one.config, ",amount=",
@@ -237,6 +230,12 @@ std::vector<PlantedCase> DrawCases(uint64_t seed, int cores) {
     }
     if (row.threads <= cores) cases.push_back(std::move(one));
   }
+  return cases;
+}
+
+std::vector<PlantedCase> DrawCases(uint64_t seed, int cores) {
+  std::vector<PlantedCase> cases =
+      DrawFrom(Rows(), "planted", "depth", /*row_step=*/1, seed, cores);
   // A kernel that ships.
   for (const auto& [op, shape] :
        std::vector<std::pair<std::string, std::string>>{

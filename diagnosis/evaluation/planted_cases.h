@@ -22,6 +22,29 @@ struct PlantedCase {
   int threads = 1;
 };
 
+// What is drawn of a case: sizes between both ends, cols in steps of 64,
+// and the value of the operator's attribute.
+struct CaseRow {
+  const char* name;
+  const char* expected;
+  const char* variant;  // of the knob `cause`
+  int rows[2];
+  int cols[2];
+  int attribute[2];
+  std::vector<int> amounts;
+  int threads = 1;
+  const char* backend = "native";
+};
+
+// 4 is the default of `attribute`.
+std::vector<PlantedCase> DrawFrom(const std::vector<CaseRow>& table,
+                                  const std::string& op,
+                                  const std::string& attribute, int row_step,
+                                  uint64_t seed, int cores);
+
+// The cases of the operator that was written after the diagnosis was done.
+std::vector<PlantedCase> DrawHeldBackCases(uint64_t seed, int cores);
+
 // Cases that need more cores than `cores` are left out. In a fixed order.
 std::vector<PlantedCase> DrawCases(uint64_t seed, int cores);
 

@@ -1,6 +1,7 @@
 // The evidence of planted kernels that needs no clock: pages visited and facts
 // of the code.
 
+#include <set>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -85,6 +86,30 @@ TEST(PlantedTest, TheMainLoopShowsInTheFacts) {
   EXPECT_GE(Fact(contended, "loop_locked"), 1);
   const auto conversions = Profiled("native", "cause=conversions,amount=4");
   EXPECT_GE(Fact(conversions, "loop_conversions"), 1);
+}
+
+// A wrong kernel would be diagnosed as well as a right one.
+TEST(HeldBackTest, TheKernelsComputeTheFilter) {
+  // Each is compiled by itself; the score checks the others.
+  const std::set<std::string> sample = {"copies", "gather", "healthy_deep",
+                                        "strided_l3"};
+  for (const PlantedCase& one : DrawHeldBackCases(1, 2)) {
+    if (sample.count(one.name) == 0) continue;
+    proto::Task task;
+    task.set_operator_name("held_back");
+    task.set_device_kind(proto::CPU);
+    task.set_backend(one.backend);
+    *task.mutable_shape() = *tuning::ParseShape("rows=40,cols=192/taps=3/f32");
+    task.set_threads(one.threads);
+    task.set_cache_mode(proto::HOT);
+    suites::WorkerOptions options;
+    options.config_deadline = absl::Minutes(1);
+    suites::WorkerEvaluator evaluator(task, options);
+    const suites::Evaluation evaluation =
+        evaluator.Profile(*tuning::ParseConfig(one.config), {}, {});
+    EXPECT_EQ(evaluation.outcome, proto::OK)
+        << one.name << ": " << evaluation.detail;
+  }
 }
 
 TEST(DrawCasesTest, ASeedDrawsTheSameCasesAndAnotherOneOthers) {

@@ -3,6 +3,7 @@
 //
 //   bazel run //diagnosis/evaluation:score -- --seed=1
 //   bazel run //diagnosis/evaluation:score -- --seed=2 --cases='passes.*'
+//   bazel run //diagnosis/evaluation:score -- --held_back --seed=3
 
 #include <algorithm>
 #include <cmath>
@@ -28,6 +29,8 @@
 
 ABSL_FLAG(uint64_t, seed, 1, "Draws sizes and amounts.");
 ABSL_FLAG(std::string, cases, ".*", "Cases whose name this matches.");
+ABSL_FLAG(bool, held_back, false,
+          "The kernels that were written after the diagnosis was done.");
 ABSL_FLAG(bool, verbose, false,
           "Print the numbers of every case, not only of wrong ones.");
 
@@ -145,8 +148,10 @@ absl::StatusOr<int> Run() {
   }
   const Machine machine = {context.hardware, suites::CeilingsOf(context)};
   Score score;
+  const auto draw =
+      absl::GetFlag(FLAGS_held_back) ? DrawHeldBackCases : DrawCases;
   for (const PlantedCase& one :
-       DrawCases(absl::GetFlag(FLAGS_seed), context.hardware.cores())) {
+       draw(absl::GetFlag(FLAGS_seed), context.hardware.cores())) {
     if (!RE2::FullMatch(one.name, pattern)) continue;
     OPTRAIL_RETURN_IF_ERROR(DiagnoseCase(one, context, machine, &score));
   }

@@ -416,6 +416,7 @@ absl::StatusOr<TuneDriverOptions> TuneFromFlags(
     budget.set_patience_trials(patience);
   }
   OPTRAIL_RETURN_IF_ERROR(SetTotalFromFlags(options));
+  options.most_gain_first = !workload.name().empty();
   const bool has_total = options.total_trials > 0 || options.total_time_ns > 0;
   const absl::Duration whole = absl::GetFlag(FLAGS_time_budget);
   OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(

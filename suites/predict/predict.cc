@@ -38,13 +38,6 @@ double WeightOf(const proto::Task& a, const proto::Task& b) {
   return std::exp(-doublings / 2);
 }
 
-// A task whatever its kernel's version: another version of the same task would
-// make the prediction look better than it is.
-std::string NameOf(proto::Task task) {
-  task.clear_kernel_id();
-  return tuning::TrialKey(task, proto::Config());
-}
-
 using Weighted = std::pair<double, double>;  // value, weight
 
 // The value at which the weights of smaller ones reach the share `p`.
@@ -64,7 +57,20 @@ bool IsOfTime(const proto::Session& session) {
          !session.task().operator_name().empty();
 }
 
+double DefaultNs(const proto::Proof& proof) {
+  std::vector<double> medians_ns;
+  for (const proto::Measurement& one : proof.default_measurements()) {
+    if (one.has_median_ns()) medians_ns.push_back(one.median_ns());
+  }
+  return medians_ns.empty() ? 0 : Median(medians_ns);
+}
+
 }  // namespace
+
+std::string GainPredictor::NameOf(proto::Task task) {
+  task.clear_kernel_id();
+  return tuning::TrialKey(task, proto::Config());
+}
 
 GainPredictor::GainPredictor(
     const std::vector<tracker::SessionInfo>& sessions) {
@@ -85,6 +91,7 @@ GainPredictor::GainPredictor(
                        ? std::log1p(std::max(header.proof().gain(), 0.0))
                        : 0;
     one.seconds = static_cast<double>(header.elapsed_ns()) / 1e9;
+    one.default_ns = DefaultNs(header.proof());
     cases_.push_back(std::move(one));
   }
   std::reverse(cases_.begin(), cases_.end());
@@ -145,6 +152,25 @@ absl::optional<double> GainPredictor::Realised(const proto::Task& task) const {
     if (one.name == name) return std::expm1(one.log_gain);
   }
   return absl::nullopt;
+}
+
+absl::optional<double> GainPredictor::CallNs(const proto::Task& task,
+                                             const WorkFunction& work) const {
+  const std::string name = NameOf(task);
+  const double own_work = work(task);
+  double sum = 0, weights = 0;
+  for (const Case& one : cases_) {
+    if (one.default_ns <= 0) continue;
+    if (one.name == name) return one.default_ns;
+    if (one.task.device_kind() != task.device_kind()) continue;
+    const double other_work = work(one.task);
+    if (!(own_work > 0) || !(other_work > 0)) continue;
+    const double weight = WeightOf(task, one.task);
+    sum += weight * std::log(one.default_ns / other_work);
+    weights += weight;
+  }
+  if (weights <= 0) return absl::nullopt;
+  return own_work * std::exp(sum / weights);
 }
 
 std::vector<GainPredictor::Scored> GainPredictor::LeaveOneOut() const {

@@ -25,6 +25,7 @@
 //
 // Immutable and thread-safe.
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -43,15 +44,30 @@ struct Prediction {
   std::string nearest_session;               // the most similar of them
 };
 
+// Work of one call in units to which its time is nearly proportional; 0 or less
+// if unknown.
+using WorkFunction = std::function<double(const proto::Task&)>;
+
 class GainPredictor {
  public:
   explicit GainPredictor(const std::vector<tracker::SessionInfo>& sessions);
+
+  // A task whatever its kernel's version: another version of the same task
+  // would make the prediction look better than it is.
+  static std::string NameOf(proto::Task task);
 
   // From sessions of other tasks alone; nullopt if there is none.
   absl::optional<Prediction> Predict(const proto::Task& task) const;
 
   // The gain of the task's own newest session.
   absl::optional<double> Realised(const proto::Task& task) const;
+
+  // The time of one call of the task's default config: what its own newest
+  // session read; else its work times the weighted geometric mean of the time
+  // per work of other tasks on the same kind of device. nullopt if there are
+  // none.
+  absl::optional<double> CallNs(const proto::Task& task,
+                                const WorkFunction& work) const;
 
   // One session, and what Predict said of its task.
   struct Scored {
@@ -69,7 +85,8 @@ class GainPredictor {
     proto::Task task;
     double log_gain = 0;
     double seconds = 0;
-    double error = 0;  // of the regression without it
+    double default_ns = 0;  // of one call; 0 if the session does not know it
+    double error = 0;       // of the regression without it
   };
   // The weighted mean of log(1 + gain) over all tasks but the one of `name`.
   double Mean(const proto::Task& task, const std::string& name) const;

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "suites/workload/tasks.h"
 #include "tuning/proto/config.pb.h"
@@ -33,6 +34,10 @@ absl::StatusOr<std::string> RestrictTo(const SearchWithin& within,
                                        const TaskEntry& task,
                                        const proto::Hardware& hardware,
                                        TaskSpace* space);
+
+// Puts the space of this text in the place of the task's.
+absl::Status ReplaceSpace(const std::string& text, const TaskEntry& task,
+                          const proto::Hardware& hardware, TaskSpace* space);
 
 }  // namespace optrail::suites
 

@@ -5,6 +5,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -26,6 +27,7 @@
 #include "base/writable_folder.h"
 #include "ops/core/backend_space.h"
 #include "ops/core/operator.h"
+#include "suites/predict/start_order.h"
 #include "suites/tune/elsewhere.h"
 #include "suites/tune/known_trials.h"
 #include "suites/tune/objectives.h"
@@ -329,6 +331,11 @@ class TuneCall {
   std::shared_ptr<CompilePool> Compilers(
       const std::vector<TaskEntry>& tasks) const;
   absl::Status FindPending(const std::vector<TaskEntry>& tasks);
+  // Where to begin among some of pending_, by the sessions that had ended at
+  // `known_unix_ns`; says so. Start::task is an index into `some`.
+  std::vector<Start> StartsOf(const std::vector<size_t>& some,
+                              int64_t known_unix_ns) const;
+  void OrderPending();
   absl::Status OneByOne();
   // The search, ranking and proof of one task, and the first requests of the
   // next as soon as this one needs no more compilers.
@@ -428,10 +435,14 @@ absl::Status TuneCall::FindPending(const std::vector<TaskEntry>& tasks) {
       summaries_.push_back(std::move(summary));
       continue;
     }
-    std::string part;  // of the space, as text
+    std::string part;  // the text of what takes the space's place
     if (options_.within) {
       OPTRAIL_ASSIGN_OR_RETURN(
           part, RestrictTo(*options_.within, task, context_.hardware, &*space));
+    } else if (options_.space_textproto) {
+      part = *options_.space_textproto;
+      OPTRAIL_RETURN_IF_ERROR(
+          ReplaceSpace(part, task, context_.hardware, &*space));
     }
     if (options_.stored_only && space->configs != nullptr) {
       summary.error =
@@ -476,14 +487,9 @@ absl::Status TuneCall::FindPending(const std::vector<TaskEntry>& tasks) {
         ForTask(options_.tune.objectives, op.Flop(task.task.shape()),
                 op.MovedBytes(task.task.shape()));
     pending.tune.journal_directory = JoinPath(context_.state, "tuning");
-    if (!together()) {
-      pending.tune.finalists_ahead = [this, i = pending_.size()] {
-        return turn_ == i;
-      };
-    }
     pending.setup.header =
         HeaderFor(task, *space, context_, options_, ceilings);
-    if (options_.within) {
+    if (!part.empty()) {
       pending.setup.header.set_space_textproto(part);
     } else if (options_.incumbent) {
       *pending.setup.header.mutable_incumbent() = *options_.incumbent;
@@ -709,6 +715,37 @@ absl::StatusOr<proto::Session> TuneCall::SearchAlone(size_t i) {
   return pending.session->Finish();
 }
 
+std::vector<Start> TuneCall::StartsOf(const std::vector<size_t>& some,
+                                      int64_t known_unix_ns) const {
+  std::vector<tracker::SessionInfo> known;
+  if (options_.most_gain_first && some.size() > 1) {
+    for (const tracker::SessionInfo& session : earlier_) {
+      if (session.header.started_unix_ns() + session.header.elapsed_ns() <=
+          known_unix_ns) {
+        known.push_back(session);
+      }
+    }
+  }
+  std::vector<StartTask> tasks;
+  for (const size_t i : some) {
+    const TaskEntry& entry = *pending_[i].task;
+    tasks.push_back({entry.task, static_cast<double>(entry.count)});
+  }
+  std::vector<Start> starts = StartOrder(GainPredictor(known), tasks, WorkOf);
+  if (!options_.quiet) std::cerr << StartOrderText(tasks, starts);
+  return starts;
+}
+
+void TuneCall::OrderPending() {
+  std::vector<size_t> all(pending_.size());
+  std::iota(all.begin(), all.end(), 0);
+  std::vector<Pending> ordered;
+  for (const Start& start : StartsOf(all, Clock::Real()->WallNs())) {
+    ordered.push_back(std::move(pending_[start.task]));
+  }
+  pending_ = std::move(ordered);
+}
+
 absl::Status TuneCall::OneByOne() {
   constexpr int64_t kPerTask = 10'000;
   Progress progress("tuning", kPerTask * static_cast<int64_t>(pending_.size()),
@@ -719,7 +756,9 @@ absl::Status TuneCall::OneByOne() {
     return static_cast<int64_t>(
         kPerTask * std::accumulate(of_tasks.begin(), of_tasks.end(), 0.0));
   };
+  OrderPending();
   for (size_t i = 0; i < pending_.size(); ++i) {
+    pending_[i].tune.finalists_ahead = [this, i] { return turn_ == i; };
     pending_[i].tune.on_progress = [&, i](const tuning::TuneProgress& now) {
       shares[i] = now.share;
       earlier[i] = now.earlier_share;
@@ -778,11 +817,20 @@ void TuneCall::OpenAll() {
 }
 
 void TuneCall::SearchAll() {
+  std::vector<size_t> opened;
+  int64_t begun_unix_ns = Clock::Real()->WallNs();
+  for (size_t i = 0; i < pending_.size(); ++i) {
+    if (pending_[i].session == nullptr) continue;
+    opened.push_back(i);
+    // The first sitting's, so that a resumed call knows no more than it did.
+    begun_unix_ns = std::min(begun_unix_ns,
+                             pending_[i].session->header().started_unix_ns());
+  }
   std::vector<TogetherTask> tasks;
   std::vector<size_t> index;  // into pending_
-  for (size_t i = 0; i < pending_.size(); ++i) {
+  for (const Start& start : StartsOf(opened, begun_unix_ns)) {
+    const size_t i = opened[start.task];
     const Pending& pending = pending_[i];
-    if (pending.session == nullptr) continue;
     TogetherTask task;
     task.session = pending.session.get();
     task.task.name = ShortTaskText(pending.task->task);

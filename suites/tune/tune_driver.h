@@ -31,6 +31,10 @@ struct TuneDriverOptions {
   // with its budget.
   int64_t total_trials = 0;
   int64_t total_time_ns = 0;
+  // Begins with the task from which a run of the workload is expected to gain
+  // most per second of tuning (suites/predict/start_order.h); with a total, its
+  // first turns. Where the history tells nothing, the tasks' order stays.
+  bool most_gain_first = false;
   // The machine that measures configs (elsewhere.h); empty: workers of this
   // process do. Not with a total.
   std::string elsewhere;
@@ -52,6 +56,9 @@ struct TuneDriverOptions {
   absl::optional<proto::Config> incumbent;
   // Searches some knobs around a config. `keep` has to be false.
   absl::optional<SearchWithin> within;
+  // Searches the space of this text in place of the operator's. `keep` has to
+  // be false.
+  absl::optional<std::string> space_textproto;
   // Start over without the trials of earlier sessions.
   bool forget_trials = false;
   bool quiet = false;

@@ -16,6 +16,7 @@
 #include "base/prose.h"
 #include "base/status_macros.h"
 #include "base/table.h"
+#include "base/units.h"
 #include "nlohmann/json.hpp"
 #include "tracker/command/filter_values.h"
 #include "tracker/convergence/convergence.h"
@@ -53,6 +54,24 @@ std::string TaskOf(const Finding& finding) {
   return finding.task.empty() ? "several tasks" : finding.task;
 }
 
+// "gain: 4.0% predicted (0.0 to 8.0%), 5.1% realised (4.0 to 6.2%): searched";
+// empty if nothing is known of it.
+std::string GainText(const Remedy& remedy) {
+  const auto gain = [](const RemedyGain& one, absl::string_view what) {
+    return absl::StrCat(FormatPercent(one.value), " ", what, " (",
+                        FormatPercent(one.low), " to ", FormatPercent(one.high),
+                        ")");
+  };
+  std::vector<std::string> parts;
+  if (remedy.predicted) parts.push_back(gain(*remedy.predicted, "predicted"));
+  if (remedy.realised) parts.push_back(gain(*remedy.realised, "realised"));
+  std::string text = absl::StrJoin(parts, ", ");
+  if (!remedy.outcome.empty()) {
+    absl::StrAppend(&text, text.empty() ? "" : ": ", remedy.outcome);
+  }
+  return text.empty() ? "" : absl::StrCat("gain: ", text);
+}
+
 // A block per finding: sentences don't fit the columns of a table.
 void PrintText(const std::vector<Finding>& findings, std::ostream& out) {
   for (const Finding& finding : findings) {
@@ -64,6 +83,9 @@ void PrintText(const std::vector<Finding>& findings, std::ostream& out) {
     for (const Remedy& remedy : finding.remedies) {
       out << "  " << LeverName(remedy.lever) << ": "
           << EscapeForTerminal(remedy.text) << "\n";
+      if (const std::string gain = GainText(remedy); !gain.empty()) {
+        out << "    " << EscapeForTerminal(gain) << "\n";
+      }
     }
     out << "  sessions: "
         << EscapeForTerminal(absl::StrJoin(finding.session_ids, ", "))
@@ -97,13 +119,27 @@ void PrintSessions(const std::vector<SessionAnalysis>& sessions,
   if (!newest.empty()) out << "\n";
 }
 
+// The names are those of a diagnosis' advice.
+void AddGain(const std::string& name, const absl::optional<RemedyGain>& gain,
+             nlohmann::ordered_json& json) {
+  if (!gain) return;
+  json[name + "_gain"] = gain->value;
+  json[name + "_low"] = gain->low;
+  json[name + "_high"] = gain->high;
+}
+
 void PrintJson(const std::vector<Finding>& findings, std::ostream& out) {
   auto json = nlohmann::ordered_json::array();
   for (const Finding& finding : findings) {
     auto remedies = nlohmann::ordered_json::array();
     for (const Remedy& remedy : finding.remedies) {
-      remedies.push_back({{"lever", std::string(LeverName(remedy.lever))},
-                          {"text", remedy.text}});
+      nlohmann::ordered_json one = {
+          {"lever", std::string(LeverName(remedy.lever))},
+          {"text", remedy.text}};
+      AddGain("predicted", remedy.predicted, one);
+      AddGain("realised", remedy.realised, one);
+      if (!remedy.outcome.empty()) one["outcome"] = remedy.outcome;
+      remedies.push_back(std::move(one));
     }
     json.push_back({{"finding", std::string(FindingKindName(finding.kind))},
                     {"task", finding.task},
@@ -160,7 +196,10 @@ absl::StatusOr<int> RunConvergence(const ConvergenceCommand& options,
       sessions.push_back(std::move(analysis));
     }
   }
-  const std::vector<Finding> findings = FindFaults(sessions);
+  std::vector<Finding> findings = FindFaults(sessions);
+  if (options.try_them && !findings.empty()) {
+    OPTRAIL_RETURN_IF_ERROR(options.try_them(history, findings));
+  }
   switch (options.common.format) {
     case OutputFormat::kTable: {
       std::ostringstream text;

@@ -30,8 +30,18 @@ double NoiseOf(const SessionAnalysis& session);
 std::vector<Remedy> RangeRemedies(const SessionAnalysis& session,
                                   const tuning::BoundSpace* space);
 
-// Another strategy than the session's.
-Remedy StrategyRemedy(const SessionAnalysis& session);
+// Another strategy than the session's. `log_gain` is what the trials show that
+// it may bring.
+Remedy StrategyRemedy(const SessionAnalysis& session, double log_gain);
+
+// log(cost / cost) of the best of the first half of the trials over the best of
+// all; 0 if nothing worked in the first half.
+double GainOfSecondHalf(const SessionAnalysis& session);
+// The same of the first reading over the best.
+double GainOfSearch(const SessionAnalysis& session);
+
+// nullopt if that is nothing.
+absl::optional<RemedyGain> ExpectHalfOf(double log_gain);
 
 struct SessionWithSpace {
   const SessionAnalysis* session;

@@ -12,6 +12,7 @@
 // that share a fault are named by the same finding, and what a fault of the
 // tuner itself explains is not reported again per task.
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -66,9 +67,31 @@ enum class Lever {
 };
 absl::string_view LeverName(Lever lever);  // "knob_range", ...
 
+// A search like the session's, but for what is set here.
+struct SearchChange {
+  std::string space_textproto;
+  int64_t trials = 0;  // more than the session's
+  std::string strategy;
+};
+
+// The share of the cost that goes: 0.2 for a fifth.
+struct RemedyGain {
+  double value = 0;
+  double low = 0, high = 0;
+};
+
 struct Remedy {
   Lever lever;
   std::string text;
+  // How --try applies it (diagnosis/try_remedies.h); absent: only a person can.
+  absl::optional<SearchChange> change = absl::nullopt;
+  // What it is expected to bring over the session's winner: half of what the
+  // session's trials show, which is the most that is expected. Absent: they
+  // show nothing of it.
+  absl::optional<RemedyGain> predicted = absl::nullopt;
+  // Set by --try, with how it was found; or why nothing was tried.
+  absl::optional<RemedyGain> realised = absl::nullopt;
+  std::string outcome = "";
 };
 
 struct Finding {

@@ -14,6 +14,7 @@
 #include "tracker/convergence/rise.h"
 #include "tracker/convergence/space_evidence.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/space/space_change.h"
 
 namespace optrail::tracker {
 namespace {
@@ -142,9 +143,11 @@ void FindWorseEnds(const Sessions& task, const FindingOptions& options,
             {{Lever::kBudget,
               absl::StrCat("tune again, warm-started from the earlier winner "
                            "and with --trials=",
-                           2 * session.trial_count())}}};
+                           2 * session.trial_count()),
+              SearchChange{"", 2 * session.trial_count(), ""},
+              ExpectHalfOf(loss)}}};
         AddSettingsEvidence(last_usual->header, session.header, finding);
-        finding.remedies.push_back(StrategyRemedy(session));
+        finding.remedies.push_back(StrategyRemedy(session, loss));
         for (Remedy& remedy : RangeRemedies(session, item->space.get())) {
           finding.remedies.push_back(std::move(remedy));
         }
@@ -201,7 +204,7 @@ void FindMissedBests(const Sessions& task, const FindingOptions& options,
                        " of the same kernel found a "
                        "winner that is ",
                        FormatPercent(-std::expm1(-largest)), " faster")},
-         {StrategyRemedy(session)}});
+         {StrategyRemedy(session, largest)}});
   }
 }
 
@@ -243,7 +246,7 @@ void FindSlowing(const Sessions& task, const FindingOptions& options,
                      ", now it is ", first.header.strategy()));
   }
   AddSettingsEvidence(used[shift.boundary - 1]->header, first.header, finding);
-  finding.remedies = {StrategyRemedy(first),
+  finding.remedies = {StrategyRemedy(first, 0),
                       {Lever::kPrior,
                        "warm-start from the store, and order the space by a "
                        "prior"}};
@@ -442,7 +445,11 @@ void FindMisleadingPriors(absl::Span<const SessionWithSpace> sessions,
       absl::StrAppend(&text, "; or mend it: it pushes knob ", knob,
                       " the wrong way");
     }
-    finding.remedies = {{Lever::kPrior, std::move(text)}};
+    const tuning::BoundSpace& space = *pool.any->space;
+    finding.remedies = {
+        {Lever::kPrior, std::move(text),
+         SearchChange{tuning::WithoutPrior(space.space().proto()), 0, ""},
+         ExpectHalfOf(GainOfSecondHalf(*pool.any->session))}};
     findings.push_back(std::move(finding));
   }
 }

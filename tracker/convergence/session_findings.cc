@@ -13,6 +13,7 @@
 #include "tracker/convergence/space_evidence.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/proto/stop_reason.h"
+#include "tuning/space/space_change.h"
 
 namespace optrail::tracker {
 namespace {
@@ -60,13 +61,14 @@ absl::optional<Finding> DoesNotConverge(const SessionAnalysis& session,
            ? absl::StrCat("at least double --time_budget", cost,
                           "; --patience=", std::max(20, trials / 4),
                           " stops it once it is done")
-           : absl::StrCat("--trials=", 2 * trials, cost,
-                          " and --patience=", std::max(20, trials / 4),
-                          " to stop once it is done")}};
+           : absl::StrCat("--trials=", 2 * trials, cost, " and --patience=",
+                          std::max(20, trials / 4), " to stop once it is done"),
+       SearchChange{"", 2 * trials, ""},
+       ExpectHalfOf(GainOfSecondHalf(session))}};
   for (Remedy& remedy : RangeRemedies(session, space)) {
     remedies.push_back(std::move(remedy));
   }
-  remedies.push_back(StrategyRemedy(session));
+  remedies.push_back(StrategyRemedy(session, GainOfSecondHalf(session)));
   return Finding{
       FindingKind::kDoesNotConverge,
       session.task_text,
@@ -166,13 +168,17 @@ absl::optional<Finding> ConvergedTooEarly(const SessionAnalysis& session,
     evidence.push_back(absl::StrCat("tried ", trials, " of ",
                                     FormatCount(*configs), " configs"));
   }
-  std::vector<Remedy> remedies = {StrategyRemedy(session)};
+  // What it looked at brought so much; it did not look at the rest.
+  const double unseen = (1 - *coverage) * GainOfSearch(session);
+  std::vector<Remedy> remedies = {StrategyRemedy(session, unseen)};
   if (space->top_k() > 0) {
     remedies.push_back(
         {Lever::kPrior,
          absl::StrCat("the prior lets only its top ", space->top_k(),
                       " configs be measured: raise top_k to ",
-                      4 * space->top_k(), " or remove it")});
+                      4 * space->top_k(), " or remove it"),
+         SearchChange{tuning::WithoutPrior(space->space().proto()), 0, ""},
+         ExpectHalfOf(unseen)});
   }
   for (Remedy& remedy : RangeRemedies(session, space)) {
     remedies.push_back(std::move(remedy));
@@ -216,6 +222,7 @@ bool MemorySeparates(const SessionAnalysis& session,
 }
 
 absl::optional<Finding> MostTrialsFail(const SessionAnalysis& session,
+                                       const BoundSpace* space,
                                        const FindingOptions& options) {
   const int useless = session.outcomes.useless();
   const int trials = session.trial_count();
@@ -235,9 +242,21 @@ absl::optional<Finding> MostTrialsFail(const SessionAnalysis& session,
         rule->failing, " holds for ", rule->failures_covered, " of ",
         rule->failures, " failures and ", rule->working_refused, " of ",
         rule->working, " working configs"));
-    remedies.push_back({Lever::kConstraint,
-                        absl::StrCat("add to the space: constraint { expr: \"",
-                                     rule->constraint, "\" }")});
+    Remedy remedy = {Lever::kConstraint,
+                     absl::StrCat("add to the space: constraint { expr: \"",
+                                  rule->constraint, "\" }")};
+    if (space != nullptr) {
+      remedy.change = SearchChange{
+          tuning::WithConstraint(space->space().proto(), rule->constraint,
+                                 "other configs come to nothing"),
+          0, ""};
+      // The trials that it saves are so many doublings of those that work.
+      const double doublings = -std::log2(
+          std::max(1 - session.useless_share(), 1. / session.trial_count()));
+      remedy.predicted =
+          ExpectHalfOf(GainOfSecondHalf(session) * std::min(doublings, 1.));
+    }
+    remedies.push_back(std::move(remedy));
   } else if (session.outcomes.ok == 0) {
     remedies.push_back(
         {Lever::kConstraint,
@@ -328,34 +347,6 @@ double NoiseOf(const SessionAnalysis& session) {
                    session.search_noise.value_or(0)});
 }
 
-std::vector<Remedy> RangeRemedies(const SessionAnalysis& session,
-                                  const BoundSpace* space) {
-  std::vector<Remedy> remedies;
-  if (space == nullptr) return remedies;
-  for (const KnobEdge& edge : EdgesOf(session, *space)) {
-    remedies.push_back(
-        {Lever::kKnobRange,
-         absl::StrCat("knob ", edge.knob, ": the best configs have ",
-                      edge.value, ", the ",
-                      edge.at_maximum ? "largest" : "smallest", " of ",
-                      edge.range, "; extend the range ",
-                      edge.at_maximum ? "upwards" : "downwards")});
-  }
-  return remedies;
-}
-
-Remedy StrategyRemedy(const SessionAnalysis& session) {
-  const std::string& used = session.header.strategy();
-  return {
-      Lever::kStrategy,
-      absl::StrCat("another seed, and another --strategy than ",
-                   used.empty() ? "this session's" : used,
-                   " beside it (the default is the one that wins on recorded "
-                   "spaces, docs/method/search.md): if that ends better, the "
-                   "strategy does "
-                   "not suit this space")};
-}
-
 std::vector<Finding> FindSessionFaults(const SessionAnalysis& session,
                                        const BoundSpace* space,
                                        const FindingOptions& options) {
@@ -363,7 +354,7 @@ std::vector<Finding> FindSessionFaults(const SessionAnalysis& session,
   const auto add = [&](absl::optional<Finding> finding) {
     if (finding) findings.push_back(*std::move(finding));
   };
-  add(MostTrialsFail(session, options));
+  add(MostTrialsFail(session, space, options));
   add(MostTrialsContended(session, options));
   add(DoesNotConverge(session, space, options));
   add(ConvergedTooEarly(session, space, options));

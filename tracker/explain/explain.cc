@@ -55,6 +55,19 @@ std::string Arrow(const std::string& before, const std::string& after) {
   return absl::StrCat(OrNone(before), " -> ", OrNone(after));
 }
 
+// "memory > strided (40%)": the chain of the first cause, and the share of the
+// time that would go with it.
+std::string CauseText(const proto::Diagnosis& diagnosis) {
+  if (diagnosis.causes().empty()) return "no cause";
+  const proto::DiagnosisCause& cause = diagnosis.causes(0);
+  std::vector<std::string> names;
+  for (const proto::DiagnosisLink& link : cause.chain()) {
+    names.push_back(link.class_name());
+  }
+  return absl::StrFormat("%s (%.0f%%)", absl::StrJoin(names, " > "),
+                         100 * cause.recoverable());
+}
+
 class Diff {
  public:
   Diff(const Recorded& before, const Recorded& after, double time_ratio)
@@ -69,6 +82,7 @@ class Diff {
     Computed();
     Surroundings();
     Roofline();
+    Diagnosed();
     if (lines_.empty() || lines_.front().rank == kConsequence) Nothing();
     std::stable_sort(
         lines_.begin(), lines_.end(),
@@ -308,6 +322,12 @@ class Diff {
                                    RooflineText(b.roofline_fraction())));
   }
 
+  void Diagnosed() {
+    if (before_.diagnosis == nullptr || after_.diagnosis == nullptr) return;
+    AddIfOther(kConsequence, "diagnosis", CauseText(*before_.diagnosis),
+               CauseText(*after_.diagnosis));
+  }
+
   void Nothing() {
     const std::string same =
         !after_.result->kernel_id().empty() &&
@@ -414,6 +434,30 @@ const proto::Session* Explainer::Session(const std::string& id) {
   return at->second.ok() ? &*at->second : nullptr;
 }
 
+const proto::Diagnosis* Explainer::DiagnosisOf(
+    const proto::Run& run, const proto::BenchmarkResult& result) {
+  if (!diagnoses_.has_value()) {
+    diagnoses_.emplace();
+    absl::StatusOr<LoadedDiagnoses> loaded = history_.LoadDiagnoses();
+    if (loaded.ok()) *diagnoses_ = std::move(loaded->diagnoses);
+  }
+  const proto::BenchmarkKey& key = result.key();
+  for (auto one = diagnoses_->rbegin(); one != diagnoses_->rend(); ++one) {
+    const proto::Task& task = one->task();
+    if (!result.kernel_id().empty() && task.kernel_id() == result.kernel_id() &&
+        task.operator_name() == key.operator_name() &&
+        task.hardware_id() == run.hardware().id() &&
+        task.threads() == key.threads() &&
+        task.cache_mode() == key.cache_mode() &&
+        tuning::CanonicalText(task.shape()) ==
+            tuning::CanonicalText(key.shape()) &&
+        tuning::CanonicalText(one->config()) == result.config()) {
+      return &*one;
+    }
+  }
+  return nullptr;
+}
+
 std::vector<std::string> Explainer::Lines(const Regression& regression) {
   const std::string benchmark = CanonicalText(regression.key);
   Recorded sides[2];
@@ -433,6 +477,7 @@ std::vector<std::string> Explainer::Lines(const Regression& regression) {
     if (session != nullptr) {
       sides[i].facts = FactsOf(*session, *sides[i].result);
     }
+    sides[i].diagnosis = DiagnosisOf(*sides[i].run, *sides[i].result);
   }
   return WhatChanged(sides[0], sides[1], regression.time_ratio);
 }

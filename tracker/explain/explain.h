@@ -16,19 +16,23 @@
 //   config: tile 64 -> 32
 //   kernel: its code changed (id 1a2b3c4d -> 5e6f7a8b)
 //   share of the roofline: 62% -> 47%
+//   diagnosis: memory > extra_passes (40%) -> compute > spills (31%)
 //
 // It is evidence, no proof: what changed at the same time need not be the
 // cause. Causes whose effect can be computed (clocks, waiting for a core) come
 // first where they account for half of the change, and last or not at all where
 // they don't. Records hold no compiled code; of configs that a tuning session
-// compiled they hold what compiling told (registers, spills, sizes).
+// compiled they hold what compiling told (registers, spills, sizes), and of
+// kernels that were diagnosed the causes.
 
 #include <map>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "tracker/history/history.h"
+#include "tracker/proto/diagnosis.pb.h"
 #include "tracker/proto/run.pb.h"
 #include "tuning/proto/session.pb.h"
 
@@ -39,6 +43,8 @@ struct Recorded {
   const proto::Run* run = nullptr;
   const proto::BenchmarkResult* result = nullptr;
   std::vector<proto::Fact> facts;
+  // The record of `optrail diagnose` of this kernel and config; may be null.
+  const proto::Diagnosis* diagnosis = nullptr;
 };
 
 // `time_ratio` is how much longer it takes: 1.3 for 30%. Never empty: where
@@ -72,10 +78,14 @@ class Explainer {
   // Null if there is none that can be read.
   const proto::Run* Run(const std::string& id);
   const proto::Session* Session(const std::string& id);
+  // The newest of the result's very kernel and config; null if there is none.
+  const proto::Diagnosis* DiagnosisOf(const proto::Run& run,
+                                      const proto::BenchmarkResult& result);
 
   const History& history_;
   std::map<std::string, absl::StatusOr<proto::Run>> runs_;
   std::map<std::string, absl::StatusOr<proto::Session>> sessions_;
+  absl::optional<std::vector<proto::Diagnosis>> diagnoses_;  // once read
 };
 
 }  // namespace optrail::tracker

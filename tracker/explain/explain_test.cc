@@ -10,6 +10,7 @@
 namespace optrail::tracker {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -112,6 +113,59 @@ TEST_F(ExplainerTest, ReadsFactsOfTheSessions) {
   const std::vector<std::string> lines = Explain();
   EXPECT_EQ(lines[0], "config: tile 64 -> 32");
   EXPECT_EQ(lines[1], "compiled: spill_bytes 0 -> 176");
+}
+
+TEST_F(ExplainerTest, ShowsTheDiagnosesOfBothSides) {
+  for (proto::Run* run : {&planted_.before, &planted_.after}) {
+    const bool before = run == &planted_.before;
+    proto::BenchmarkResult& result = *run->mutable_results(0);
+    result.set_kernel_id(before ? "former" : "present");
+    result.set_config("tile=64");
+    proto::Diagnosis diagnosis;
+    diagnosis.set_created_unix_ns(before ? 1 : 2);
+    diagnosis.set_diagnosis_id(before ? "20261120T000000Z-00000000000c"
+                                      : "20261121T000000Z-00000000000d");
+    proto::Task& task = *diagnosis.mutable_task();
+    task.set_operator_name(result.key().operator_name());
+    task.set_kernel_id(result.kernel_id());
+    task.set_hardware_id(run->hardware().id());
+    *task.mutable_shape() = result.key().shape();
+    task.set_threads(result.key().threads());
+    task.set_cache_mode(result.key().cache_mode());
+    proto::KnobValue& knob = *diagnosis.mutable_config()->add_set();
+    knob.set_knob("tile");
+    knob.set_int_(64);
+    if (!before) {
+      proto::DiagnosisCause& cause = *diagnosis.add_causes();
+      cause.add_chain()->set_class_name("compute");
+      cause.add_chain()->set_class_name("spills");
+      cause.set_recoverable(.31);
+    }
+    ASSERT_TRUE(history_->AppendRun(*run).ok());
+    ASSERT_TRUE(history_->AppendDiagnosis(diagnosis).ok());
+  }
+  EXPECT_THAT(Explain(), Contains("diagnosis: no cause -> compute > spills "
+                                  "(31%)"));
+}
+
+TEST_F(ExplainerTest, AnotherConfigsDiagnosisSaysNothing) {
+  for (proto::Run* run : {&planted_.before, &planted_.after}) {
+    proto::BenchmarkResult& result = *run->mutable_results(0);
+    proto::Diagnosis diagnosis;
+    diagnosis.set_diagnosis_id(run == &planted_.before
+                                   ? "20261120T000000Z-00000000000c"
+                                   : "20261121T000000Z-00000000000d");
+    diagnosis.mutable_task()->set_operator_name(result.key().operator_name());
+    diagnosis.mutable_task()->set_kernel_id(result.kernel_id());
+    if (run == &planted_.after) {
+      diagnosis.add_causes()->add_chain()->set_class_name("spills");
+    }
+    ASSERT_TRUE(history_->AppendRun(*run).ok());
+    ASSERT_TRUE(history_->AppendDiagnosis(diagnosis).ok());
+  }
+  for (const std::string& line : Explain()) {
+    EXPECT_EQ(line.find("diagnosis"), std::string::npos) << line;
+  }
 }
 
 TEST_F(ExplainerTest, SaysWhatItCouldNotRead) {
