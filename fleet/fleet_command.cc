@@ -71,6 +71,10 @@ std::string OpenMetricsText(const FleetStatus& status) {
                          "Times that a pilot was silent for a whole lease");
   OpenMetricsFamily finished("optrail_fleet_finished_last_hour", "gauge", "",
                              "Tasks done within the last hour");
+  OpenMetricsFamily measured("optrail_fleet_measurements_last_hour", "gauge",
+                             "",
+                             "Results of runs that began within the last hour, "
+                             "with a value and without one");
   const auto add = [](OpenMetricsFamily& family, absl::string_view state,
                       int64_t count) {
     family.Add("", state.empty() ? "" : OpenMetricsLabel("state", state),
@@ -85,8 +89,12 @@ std::string OpenMetricsText(const FleetStatus& status) {
   add(pilots, "idle", static_cast<int64_t>(status.pilots.size()) - busy);
   add(lost, "", status.leases_lost);
   add(finished, "", status.finished_last_hour);
+  measured.Add("", OpenMetricsLabel("value", "yes"),
+               static_cast<double>(status.measured_last_hour));
+  measured.Add("", OpenMetricsLabel("value", "no"),
+               static_cast<double>(status.without_value_last_hour));
   return absl::StrCat(tasks.text(), pilots.text(), lost.text(), finished.text(),
-                      "# EOF\n");
+                      measured.text(), "# EOF\n");
 }
 
 absl::StatusOr<int> RunFleetStatus(const FleetStatusCommand& options,

@@ -24,7 +24,7 @@ absl::StatusOr<int> RunFleetStatus(const FleetStatusCommand& options,
                                    std::ostream& out);
 
 // Returns the status as OpenMetrics text: tasks by state, pilots, leases lost,
-// tasks finished.
+// tasks finished, measurements.
 std::string OpenMetricsText(const FleetStatus& status);
 
 }  // namespace optrail::fleet

@@ -12,10 +12,13 @@
 #include "absl/time/clock.h"
 #include "base/file.h"
 #include "fleet/evaluation/fault_run.h"
+#include "fleet/fleet_command.h"
 #include "fleet/pilot.h"
 #include "fleet/queue.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "re2/re2.h"
 #include "tracker/history/postgres/postgres.h"
 #include "tracker/history/postgres/testing/postgres_server.h"
 
@@ -251,6 +254,67 @@ TEST_F(FleetTest, APilotThatIsToldToEndPutsItsTaskBack) {
   ASSERT_EQ(waitpid(pilot, nullptr, 0), pilot);
   EXPECT_EQ(queue.Status()->jobs[0].queued, 1);
   EXPECT_EQ(One("SELECT attempt FROM optrail.tasks"), "0");
+}
+
+// A run of one result with a value and one without, begun so long ago.
+std::string AddRunSql(int run, const std::string& ago) {
+  return absl::StrCat(
+      "INSERT INTO optrail.runs (path, result_count, started_unix_ns, "
+      "commit_id, header) VALUES ('run",
+      run, "', 2, 1e9 * extract(epoch FROM now() - interval '", ago,
+      "'), 'c', ''); INSERT INTO optrail.observations SELECT 1, run, n, 1, "
+      "CASE n WHEN 0 THEN 5 END, '' FROM optrail.runs, generate_series(0, 2) n "
+      "WHERE path = 'run",
+      run, "'");
+}
+
+TEST_F(FleetTest, CountsTheMeasurementsOfTheLastHour) {
+  JobQueue queue = Open();
+  EXPECT_THAT(
+      OpenMetricsText(*queue.Status()),
+      HasSubstr("optrail_fleet_measurements_last_hour{value=\"no\"} 0"));
+  Sql(AddRunSql(1, "2 hours"));
+  Sql(AddRunSql(2, "10 minutes"));
+  // Recorded late.
+  Sql(AddRunSql(3, "3 hours"));
+  Sql(AddRunSql(4, "20 minutes"));
+  const FleetStatus status = *queue.Status();
+  EXPECT_EQ(status.measured_last_hour, 2);
+  EXPECT_EQ(status.without_value_last_hour, 4);
+  const std::string text = OpenMetricsText(status);
+  EXPECT_THAT(
+      text, HasSubstr("optrail_fleet_measurements_last_hour{value=\"yes\"} 2"));
+  EXPECT_THAT(
+      text, HasSubstr("optrail_fleet_measurements_last_hour{value=\"no\"} 4"));
+}
+
+// Every statement of Grafana's dashboard, with its macros filled in.
+TEST_F(FleetTest, TheDatabaseAnswersTheDashboard) {
+  Sql(AddRunSql(1, "10 minutes"));
+  const auto text = ReadFile("fleet/grafana_dashboard.json");
+  ASSERT_TRUE(text.ok()) << text.status();
+  const nlohmann::json dashboard = nlohmann::json::parse(*text);
+  std::vector<std::string> statements;
+  for (const auto& each : dashboard["templating"]["list"]) {
+    if (each["type"] == "query") statements.push_back(each["query"]);
+  }
+  for (const auto& each : dashboard["annotations"]["list"]) {
+    statements.push_back(each["rawQuery"]);
+  }
+  for (const auto& panel : dashboard["panels"]) {
+    for (const auto& target : panel["targets"]) {
+      statements.push_back(target["rawSql"]);
+    }
+  }
+  EXPECT_EQ(statements.size(), 7);
+  for (std::string& statement : statements) {
+    RE2::GlobalReplace(&statement, R"(\$__unixEpochNanoFilter\((\w+)\))",
+                       R"(\1 BETWEEN 0 AND 9e18)");
+    RE2::GlobalReplace(&statement, R"(\$__timeFilter\((\w+)\))",
+                       R"(\1 BETWEEN '2020-01-01' AND now())");
+    const auto rows = (*Postgres::Connect(url_))->Query(statement, {});
+    EXPECT_TRUE(rows.ok()) << statement << ": " << rows.status();
+  }
 }
 
 TEST(WordsOfCommandTest, TakesWordsOfCommandsThatPilotsRun) {

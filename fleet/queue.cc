@@ -312,6 +312,20 @@ absl::StatusOr<FleetStatus> JobQueue::Status() {
     status.leases_lost = Number(counts[0][0]);
     status.finished_last_hour = Number(counts[0][1]);
   }
+  // The first of these runs bounds what is read of the index.
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const Rows measured,
+      Query("WITH recent AS (SELECT run FROM optrail.runs WHERE "
+            "started_unix_ns > 1e9 * extract(epoch FROM now() - interval "
+            "'1 hour')) "
+            "SELECT count(value), count(*) - count(value) "
+            "FROM optrail.observations JOIN recent USING (run) "
+            "WHERE run >= (SELECT min(run) FROM recent)",
+            {}));
+  if (!measured.empty()) {
+    status.measured_last_hour = Number(measured[0][0]);
+    status.without_value_last_hour = Number(measured[0][1]);
+  }
   return status;
 }
 

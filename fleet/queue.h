@@ -88,6 +88,9 @@ struct FleetStatus {
   std::vector<PilotStatus> pilots;  // heard of within the last hour
   int64_t leases_lost = 0;
   int64_t finished_last_hour = 0;
+  // Results of the runs that began within the last hour, one per metric.
+  int64_t measured_last_hour = 0;
+  int64_t without_value_last_hour = 0;  // disturbed, failed or not supported
 };
 
 class JobQueue {
