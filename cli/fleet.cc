@@ -55,8 +55,8 @@ absl::StatusOr<std::string> FleetUrl() {
   const std::string url = absl::GetFlag(FLAGS_history);
   if (url.empty()) {
     return absl::InvalidArgumentError(
-        "--history=URL is missing: postgresql://HOST/DATABASE, prepared by "
-        "`optrail fleet init`");
+        "--history=URL is missing: expected postgresql://HOST/DATABASE, "
+        "prepared by `optrail fleet init`");
   }
   OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
       tracker::IsStoreUrl(url), "history", url,
