@@ -5,9 +5,8 @@
 //   --repeats=50
 //
 // With --history, really recorded sessions are judged whose trials are in a
-// random order, with their configs dealt out at random: the readings and
-// outcomes are real, and nothing that is found about their order, their knobs
-// or their prior is true.
+// random order, with their configs dealt out at random: readings and outcomes
+// are real, and nothing that is found about their order or their knobs is true.
 
 #include <algorithm>
 #include <iostream>
@@ -72,8 +71,7 @@ bool IsFalse(const Finding& finding) {
                          return absl::StrContains(line, " holds for ");
                        });
   }
-  return finding.kind == FindingKind::kDoesNotConverge ||
-         finding.kind == FindingKind::kPriorMisleads;
+  return finding.kind == FindingKind::kDoesNotConverge;
 }
 
 absl::Status JudgeShuffled(const std::string& folder) {
@@ -95,8 +93,7 @@ absl::Status JudgeShuffled(const std::string& folder) {
     }
   }
   for (const FindingKind kind :
-       {FindingKind::kDoesNotConverge, FindingKind::kMostTrialsFail,
-        FindingKind::kPriorMisleads}) {
+       {FindingKind::kDoesNotConverge, FindingKind::kMostTrialsFail}) {
     std::cout << absl::StrFormat(
         "%-20s %d false findings in %d times %d shuffled sessions\n",
         FindingKindName(kind), counts[kind], repeats, sessions.size());
