@@ -103,9 +103,11 @@ absl::Status NotOffered(absl::string_view name, const ObjectiveSource& source) {
   return absl::InvalidArgumentError(absl::StrCat(
       name, ": ", source.device, " has no such objective here, expected ",
       absl::StrJoin(names, ", "),
-      name == "cost" ? ", and cost with --price_per_kwh or "
-                       "--price_per_hour"
-                     : "",
+      name != "cost" ? ""
+      : source.price_per_kwh > 0
+          ? ", and cost with --price_per_hour alone: --price_per_kwh needs an "
+            "energy meter"
+          : ", and cost with --price_per_kwh or --price_per_hour",
       "; next: optrail doctor says why"));
 }
 

@@ -97,7 +97,7 @@ TEST_F(ObjectivesTest, WhatNeedsNoMeterIsThereWithoutOne) {
   EXPECT_TRUE(Parse("cost").ok());
   // Energy at a tariff needs one.
   source_.price_per_kwh = .2;
-  EXPECT_FALSE(Parse("cost").ok());
+  EXPECT_THAT(Refusal("cost"), HasSubstr("--price_per_hour alone"));
   EXPECT_FALSE(Parse("edp").ok());
 }
 
