@@ -60,7 +60,7 @@ std::string Shorten(const std::string& text, int width) {
 size_t LastBreak(absl::string_view line) {
   size_t end = line.find_last_of(",/- ");
   while (end != absl::string_view::npos && line[end] == '-' &&
-         (end == 0 || line[end - 1] == ' ' || line[end - 1] == '-')) {
+         (end == 0 || !absl::ascii_isalnum(line[end - 1]))) {
     end =
         end == 0 ? absl::string_view::npos : line.find_last_of(",/- ", end - 1);
   }

@@ -89,10 +89,12 @@ std::vector<std::string> EvidenceLines(const GateReport& report,
                            FormatShortPercent(row.ratio->run_spread))));
   }
   if (!gate_row.muted_until.empty()) {
-    lines.push_back(absl::StrCat(
-        "muted until ", gate_row.muted_until,
-        " for `changes` and the report, not for the gate; here an exemption of "
-        "the policy makes it a warning"));
+    lines.push_back(absl::StrCat("muted until ", gate_row.muted_until,
+                                 " for `changes` and the report, where it "
+                                 "quiets changes of a number and "
+                                 "no crash, not for the gate; here an "
+                                 "exemption of the policy makes it a "
+                                 "warning"));
   }
   if (!row.measured_differently.empty()) {
     lines.push_back(

@@ -268,6 +268,7 @@ TEST_F(GateTest, AMutedCrashIsRedAndSaysWhy) {
   EXPECT_EQ(RowOf(report, "b").muted_until, "2099-12-31");
   EXPECT_THAT(GateText(report),
               HasSubstr("muted until 2099-12-31 for `changes` and the report, "
+                        "where it quiets changes of a number and no crash, "
                         "not for the gate"));
   // A mute that has ended is no mute.
   options.now_unix_s = *ParseEndOfDay("2099-12-31") / 1'000'000'000;

@@ -196,8 +196,34 @@ void PrintEvidence(const std::vector<Change>& changes, Explainer& explainer,
   }
 }
 
-// How many series stand how, and why the judge could not tell of some.
-void PrintStandings(const std::vector<Judgement>& judgements,
+// Benchmarks without a value at their newest run, which no row of changes has.
+void NameBroken(const std::vector<Series>& series,
+                const std::vector<Judgement>& judgements, std::ostream& out) {
+  constexpr int kMostShown = 8;
+  int broken = 0;
+  for (size_t i = 0; i < series.size(); ++i) {
+    const Judgement& judgement = judgements[i];
+    if (judgement.standing != Verdict::kFailed &&
+        judgement.standing != Verdict::kMissing) {
+      continue;
+    }
+    if (++broken > kMostShown) continue;
+    const SeriesKey& key = series[i].key;
+    out << WrapProse(absl::StrCat("  ", VerdictName(judgement.standing), ": ",
+                                  EscapeForTerminal(DisplayName(key.benchmark)),
+                                  " on ", EscapeForTerminal(key.hardware_id),
+                                  ", ", EscapeForTerminal(judgement.why), "\n"),
+                     TerminalWidth());
+  }
+  if (broken > kMostShown) {
+    out << "  and " << broken - kMostShown << " more; next: optrail report\n";
+  }
+}
+
+// How many series stand how, which are broken, and why the judge could not tell
+// of some.
+void PrintStandings(const std::vector<Series>& series,
+                    const std::vector<Judgement>& judgements,
                     std::ostream& out) {
   if (judgements.empty()) return;
   std::map<int, int> counts;  // by rank
@@ -209,13 +235,14 @@ void PrintStandings(const std::vector<Judgement>& judgements,
       ++not_judged[judgement.why];
     }
   }
-  out << judgements.size() << " series: "
-      << absl::StrJoin(counts, ", ",
-                       [](std::string* text, const auto& count) {
-                         absl::StrAppend(text, count.second, " ",
-                                         Verdicts()[count.first].name);
-                       })
-      << "\n";
+  const std::string standings =
+      absl::StrJoin(counts, ", ", [](std::string* text, const auto& count) {
+        absl::StrAppend(text, count.second, " ", Verdicts()[count.first].name);
+      });
+  out << WrapProse(
+      absl::StrCat(judgements.size(), " series: ", standings, "\n"),
+      TerminalWidth());
+  NameBroken(series, judgements, out);
   std::vector<std::pair<int, std::string>> reasons;
   for (const auto& [why, count] : not_judged) reasons.push_back({-count, why});
   std::sort(reasons.begin(), reasons.end());
@@ -328,7 +355,7 @@ absl::StatusOr<int> RunChanges(const ChangesCommand& options,
         << alerts << " new for the worse, " << changes.size()
         << " changes of at least " << FormatShortPercent(options.min_effect)
         << "\n";
-    PrintStandings(judgements, out);
+    PrintStandings(series, judgements, out);
   }
   if (alerts > 0 && !options.alert_command.empty()) {
     changes.erase(
