@@ -142,6 +142,12 @@ TEST_F(CommandsTest, ImportedRunsAreLoggedShownAndCompared) {
   EXPECT_EQ(*code, 0);
   EXPECT_THAT(compared, AllOf(HasSubstr("1.300"), HasSubstr("slower"),
                               HasSubstr("takes 30% more time, p < 0.001")));
+
+  // B is "latest", which is the commit itself.
+  compare.a = "bbbb";
+  compare.b = "latest";
+  EXPECT_THAT(std::string(Call(RunCompare, compare).first.status().message()),
+              HasSubstr("name the same runs"));
 }
 
 TEST_F(CommandsTest, HowRunsWereMeasuredIsShownAndDifferencesAreNoted) {

@@ -118,6 +118,7 @@ class HistorySides {
     std::vector<SidesToCompare> sides;
     std::string baselines_text;
     std::set<Group> missing;  // of B
+    bool is_same = false;
     for (const auto& [group, infos] : candidates) {
       OPTRAIL_ASSIGN_OR_RETURN(const auto baselines, Baselines(group));
       baselines_text = GroupsText(baselines);
@@ -129,18 +130,36 @@ class HistorySides {
         NoteMissing("A", "B", group);
         continue;
       }
+      // Two names of one run, as where A is the newest commit and B the
+      // default.
+      if (options_.a != options_.b && RunIds(found->second) == RunIds(infos)) {
+        is_same = true;
+        continue;
+      }
       SidesToCompare& both = sides.emplace_back();
       OPTRAIL_ASSIGN_OR_RETURN(both.a, Read(history_, found->second));
       OPTRAIL_ASSIGN_OR_RETURN(both.b, Read(history_, infos));
     }
     for (const Group& group : missing) NoteMissing("B", "A", group);
     if (!sides.empty()) return sides;
+    if (is_same) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "A, \"", options_.a, "\", and B, \"", options_.b,
+          "\", name the same runs: expected two sides; next: optrail compare ",
+          "latest~1 latest, or another B (optrail log lists commits)"));
+    }
     return absl::NotFoundError(absl::StrCat(
         "A and B have no suite and hardware in common: A has ", baselines_text,
         ", B ", GroupsText(candidates), "; next: optrail log runs"));
   }
 
  private:
+  static std::set<std::string> RunIds(const std::vector<RunInfo>& infos) {
+    std::set<std::string> ids;
+    for (const RunInfo& info : infos) ids.insert(info.header.run_id());
+    return ids;
+  }
+
   static void NoteMissing(absl::string_view side, absl::string_view other,
                           const Group& group) {
     PrintNotices(
