@@ -56,7 +56,7 @@ std::string Shorten(const std::string& text, int width) {
 }
 
 // The last place in `line` after which another may begin: a comma, slash, space
-// or the hyphen in a word, not that of a flag. npos: none.
+// or the hyphen after a letter or digit, not that of a flag. npos: none.
 size_t LastBreak(absl::string_view line) {
   size_t end = line.find_last_of(",/- ");
   while (end != absl::string_view::npos && line[end] == '-' &&
@@ -386,8 +386,8 @@ class TextLayout {
 std::string TableText(const std::vector<Column>& columns,
                       const std::vector<std::vector<Cell>>& rows, int width) {
   if (width <= 0) return TextLayout(columns, rows).Text();
-  // Of the layouts that fit, the one of the fewest lines: where there is just
-  // room for a folded name, a line of its own shows more.
+  // The best layout fits and has the fewest lines: with just enough room for a
+  // folded name, a line of its own shows more.
   std::string best;
   const auto lines = [](const std::string& text) {
     return std::count(text.begin(), text.end(), '\n');
@@ -397,7 +397,7 @@ std::string TableText(const std::vector<Column>& columns,
     TextLayout layout(columns, rows);
     const bool fits = layout.FitInto(width, effort);
     std::string text = layout.Text();
-    // Where nothing fits, moving columns comes closest.
+    // If nothing fits, moving columns comes closest.
     if (best.empty() ? fits || effort == Effort::kBelow
                      : fits && lines(text) < lines(best)) {
       best = std::move(text);

@@ -188,7 +188,8 @@ absl::StatusOr<int> ShowStore(const std::vector<std::string>&) {
   return 0;
 }
 
-// What `store diff` prints for programs: a row for each entry that differs.
+// The table that `store diff` prints for programs has a row for each entry that
+// differs.
 class DifferenceTable {
  public:
   void Add(const tuning::StoreDifference& difference) {

@@ -114,7 +114,7 @@ Table CalibrationTable(absl::Span<const proto::Diagnosis> diagnoses) {
            {CalibrationName(advice), std::string("(all)")}) {
         Kind& kind = kinds[name];
         ++kind.given;
-        // Where nothing was predicted, no prediction can be wrong.
+        // Advice without a prediction has none that could be wrong.
         if (!advice.has_realised_gain() || advice.predicted_gain() <= 0) {
           continue;
         }

@@ -97,7 +97,7 @@ absl::Status CheckProgram(const proto::TunedCommand& command) {
   return absl::OkStatus();
 }
 
-// What the session read is not read again.
+// The search does not measure again what the session measured.
 std::vector<proto::Trial> KnownTrialsOf(const proto::Session& session) {
   std::vector<proto::Trial> known;
   for (const proto::Trial& trial : session.trials()) {

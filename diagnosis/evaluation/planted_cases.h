@@ -22,8 +22,8 @@ struct PlantedCase {
   int threads = 1;
 };
 
-// What is drawn of a case: sizes between both ends, cols in steps of 64,
-// and the value of the operator's attribute.
+// A row says what is drawn of a case: sizes between both ends, cols in steps of
+// 64, and the value of the operator's attribute.
 struct CaseRow {
   const char* name;
   const char* expected;

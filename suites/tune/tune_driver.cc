@@ -331,8 +331,9 @@ class TuneCall {
   std::shared_ptr<CompilePool> Compilers(
       const std::vector<TaskEntry>& tasks) const;
   absl::Status FindPending(const std::vector<TaskEntry>& tasks);
-  // Where to begin among some of pending_, by the sessions that had ended at
-  // `known_unix_ns`; says so. Start::task is an index into `some`.
+  // Returns where to begin among some of pending_, by the sessions that had
+  // ended at `known_unix_ns`, and prints it. Start::task is an index into
+  // `some`.
   std::vector<Start> StartsOf(const std::vector<size_t>& some,
                               int64_t known_unix_ns) const;
   void OrderPending();

@@ -154,8 +154,14 @@ MetricRows::MetricRows(const RunPointers& baseline,
                        const CompareOptions& options, std::vector<Row*> rows,
                        const ComparedRows& compared, SamplePart of)
     : rows_(std::move(rows)) {
+  std::map<const proto::Run*, PanelRun> known;  // two panels have most of them
   const auto read = [&](const proto::Run& run) {
-    return Read(run, Contains(candidate, &run) ? nullptr : &compared, of);
+    const auto [found, is_new] = known.try_emplace(&run);
+    if (is_new) {
+      found->second =
+          Read(run, Contains(candidate, &run) ? nullptr : &compared, of);
+    }
+    return found->second;
   };
   const auto match = [&](Panel* panel) {
     of_fastest_.clear();

@@ -85,7 +85,7 @@ struct Remedy {
   std::string text;
   // How --try applies it (diagnosis/try_remedies.h); absent: only a person can.
   absl::optional<SearchChange> change = absl::nullopt;
-  // What it is expected to bring over the session's winner: half of what the
+  // It is expected to bring this over the session's winner: half of what the
   // session's trials show, which is the most that is expected. Absent: they
   // show nothing of it.
   absl::optional<RemedyGain> predicted = absl::nullopt;

@@ -168,7 +168,7 @@ absl::optional<Finding> ConvergedTooEarly(const SessionAnalysis& session,
     evidence.push_back(absl::StrCat("tried ", trials, " of ",
                                     FormatCount(*configs), " configs"));
   }
-  // What it looked at brought so much; it did not look at the rest.
+  // The configs that it looked at brought so much; it did not look at the rest.
   const double unseen = (1 - *coverage) * GainOfSearch(session);
   std::vector<Remedy> remedies = {StrategyRemedy(session, unseen)};
   if (space->top_k() > 0) {

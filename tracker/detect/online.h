@@ -65,7 +65,8 @@ class OnlineDetector {
   // The same as so many NaN.
   void Skip(int64_t points) { size_ += points; }
 
-  // What Resume needs beside the `values` that were appended so far.
+  // Returns the state that Resume needs beside the `values` that were appended
+  // so far.
   proto::FoldState State(absl::Span<const double> values) const;
   // Makes a new detector the one that has taken the first state.size() of
   // `values`. False, and nothing is changed, unless the state is of exactly
@@ -130,7 +131,7 @@ class OnlineDetector {
   // `looked_at` are the points of the look that gave the other two.
   void UpdateRegime(absl::Span<const Point> looked_at,
                     absl::Span<const double> values, const Analysis& analysis);
-  // What the last look found of the regime, which no state holds.
+  // Finds again what the last look found of the regime: no state holds it.
   void RepeatLastLook();
   absl::optional<ChangePoint> Suspect() const;
   // Returns whether the noise before window_[middle], as far back as the level

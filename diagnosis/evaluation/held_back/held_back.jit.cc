@@ -333,7 +333,7 @@ void Run(const OptrailJitCall& call, const Problem& p) {
 
 #elif defined(OPTRAIL_CAUSE_SYSTEM_CALLS)
 
-// What was used is asked for after every row.
+// It asks for the resources used after every row.
 void Run(const OptrailJitCall& call, const Problem& p) {
   for (int64_t r = 0; r < p.rows; ++r) {
     Rows(p, r, r + 1);

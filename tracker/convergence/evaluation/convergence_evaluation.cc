@@ -62,10 +62,10 @@ void Shuffle(Rng& rng, proto::Session* session) {
   }
 }
 
-// Whether it is about what Shuffle takes away.
+// Returns whether the finding is about what Shuffle takes away.
 bool IsFalse(const Finding& finding) {
   if (finding.kind == FindingKind::kMostTrialsFail) {
-    // That they fail is true; a rule over knobs is not.
+    // The trials did fail; a rule over knobs is false.
     return std::any_of(finding.evidence.begin(), finding.evidence.end(),
                        [](const std::string& line) {
                          return absl::StrContains(line, " holds for ");

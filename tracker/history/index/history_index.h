@@ -60,8 +60,8 @@ struct LoadedSeries {
   std::vector<Series> series;    // sorted by text
   std::vector<BadFile> bad_files;
   std::vector<std::string> notices;  // as HistoryIndex::notices()
-  // What KeepFolds kept of these series, by text; absent where it can't be
-  // kept: some of a series' runs are left out, or there is no index.
+  // KeepFolds kept these, by the text of the series; absent where nothing can
+  // be kept: some of a series' runs are left out, or there is no index.
   absl::optional<std::unordered_map<std::string, std::string>> folds;
 };
 
