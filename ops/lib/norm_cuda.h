@@ -179,7 +179,10 @@ class NormBackwardCuda : public ElementsCuda {
       plan.workspace_bytes =
           static_cast<size_t>(256 + 4 * results_ * columns * plan.grid_x);
     } else {
-      // Columns are shared out in accesses that no row begins within.
+      // Columns are shared out in accesses that no row begins within. Where
+      // rows were asked for but are too long, to a warp each: then there are
+      // slices for all multiprocessors.
+      if (wants_rows) threads = {32, block_x / 32};
       const int64_t vector = cuda::VectorOf(columns, element_bytes);
       const int64_t vectors = columns / vector;
       layout = {vector, false, vectors};
