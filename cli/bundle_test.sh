@@ -59,6 +59,21 @@ done <commands
 cmp "$root/lib/optrail/share/schemas/gate.schema.json" \
   <(env -i "$root/bin/optrail" schema gate)
 [ -s "$root/lib/optrail/share/proto/tracker/proto/run.proto" ]
+# No page has a dead link, neither in the folder nor where browsers look.
+for top in "$root/lib/optrail" "$root/share/doc/optrail" "$folder/else where"; do
+  (
+    cd "$top"
+    links=0
+    for page in docs/*/*.md; do
+      while read -r link; do
+        links=$((links + 1))
+        [ -e "$(realpath -ms "$(dirname "$page")/$link")" ] ||
+          { echo "$top/$page links to $link, which is not there"; exit 1; }
+      done < <(grep -oE '\]\([^):#][^):#]*[)#]' "$page" | sed 's/^](//; s/[)#]$//')
+    done
+    [ "$links" -gt 100 ]
+  )
+done
 # Help texts name it.
 [ -s "$root/share/doc/optrail/docs/reference/policy_format.md" ]
 [ -s "$root/share/doc/optrail/docs/guide/gate_pull_request.md" ]
