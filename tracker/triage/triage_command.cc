@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,7 +37,16 @@ std::string ScopeText(const proto::TriageRecord& record) {
 // 3c4d".
 std::string CoversText(const proto::TriageRecord& record) {
   if (record.answered_size() > 1) {
-    return absl::StrCat("what ", record.answered_size(), " series showed");
+    std::set<std::string> benchmarks;
+    for (const proto::AnsweredChange& answered : record.answered()) {
+      const absl::StatusOr<SeriesKey> key = ParseSeriesKey(answered.series());
+      benchmarks.insert(key.ok() ? DisplayName(key->benchmark)
+                                 : answered.series());
+    }
+    // Its metrics, hardware and branches make several of one benchmark.
+    return absl::StrCat(
+        "what ", record.answered_size(), " series of ", benchmarks.size(),
+        benchmarks.size() == 1 ? " benchmark" : " benchmarks", " showed");
   }
   if (record.answered_size() == 0) return "";
   const proto::AnsweredChange& answered = record.answered(0);
