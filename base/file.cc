@@ -68,9 +68,11 @@ absl::Status WriteAll(int fd, const std::string& path,
   return absl::OkStatus();
 }
 
-// Creates `temporary` with `contents` and makes the contents durable.
+// Creates `temporary` with `contents` and makes the contents durable. Errors
+// name `path`, the file that it is for.
 absl::Status WriteTemporary(const std::string& temporary,
-                            absl::string_view contents, FileSystem* fs) {
+                            const std::string& path, absl::string_view contents,
+                            FileSystem* fs) {
   ScopedDescriptor fd(Retry([&] {
                         return fs->Open(temporary, O_WRONLY | O_CREAT | O_EXCL,
                                         0666);
@@ -78,15 +80,15 @@ absl::Status WriteTemporary(const std::string& temporary,
                       fs);
   if (fd.get() < 0 && errno == ENOENT) {
     return absl::NotFoundError(
-        absl::StrCat("there is no folder ", DirectoryOf(temporary),
+        absl::StrCat("there is no folder ", DirectoryOf(path),
                      " to write to; next: create it, or choose another one"));
   }
-  if (fd.get() < 0) return FileError("creating", temporary, errno);
-  OPTRAIL_RETURN_IF_ERROR(WriteAll(fd.get(), temporary, contents, fs));
+  if (fd.get() < 0) return FileError("creating", path, errno);
+  OPTRAIL_RETURN_IF_ERROR(WriteAll(fd.get(), path, contents, fs));
   if (Retry([&] { return fs->Sync(fd.get()); }) != 0) {
-    return FileError("syncing", temporary, errno);
+    return FileError("syncing", path, errno);
   }
-  if (fd.Close() != 0) return FileError("closing", temporary, errno);
+  if (fd.Close() != 0) return FileError("closing", path, errno);
   return absl::OkStatus();
 }
 
@@ -104,7 +106,7 @@ absl::Status PublishNew(const std::string& temporary, const std::string& path,
   if (errno == EEXIST) return already_exists();
   if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS &&
       errno != EMLINK) {
-    return FileError(absl::StrCat("linking ", temporary, " to"), path, errno);
+    return FileError("creating", path, errno);
   }
   OPTRAIL_ASSIGN_OR_RETURN(
       const FileLock turn,
@@ -115,7 +117,7 @@ absl::Status PublishNew(const std::string& temporary, const std::string& path,
   if (fs->Stat(path, &info) == 0) return already_exists();
   if (errno != ENOENT) return FileError("looking at", path, errno);
   if (fs->Rename(temporary, path) != 0) {
-    return FileError(absl::StrCat("renaming ", temporary, " to"), path, errno);
+    return FileError("replacing", path, errno);
   }
   return absl::OkStatus();
 }
@@ -257,10 +259,9 @@ absl::Status WriteFileAtomically(const std::string& path,
                                  absl::string_view contents, FileSystem* fs) {
   OPTRAIL_RETURN_IF_ERROR(CheckFileName(path));
   const std::string temporary = TemporaryNameFor(path);
-  absl::Status status = WriteTemporary(temporary, contents, fs);
+  absl::Status status = WriteTemporary(temporary, path, contents, fs);
   if (status.ok() && fs->Rename(temporary, path) != 0) {
-    status =
-        FileError(absl::StrCat("renaming ", temporary, " to"), path, errno);
+    status = FileError("replacing", path, errno);
   }
   if (!status.ok()) {
     fs->Unlink(temporary);
@@ -292,7 +293,7 @@ absl::Status WriteNewFileAtomically(const std::string& path,
                                     FileSystem* fs) {
   OPTRAIL_RETURN_IF_ERROR(CheckFileName(path));
   const std::string temporary = TemporaryNameFor(path);
-  absl::Status status = WriteTemporary(temporary, contents, fs);
+  absl::Status status = WriteTemporary(temporary, path, contents, fs);
   if (status.ok()) status = PublishNew(temporary, path, fs);
   fs->Unlink(temporary);
   if (!status.ok()) return status;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -20,8 +22,17 @@ std::string Spaces(int count) {
   return std::string(static_cast<size_t>(count), ' ');
 }
 
+// "optrail gate: no policy ..." is an error, whose first words are a command.
+bool IsError(absl::string_view text) {
+  return absl::c_all_of(text.substr(0, text.find(": ")), [](char c) {
+    return absl::ascii_islower(c) || c == ' ' || c == '_';
+  });
+}
+
 bool IsCommand(absl::string_view text) {
-  return absl::StartsWith(text, "optrail ") || absl::StartsWith(text, "--");
+  return absl::StartsWith(text, "--") ||
+         (absl::StartsWith(text, "optrail ") &&
+          !(absl::StrContains(text, ": ") && IsError(text)));
 }
 
 // The parts that a word may be broken into: those of a config end with a comma.

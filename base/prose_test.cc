@@ -47,6 +47,11 @@ TEST(WrapProseTest, KeepsACommandOnOneLine) {
             "  next: optrail bisect A B --filter=x");
   EXPECT_EQ(WrapProse("  optrail gate --history=a --looks=3", 24),
             "  optrail gate --history=a --looks=3");
+  EXPECT_EQ(WrapProse("optrail gate --candidate='a: b' --looks=3", 24),
+            "optrail gate --candidate='a: b' --looks=3");
+  // An error begins with a command, and is a sentence.
+  EXPECT_EQ(WrapProse("optrail log: there is no such folder", 24),
+            "optrail log: there is no\n  such folder");
   EXPECT_EQ(WrapProse("  --benchmark_filter='^(one name|two)$'", 24),
             "  --benchmark_filter='^(one name|two)$'");
 }

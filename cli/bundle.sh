@@ -61,12 +61,17 @@ for proto in "$runfiles"/{tracker,tuning}/proto/*.proto; do
   mkdir -p "$bundle/$(dirname "$name")"
   cp -L "$proto" "$bundle/$name"
 done
-for page in "$runfiles"/docs/{guide,lab,method,reference}/*.md; do
-  name=${page#"$runfiles"/}
+# The tree is that of the sources, so that pages find what they link to.
+for file in "$runfiles"/docs/{guide,lab,method,reference}/*.md \
+  "$runfiles"/docs/images/* "$runfiles"/ci/*.{sh,yml} "$runfiles"/ci/example_service/* \
+  "$runfiles/lib/optrail.h" "$runfiles/lib/examples/products.c"; do
+  name=${file#"$runfiles"/}
   mkdir -p "$bundle/$(dirname "$name")"
-  cp -L "$page" "$bundle/$name"
+  cp -L "$file" "$bundle/$name"
 done
-cp -L "$runfiles/ci/any_benchmarks.sh" "$runfiles/ci/comment.sh" "$bundle/ci/"
+chmod u+w "$bundle"/docs/*/*.md
+sed -i -e 's|](\.\./\.\./\([a-z]*\)/proto/|](../../share/proto/\1/proto/|' \
+  -e 's|](\.\./json_schemas)|](../../share/schemas)|' "$bundle"/docs/*/*.md
 
 # The Debian packages whose code the bundle holds: those of its libraries, and
 # those that are compiled into the binary.
@@ -127,7 +132,10 @@ pack_deb() {
   mv "$bundle" "$root/usr/lib/optrail"
   ln -s ../lib/optrail/optrail "$root/usr/bin/optrail"
   ln -s ../lib/optrail/ci/any_benchmarks.sh "$root/usr/bin/optrail-ci"
-  ln -s ../../../lib/optrail/docs "$root/usr/share/doc/optrail/docs"
+  # A browser goes up from docs/guide by name, not through the link.
+  for part in ci docs lib share; do
+    ln -s "../../../lib/optrail/$part" "$root/usr/share/doc/optrail/$part"
+  done
   # "optrail 1a2b3c4d5e6f (2026-11-24)"; an unstamped build has no commit.
   version=$("$binary" --version |
     sed -nE 's/^optrail ([0-9a-f]+)\+? \(([0-9-]+)\)$/0.1+\2.\1/p' | tr -d -)

@@ -27,7 +27,8 @@ suites::Command ChangesCommand() {
   command.meanings = {{"suite", "Only series of this suite."},
                       {"alert_command",
                        "Command that is run if the exit code is 1, with the "
-                       "new changes as JSON on its standard input."}};
+                       "new changes and failures as JSON on its standard "
+                       "input."}};
   command.run = [](const std::vector<std::string>&) {
     tracker::ChangesCommand options;
     options.common = TrackerOptions();

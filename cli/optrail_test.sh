@@ -36,7 +36,13 @@ for command in log show compare gate changes report triage convergence; do
     "$command" --history=nosuch
 done
 expect 0 "optrail import FILE" log
-expect 0 "optrail import FILE" changes
+expect 3 "optrail import FILE" changes
+mkdir other && touch other/notes.txt
+for command in log show compare gate changes report; do
+  expect 2 "--history=$scratch/other: that folder is no history" \
+    "$command" --history=other
+done
+expect 2 "there is no folder $scratch/nosuch" demo --out=nosuch/demo
 expect 2 "optrail import FILE" compare
 expect 3 "optrail import" gate
 expect 2 "--looks: means nothing with --run" gate --run=true --looks=3

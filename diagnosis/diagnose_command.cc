@@ -8,7 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/exit_code.h"
+#include "base/prose.h"
 #include "base/status_macros.h"
+#include "base/table.h"
 #include "base/units.h"
 #include "diagnosis/cases.h"
 #include "diagnosis/diagnose.h"
@@ -181,8 +183,9 @@ class DiagnoseCall {
 
   void Print(const proto::Diagnosis& diagnosis) {
     if (options_.common.format == OutputFormat::kJson) return;
-    out_ << DiagnosisText(diagnosis,
-                          options_.common.format == OutputFormat::kMarkdown)
+    const bool markdown = options_.common.format == OutputFormat::kMarkdown;
+    out_ << WrapProse(DiagnosisText(diagnosis, markdown),
+                      markdown ? 0 : TerminalWidth())
          << "\n";
   }
 

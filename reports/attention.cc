@@ -91,13 +91,19 @@ void AddCommands(const ReportData& data, const tracker::Evidence& evidence,
     return commit == nullptr ? std::string() : commit->id().substr(0, 12);
   };
   const std::string good = id(evidence.good), bad = id(evidence.bad);
-  if (bad.empty()) return;
   const auto with_history = [&](std::string command) {
-    if (!data.history_flag.empty()) {
-      absl::StrAppend(&command, " ", data.history_flag);
-    }
+    absl::StrAppend(&command, data.history_flag);
     return command;
   };
+  // A change has commands of its own.
+  if (!tracker::InfoOf(first.verdict).is_change && !first.of->points.empty() &&
+      !first.of->points.back().run_ids.empty()) {
+    row.commands.push_back(
+        {"show", with_history(tracker::ShowCommand(
+                     first.of->points.back().run_ids.back(),
+                     tracker::DisplayName(first.of->key.benchmark)))});
+  }
+  if (bad.empty()) return;
   const bool worse = first.decided_by && first.decided_by->worse_by > 0;
   if (worse) {
     std::string bisect = tracker::NarrowingCommand(*first.decided_by, evidence);

@@ -1,5 +1,6 @@
 #include "reports/commands.h"
 
+#include <algorithm>
 #include <iostream>
 #include <utility>
 #include <vector>
@@ -10,7 +11,6 @@
 #include "absl/time/clock.h"
 #include "absl/types/optional.h"
 #include "base/file.h"
-#include "base/quote.h"
 #include "base/status_macros.h"
 #include "reports/build_report_data.h"
 #include "reports/html_report.h"
@@ -51,9 +51,10 @@ absl::StatusOr<std::string> FormatOf(const ReportCommand& options) {
 }
 
 absl::StatusOr<ReportData> Load(const ReportCommand& options) {
-  if (options.history_is_named) {
-    OPTRAIL_RETURN_IF_ERROR(tracker::CheckHistoryFolder(options.history));
-  }
+  tracker::CommonOptions common;
+  common.history = options.history;
+  common.history_is_named = options.history_is_named;
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckHistoryIsThere(common));
   OPTRAIL_ASSIGN_OR_RETURN(const tracker::History history,
                            tracker::History::Open(options.history));
   OPTRAIL_ASSIGN_OR_RETURN(tracker::LoadedSeries loaded,
@@ -83,10 +84,7 @@ absl::StatusOr<ReportData> Load(const ReportCommand& options) {
   BuildOptions build;
   build.title = options.title;
   build.source = options.history;
-  if (options.history_is_named) {
-    build.history_flag =
-        absl::StrCat("--history=", QuoteForShell(options.history));
-  }
+  build.history_flag = tracker::HistoryFlag(common);
   build.triage = std::move(triage.records);
   build.diagnoses = std::move(diagnoses.diagnoses);
   build.now_unix_ns = absl::GetCurrentTimeNanos();
@@ -141,7 +139,13 @@ absl::StatusOr<int> RunReport(const ReportCommand& options, std::ostream& log,
     return 0;
   }
   OPTRAIL_RETURN_IF_ERROR(WriteOutput(options.out, text));
-  log << options.out << ": " << data.series.size() << " series, "
+  // The page counts in the same way: other metrics stand beside the time.
+  const auto main =
+      std::count_if(data.series.begin(), data.series.end(),
+                    [](const SeriesView& series) { return series.main; });
+  const auto others = static_cast<int64_t>(data.series.size()) - main;
+  log << options.out << ": " << main << " series, "
+      << (others > 0 ? absl::StrCat(others, " of other metrics, ") : "")
       << data.sessions.size() << " tuning sessions, " << text.size()
       << " bytes\n";
   if (data.series.empty() && data.sessions.empty()) {

@@ -22,6 +22,12 @@ absl::StatusOr<int> RunDemo(const DemoCommand& options, std::ostream& out,
                      ": expected the name of a folder that does not exist "
                      "yet; next: optrail demo --out=optrail_demo_2"));
   }
+  if (const std::string parent = DirectoryOf(options.out);
+      !FileExists(parent)) {
+    return absl::NotFoundError(
+        absl::StrCat("--out=", options.out, ": there is no folder ", parent,
+                     "; next: create it, or choose another one"));
+  }
   SampleOptions wanted;
   wanted.end_unix_ns = absl::ToUnixNanos(absl::Now() - absl::Hours(2));
   wanted.states = true;

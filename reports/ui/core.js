@@ -79,6 +79,13 @@ function data(text, attributes) {
   return el('bdi', {title: clean(text), ...attributes}, text);
 }
 
+// A sentence whose long names may go on after a comma or slash, where a line
+// would end within a word otherwise.
+function sentence(text) {
+  return clean(text).split(/(?<=[,/])(?=[^\s,/])/).flatMap(
+      (part, i) => i ? [el('wbr'), part] : [part]);
+}
+
 // Numbers ---------------------------------------------------------------------
 
 const kMinus = '\u2212';

@@ -4,21 +4,54 @@
 
 #include "absl/flags/commandlineflag.h"
 #include "absl/flags/reflection.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "base/prose.h"
+#include "base/table.h"
 
 namespace optrail::suites {
 namespace {
 
-constexpr int kWidth = 80;
+int HelpWidth() {
+  constexpr int kWidest = 80;
+  const int width = TerminalWidth();
+  return width > 0 ? std::min(width, kWidest) : kWidest;
+}
+
+// The paragraphs of a text that was laid out for 80 columns, for a terminal
+// that has fewer. Examples are indented, and stay as they are.
+std::string Refilled(absl::string_view text) {
+  std::string filled;
+  std::string paragraph;
+  const auto end_paragraph = [&] {
+    if (paragraph.empty()) return;
+    absl::StrAppend(&filled, FillParagraph(paragraph, HelpWidth(), 0, 0), "\n");
+    paragraph.clear();
+  };
+  for (const absl::string_view line :
+       absl::StrSplit(absl::StripSuffix(text, "\n"), '\n')) {
+    if (!line.empty() && line[0] != ' ') {
+      absl::StrAppend(&paragraph, line, " ");
+      continue;
+    }
+    end_paragraph();
+    absl::StrAppend(&filled, line, "\n");
+  }
+  end_paragraph();
+  return filled;
+}
 
 // "  compare       Compares ...".
 std::string NameLine(absl::string_view name, absl::string_view summary) {
-  return absl::StrCat("  ", name,
-                      std::string(14 - std::min<size_t>(13, name.size()), ' '),
-                      summary, "\n");
+  constexpr int kIndent = 16;
+  const std::string begin = absl::StrCat(
+      "  ", name, std::string(14 - std::min<size_t>(13, name.size()), ' '));
+  const std::string filled = FillParagraph(
+      summary, HelpWidth(), static_cast<int>(begin.size()), kIndent);
+  return absl::StrCat(begin, absl::string_view(filled).substr(begin.size()),
+                      "\n");
 }
 
 const std::string* TextOf(const std::vector<FlagText>& texts,
@@ -42,7 +75,8 @@ std::string FlagHelp(const Command& command, const std::string& name,
       "  --", name, value.empty() ? "" : absl::StrCat("=", value),
       parts.empty() ? "" : absl::StrCat("  (", absl::StrJoin(parts, ", "), ")"),
       "\n",
-      FillParagraph(meaning != nullptr ? *meaning : flag->Help(), kWidth, 6, 6),
+      FillParagraph(meaning != nullptr ? *meaning : flag->Help(), HelpWidth(),
+                    6, 6),
       "\n");
 }
 
@@ -52,10 +86,11 @@ std::string Usage(absl::string_view call, const Command& command,
       "Usage: ", call,
       command.arguments.empty() ? "" : absl::StrCat(" ", command.arguments),
       has_flags ? " [flags]" : "");
-  std::string text = absl::StrCat(command.summary, "\n\n",
-                                  FillParagraph(usage, kWidth, 0, 0), "\n");
-  if (!command.details.empty()) absl::StrAppend(&text, "\n", command.details);
-  if (!absl::EndsWith(text, "\n")) absl::StrAppend(&text, "\n");
+  std::string text = absl::StrCat(
+      command.summary, "\n\n", FillParagraph(usage, HelpWidth(), 0, 0), "\n");
+  if (!command.details.empty()) {
+    absl::StrAppend(&text, "\n", Refilled(command.details));
+  }
   return text;
 }
 
@@ -77,7 +112,7 @@ std::vector<std::string> AllFlags(const Command& command) {
 
 std::string Overview(absl::string_view program, absl::string_view about,
                      const std::vector<CommandGroup>& groups) {
-  std::string text = absl::StrCat(about, "\n\nUsage: ", program,
+  std::string text = absl::StrCat(Refilled(about), "\nUsage: ", program,
                                   " COMMAND [arguments] [flags]\n");
   for (const CommandGroup& group : groups) {
     absl::StrAppend(&text, "\n", group.heading, "\n");

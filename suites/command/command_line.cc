@@ -19,10 +19,10 @@
 #include "base/check.h"
 #include "base/closest.h"
 #include "base/exit_code.h"
-#include "base/prose.h"
 #include "base/status_macros.h"
 #include "base/table.h"
 #include "base/utf8.h"
+#include "base/wrapped_stream.h"
 #include "suites/command/command_help.h"
 
 namespace optrail::suites {
@@ -351,15 +351,11 @@ absl::Status PrintHelp(Call call, Words words) {
   return absl::OkStatus();
 }
 
-void PrintError(const std::string& text) {
-  std::cerr << WrapProse(text, TerminalWidth());
-}
-
 // The exit code of a status from before anything ran.
 int WrongUse(const Call& call, const absl::Status& status) {
   if (status.ok()) return ToInt(ExitCode::kOk);
-  PrintError(absl::StrCat(call.Typed(), ": ", SanitiseText(status.message()),
-                          "\nnext: ", call.HelpCommand(), "\n"));
+  std::cerr << call.Typed() << ": " << SanitiseText(status.message())
+            << "\nnext: " << call.HelpCommand() << "\n";
   return ToInt(ExitCode::kBadInput);
 }
 
@@ -377,8 +373,8 @@ int Run(Call call, const Words& args) {
   std::cout.flush();
   if (!code.ok()) {
     // It quotes what files and commands say.
-    PrintError(absl::StrCat(call.Typed(), ": ",
-                            SanitiseText(code.status().message()), "\n"));
+    std::cerr << call.Typed() << ": " << SanitiseText(code.status().message())
+              << "\n";
     return ToInt(ExitCodeOf(code.status()));
   }
   if (!std::cout) {
@@ -392,6 +388,7 @@ int Run(Call call, const Words& args) {
 
 int RunSingleCommand(absl::string_view program, const Command& command,
                      int argc, char** argv) {
+  const WrappedStream wrapped(std::cerr, TerminalWidth());
   Call call;
   call.program = program;
   call.command = &command;
@@ -405,6 +402,7 @@ int RunCommandLine(absl::string_view program, absl::string_view about,
   // A limit on the size of files is an error of the write, not a signal that
   // ends the program in the middle of something.
   std::signal(SIGXFSZ, SIG_IGN);
+  const WrappedStream wrapped(std::cerr, TerminalWidth());
   Words args(argv + 1, argv + argc);
   if (args.empty()) {
     std::cerr << Overview(program, about, groups);

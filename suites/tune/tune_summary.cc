@@ -1,11 +1,13 @@
 #include "suites/tune/tune_summary.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/statistics.h"
 #include "base/units.h"
 #include "suites/workload/tasks.h"
 #include "tuning/proto/canonical.h"
@@ -209,17 +211,61 @@ Cell ObjectiveCell(const proto::Session& session,
   return Cell::None();
 }
 
-Table SummaryTable(const std::vector<TuneSummary>& summaries,
-                   bool with_configs) {
-  std::vector<Column> columns = {
-      {"task", Align::kLeft, "", Clip::kFold},
-      {"default", Align::kRight, "default_time_ns"},
-      {"tuned", Align::kRight, "tuned_time_ns"},
-      {"speed-up", Align::kRight, "speedup"},
-      {"gain", Align::kRight, "proven_gain", Clip::kFold},
-      {"trials", Align::kRight},
-      {"failed", Align::kRight},
-      {"stopped"}};
+// The times of the default and of the winner. Those of a proof are of the
+// rounds in which its gain was found; the ranking before it measured both at
+// other moments.
+struct Times {
+  absl::optional<double> fallback, winner;
+};
+
+absl::optional<double> MedianOf(
+    const google::protobuf::RepeatedPtrField<proto::Measurement>& rounds) {
+  std::vector<double> medians;
+  for (const proto::Measurement& round : rounds) {
+    if (round.has_median_ns()) medians.push_back(round.median_ns());
+  }
+  if (medians.empty()) return absl::nullopt;
+  return Median(medians);
+}
+
+Times TimesOf(const proto::Session& session) {
+  const proto::Proof& proof = session.proof();
+  Times times;
+  if (proof.claimed() && proof.metric() == tuning::kTimeMetric) {
+    times = {MedianOf(proof.default_measurements()),
+             MedianOf(proof.candidate_measurements())};
+    if (times.fallback && times.winner) return times;
+  }
+  const auto ranked = [](const proto::Finalist* finalist) {
+    return finalist != nullptr && !IsFailed(finalist->outcome()) &&
+                   finalist->has_time_ns()
+               ? absl::make_optional(finalist->time_ns())
+               : absl::nullopt;
+  };
+  return {ranked(DefaultFinalist(session)), ranked(WinningFinalist(session))};
+}
+
+// A proven gain says all of a speed-up.
+bool AllAreProven(const std::vector<TuneSummary>& summaries) {
+  return std::all_of(summaries.begin(), summaries.end(),
+                     [](const TuneSummary& summary) {
+                       return !summary.session.has_value() ||
+                              summary.session->proof().has_gain();
+                     });
+}
+
+Table SummaryTable(const std::vector<TuneSummary>& summaries, bool with_configs,
+                   bool with_speedup) {
+  std::vector<Column> columns = {{"task", Align::kLeft, "", Clip::kFold},
+                                 {"default", Align::kRight, "default_time_ns"},
+                                 {"tuned", Align::kRight, "tuned_time_ns"}};
+  if (with_speedup) columns.push_back({"speed-up", Align::kRight, "speedup"});
+  columns.insert(columns.end(),
+                 std::initializer_list<Column>{
+                     {"gain", Align::kRight, "proven_gain", Clip::kFold},
+                     {"trials", Align::kRight},
+                     {"failed", Align::kRight},
+                     {"stopped"}});
   const Objectives objectives = ObjectivesIn(summaries);
   size_t before = 3;
   for (const proto::Objective& objective : objectives) {
@@ -240,7 +286,8 @@ Table SummaryTable(const std::vector<TuneSummary>& summaries,
   for (const TuneSummary& summary : summaries) {
     std::vector<Cell> row = {ShortTaskText(summary.task)};
     if (!summary.session.has_value()) {
-      row.insert(row.end(), 6 + 2 * objectives.size(), Cell::None());
+      row.insert(row.end(), (with_speedup ? 6 : 5) + 2 * objectives.size(),
+                 Cell::None());
       row.push_back(summary.skipped ? "in the store" : "failed");
       row.push_back(summary.error);
       add(std::move(row));
@@ -249,25 +296,24 @@ Table SummaryTable(const std::vector<TuneSummary>& summaries,
     const proto::Session& session = *summary.session;
     const proto::Finalist* fallback = DefaultFinalist(session);
     const proto::Finalist* winner = WinningFinalist(session);
-    const auto time = [](const proto::Finalist* finalist) {
-      if (finalist != nullptr && IsFailed(finalist->outcome())) {
-        return Cell(tuning::OutcomeName(finalist->outcome()));
-      }
-      return finalist != nullptr && finalist->has_time_ns()
-                 ? Cell::Number(finalist->time_ns(),
-                                FormatDurationNs(finalist->time_ns()))
+    const Times times = TimesOf(session);
+    const auto cell = [](const absl::optional<double>& time_ns,
+                         const proto::Finalist* finalist) {
+      if (time_ns) return Cell::Number(*time_ns, FormatDurationNs(*time_ns));
+      return finalist != nullptr && IsFailed(finalist->outcome())
+                 ? Cell(tuning::OutcomeName(finalist->outcome()))
                  : Cell::None();
     };
-    row.push_back(time(fallback));
-    row.push_back(time(winner));
+    row.push_back(cell(times.fallback, fallback));
+    row.push_back(cell(times.winner, winner));
     for (const proto::Objective& objective : objectives) {
       row.push_back(ObjectiveCell(session, fallback, objective.metric()));
       row.push_back(ObjectiveCell(session, winner, objective.metric()));
     }
-    if (winner != nullptr && fallback != nullptr && fallback->has_time_ns()) {
-      const double speedup = fallback->time_ns() / winner->time_ns();
+    if (with_speedup && times.fallback && times.winner) {
+      const double speedup = *times.fallback / *times.winner;
       row.push_back(Cell::Number(speedup, absl::StrFormat("%.2fx", speedup)));
-    } else {
+    } else if (with_speedup) {
       row.push_back(Cell::None());
     }
     row.push_back(GainCell(session));
@@ -305,7 +351,11 @@ std::string FormatTuneSummaries(const std::vector<TuneSummary>& summaries,
                                         [](const TuneSummary& summary) {
                                           return !summary.error.empty();
                                         });
-  return SummaryTable(summaries, with_configs).Format(format, width);
+  const bool for_people =
+      format == OutputFormat::kTable || format == OutputFormat::kMarkdown;
+  return SummaryTable(summaries, with_configs,
+                      /*with_speedup=*/!for_people || !AllAreProven(summaries))
+      .Format(format, width);
 }
 
 std::string FormatFronts(const std::vector<TuneSummary>& summaries,
@@ -344,14 +394,11 @@ std::string WorkloadTotalText(const std::vector<TuneSummary>& summaries) {
     if (!summary.session.has_value()) continue;
     const proto::Session& session = *summary.session;
     trials += session.trials_size() - session.warm_start_trial_count();
-    const proto::Finalist* fallback = DefaultFinalist(session);
-    const proto::Finalist* winner = WinningFinalist(session);
-    if (winner == nullptr || fallback == nullptr || !fallback->has_time_ns()) {
-      continue;
-    }
+    const Times times = TimesOf(session);
+    if (!times.fallback || !times.winner) continue;
     ++tasks;
-    default_ns += summary.count * fallback->time_ns();
-    tuned_ns += summary.count * winner->time_ns();
+    default_ns += summary.count * *times.fallback;
+    tuned_ns += summary.count * *times.winner;
   }
   if (tasks == 0) return "";
   return absl::StrFormat(

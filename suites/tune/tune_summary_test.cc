@@ -8,7 +8,9 @@
 namespace optrail::suites {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TuneSummary Tuned(const char* shape, int count, double default_ns,
                   double tuned_ns, int trials, proto::StopReason reason) {
@@ -55,6 +57,29 @@ TEST(TuneSummaryTest, SaysWhatWasProven) {
   proof.set_claimed(false);
   EXPECT_THAT(FormatTuneSummaries({summary}, OutputFormat::kTable),
               HasSubstr("none proven"));
+}
+
+TEST(TuneSummaryTest, TimesAndGainAreOfTheSameRounds) {
+  // The ranking saw them at 104 and 100, the proof at 110 and 100.
+  TuneSummary summary = Tuned("n=8/f32", 3, 104, 100, 4, proto::TRIALS_SPENT);
+  proto::Proof& proof = *summary.session->mutable_proof();
+  proof.set_metric("time");
+  proof.set_gain(1 - 100. / 110);
+  proof.set_claimed(true);
+  for (int round = 0; round < 3; ++round) {
+    proof.add_default_measurements()->set_median_ns(110 + round - 1);
+    proof.add_candidate_measurements()->set_median_ns(100 + round - 1);
+  }
+  const std::string text = FormatTuneSummaries({summary}, OutputFormat::kTable);
+  EXPECT_THAT(text, AllOf(HasSubstr("110 ns"), HasSubstr("9.1%"),
+                          Not(HasSubstr("speed-up"))));
+  EXPECT_THAT(FormatTuneSummaries({summary}, OutputFormat::kCsv),
+              HasSubstr(",110,100,1.1,"));
+  EXPECT_THAT(WorkloadTotalText({summary}), HasSubstr("330 ns by default"));
+  // Without a proof, the ranking is all there is.
+  summary.session->clear_proof();
+  EXPECT_THAT(FormatTuneSummaries({summary}, OutputFormat::kTable),
+              AllOf(HasSubstr("104 ns"), HasSubstr("1.04x")));
 }
 
 TEST(TuneSummaryTest, ShowsJoulesWhereTheyWereTheObjective) {

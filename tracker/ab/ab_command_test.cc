@@ -180,5 +180,12 @@ TEST_F(AbCommandDeathTest, AnInterruptedBuildLeavesNothingBehind) {
   EXPECT_TRUE(std::filesystem::is_empty(scratch_));
 }
 
+TEST(FlagsOfTest, LinesThatAreContinuedAreOneToCopy) {
+  BuildOptions options;
+  options.build_command = "make";
+  options.run_command = "./bench --a \\\n    --b";
+  EXPECT_EQ(FlagsOf(options), "--build=make --run='./bench --a --b'");
+}
+
 }  // namespace
 }  // namespace optrail::tracker

@@ -7,7 +7,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/file.h"
 #include "base/progress.h"
 #include "base/prose.h"
 #include "base/status_macros.h"
@@ -21,6 +20,7 @@
 #include "tracker/history/history.h"
 #include "tracker/history/record.h"
 #include "tracker/history/selectors.h"
+#include "tracker/notify/notify.h"
 
 namespace optrail::tracker {
 namespace {
@@ -92,13 +92,6 @@ RunInfo InfoOf(const proto::Run& run) {
   info.header.clear_results();
   info.result_count = run.results_size();
   return info;
-}
-
-absl::Status WriteMarkdown(const AbCommand& options, const Table& table) {
-  const std::string& path = options.outputs.markdown_out;
-  if (path.empty()) return absl::OkStatus();
-  OPTRAIL_RETURN_IF_ERROR(CreateDirectories(DirectoryOf(path)));
-  return WriteOutput(path, table.Format(OutputFormat::kMarkdown));
 }
 
 // Rows were judged before Describe() had named the run of their side.
@@ -175,7 +168,8 @@ absl::StatusOr<int> Report(const AbCommand& options, const Sides& sides,
   }
   const Table table = ComparisonTable(result.comparison, options.only_changes);
   out << table.Format(format, TerminalWidth());
-  OPTRAIL_RETURN_IF_ERROR(WriteMarkdown(options, table));
+  OPTRAIL_RETURN_IF_ERROR(WriteOut(options.outputs.markdown_out,
+                                   table.Format(OutputFormat::kMarkdown)));
   if (result.worse > 0) return 1;
   if (result.comparison.CountTold() == 0 && result.undecided == 0) {
     std::cerr << "the programs have no benchmark in common\n";
@@ -192,7 +186,8 @@ absl::StatusOr<int> ReportIdentical(const AbCommand& options,
   }
   Table table({{"verdict"}, {"a"}, {"b"}});
   table.AddRow({"identical", sides.a.name, sides.b.name});
-  OPTRAIL_RETURN_IF_ERROR(WriteMarkdown(options, table));
+  OPTRAIL_RETURN_IF_ERROR(WriteOut(options.outputs.markdown_out,
+                                   table.Format(OutputFormat::kMarkdown)));
   if (IsForPeople(options.common.format)) {
     out << Heading(sides)
         << "identical: the programs are equal byte for byte; nothing was "

@@ -10,6 +10,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "base/progress.h"
 #include "base/status_macros.h"
 #include "base/table.h"
@@ -41,8 +43,15 @@ class Bisection {
         effect_.standard_error * std::sqrt(1. * end_rounds_ / options_.rounds);
     search_options.confidence = options_.confidence;
     NoisyBisection search(last, search_options);
+    SayNoise(search_options.expected_standard_error);
+    SayWhatIsLeft(search);
     while (const absl::optional<int> next = search.Next()) {
+      const absl::Time start = absl::Now();
       OPTRAIL_RETURN_IF_ERROR(Look(*next, search));
+      look_time_ =
+          (look_time_ * looked_ + (absl::Now() - start)) / (looked_ + 1);
+      ++looked_;
+      SayWhatIsLeft(search);
     }
     Report(search);
     return search.Answer().is_sure ? 0 : 3;
@@ -70,9 +79,31 @@ class Bisection {
     }
     OPTRAIL_ASSIGN_OR_RETURN(line_,
                              builder_.trees().FirstParentLine(good, bad));
+    const absl::Time start = absl::Now();
     OPTRAIL_ASSIGN_OR_RETURN(good_, builder_.Build(good, Slot::kBase));
     OPTRAIL_ASSIGN_OR_RETURN(bad_, builder_.Build(bad, Slot::kCandidate));
+    look_time_ = (absl::Now() - start) / 2;
     return absl::OkStatus();
+  }
+
+  // A machine under load makes the search longer, never its answer wrong.
+  void SayNoise(double error_of_a_look) const {
+    const std::string error = FormatShortPercent(std::expm1(error_of_a_look));
+    constexpr double kClear = .25;  // of the effect: a look settles a commit
+    if (error_of_a_look < kClear * effect_.log_ratio) return;
+    Say(absl::StrCat("noise: a look of ", options_.rounds,
+                     " rounds is off by about ", error,
+                     ", so some commits are looked at several times; next: a "
+                     "machine that does nothing else, or more than --rounds=",
+                     options_.rounds));
+  }
+
+  void SayWhatIsLeft(const NoisyBisection& search) const {
+    const int left = search.ExpectedLooks();
+    if (left == 0) return;
+    Say(absl::StrCat(
+        "about ", left, left == 1 ? " look" : " looks", " at commits to go, ",
+        FormatDurationNs(absl::ToDoubleNanoseconds(left * look_time_))));
   }
 
   // Finds whether BAD is slower, in which benchmark and by how much.
@@ -98,7 +129,11 @@ class Bisection {
           return MatchesPart(*filter_, name) && MatchesWhole(*metric_, metric);
         },
         ab);
-    OPTRAIL_ASSIGN_OR_RETURN(const AbResult result, Measure(ab, bad_));
+    const absl::Time start = absl::Now();
+    OPTRAIL_ASSIGN_OR_RETURN(const AbResult result,
+                             Measure("measuring GOOD and BAD", ab, bad_));
+    look_time_ +=
+        (absl::Now() - start) * options_.rounds / std::max(1, result.rounds);
     if (!result.candidate_failure.empty()) {
       return absl::FailedPreconditionError(
           absl::StrCat("the program at BAD ", result.candidate_failure,
@@ -133,9 +168,11 @@ class Bisection {
     effect_.log_ratio = std::log1p(chosen->worse_by);
     effect_.standard_error =
         WidenedStandardError(chosen->ratio->standard_error, result.rounds);
-    Say(absl::StrCat(name_, " (", metric_name_,
-                     "): ", FormatChange(chosen->worse_by), " worse at BAD; ",
-                     line_.size() - 1, " commits"));
+    Say(absl::StrCat(
+        name_, " (", metric_name_, "): ", FormatChange(chosen->worse_by),
+        " worse at BAD, ", "give or take ",
+        FormatShortPercent(std::expm1(effect_.standard_error)), " after ",
+        result.rounds, " rounds; ", line_.size() - 1, " commits"));
     return true;
   }
 
@@ -168,7 +205,12 @@ class Bisection {
           return name == name_ && metric == metric_name_;
         },
         ab);
-    OPTRAIL_ASSIGN_OR_RETURN(const AbResult result, Measure(ab, *built));
+    OPTRAIL_ASSIGN_OR_RETURN(
+        const AbResult result,
+        Measure(absl::StrCat("look ", looked_ + 1, " of about ",
+                             looked_ + search.ExpectedLooks(), ", at ",
+                             commit.substr(0, 12)),
+                ab, *built));
     const Row* measured = nullptr;
     for (const Row& row : result.comparison.rows) {
       if (row.ratio.has_value() && result.candidate_failure.empty()) {
@@ -208,10 +250,11 @@ class Bisection {
     };
   }
 
-  absl::StatusOr<AbResult> Measure(AbOptions ab, const Built& candidate) {
+  absl::StatusOr<AbResult> Measure(const std::string& title, AbOptions ab,
+                                   const Built& candidate) {
     ProgressOptions progress_options;
     progress_options.quiet = options_.quiet;
-    Progress progress("measuring", 2 * ab.max_rounds, progress_options);
+    Progress progress(title, 2 * ab.max_rounds, progress_options);
     ab.progress = [&](int, int forecast, int, int) {
       progress.SetTotal(2 * forecast);
     };
@@ -272,6 +315,8 @@ class Bisection {
   BisectMeasurement effect_;        // at BAD
   int end_rounds_ = 0;
   int measurements_ = 0;
+  int looked_ = 0;                    // commits, those skipped included
+  absl::Duration look_time_;          // the mean of those; at first a forecast
   std::map<int, std::string> looks_;  // by index into line_
 };
 

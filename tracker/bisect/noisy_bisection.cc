@@ -185,6 +185,23 @@ BisectAnswer NoisyBisection::Answer() const {
   return best;
 }
 
+int NoisyBisection::ExpectedLooks() const {
+  const BisectAnswer answer = Answer();
+  int confirming = 0;
+  for (const int commit : {answer.last, answer.first - 1}) {
+    if (commit < 1 || commit >= commits_) continue;
+    // Before the end it is the search that looks there first.
+    confirming += answer.is_sure ? std::max(0, kLooks - looks_[commit]) : 1;
+  }
+  if (answer.is_sure) return confirming;
+  double entropy = 0;
+  for (const double p : posterior_) {
+    if (p > 0) entropy -= p * std::log(p);
+  }
+  return confirming +
+         static_cast<int>(std::ceil(entropy / ExpectedInformation(.5)));
+}
+
 int NoisyBisection::builds() const {
   return static_cast<int>(
       std::count_if(states_.begin(), states_.end(),

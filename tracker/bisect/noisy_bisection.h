@@ -93,6 +93,9 @@ class NoisyBisection {
   // Commits looked at, those skipped included: each was a build.
   int builds() const;
   int measurements() const { return measurements_; }
+  // A forecast of the measurements to come: what is left to learn by what one
+  // tells, and those that confirm the answer.
+  int ExpectedLooks() const;
 
  private:
   enum class State { kUnknown, kBuilt, kSkipped };

@@ -22,13 +22,17 @@ BisectMeasurement Exact(bool bad) { return {bad ? .1 : 0., .002}; }
 TEST(NoisyBisectionTest, WithoutNoiseItIsBinarySearch) {
   for (int culprit = 1; culprit <= 64; ++culprit) {
     NoisyBisection search(64, Options());
+    const int forecast = search.ExpectedLooks();
     while (const auto commit = search.Next()) {
+      EXPECT_GT(search.ExpectedLooks(), 0);
       search.Tell(*commit, Exact(*commit >= culprit));
     }
     const BisectAnswer answer = search.Answer();
     EXPECT_TRUE(answer.is_sure);
     EXPECT_EQ(answer.first, culprit);
     EXPECT_EQ(answer.last, culprit);
+    EXPECT_NEAR(forecast, search.measurements(), 2) << culprit;
+    EXPECT_EQ(search.ExpectedLooks(), 0);
     EXPECT_LE(search.builds(), 7) << culprit;
   }
 }

@@ -3,7 +3,10 @@
 #include <iostream>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/quote.h"
@@ -11,6 +14,23 @@
 #include "base/units.h"
 
 namespace optrail::tracker {
+namespace {
+
+// Lines that a backslash continues as one, which can be printed and copied.
+std::string OneLine(absl::string_view command) {
+  std::string line;
+  for (absl::string_view part : absl::StrSplit(command, "\\\n")) {
+    if (!line.empty()) {
+      absl::StripTrailingAsciiWhitespace(&line);
+      line += ' ';
+      part = absl::StripLeadingAsciiWhitespace(part);
+    }
+    absl::StrAppend(&line, part);
+  }
+  return line;
+}
+
+}  // namespace
 
 std::string FlagsOf(const BuildOptions& options) {
   std::string flags;
@@ -19,7 +39,7 @@ std::string FlagsOf(const BuildOptions& options) {
                                     {"--run=", &options.run_command}}) {
     if (value->empty()) continue;
     absl::StrAppend(&flags, flags.empty() ? "" : " ", name,
-                    QuoteForShell(*value));
+                    QuoteForShell(OneLine(*value)));
   }
   if (!options.args.empty()) absl::StrAppend(&flags, " --");
   for (const std::string& arg : options.args) {

@@ -4,7 +4,7 @@
 
 #include "absl/time/time.h"
 #include "base/clock.h"
-#include "base/prose.h"
+#include "base/quote.h"
 #include "base/status_macros.h"
 
 namespace optrail::tracker {
@@ -17,6 +17,12 @@ int64_t NowUnixNs(const CommonOptions& options) {
 absl::Status CheckHistoryIsThere(const CommonOptions& options) {
   return options.history_is_named ? CheckHistoryFolder(options.history)
                                   : absl::OkStatus();
+}
+
+std::string HistoryFlag(const CommonOptions& options) {
+  return options.history_is_named
+             ? absl::StrCat(" --history=", QuoteForShell(options.history))
+             : "";
 }
 
 absl::StatusOr<History> OpenHistory(const CommonOptions& options) {
@@ -45,9 +51,7 @@ void WarnOfBadFiles(const std::vector<BadFile>& bad_files,
 
 void PrintNotices(const std::vector<std::string>& notices) {
   for (const std::string& notice : notices) {
-    std::cerr << WrapProse(
-        absl::StrCat("note: ", EscapeForTerminal(notice), "\n"),
-        TerminalWidth());
+    std::cerr << "note: " << EscapeForTerminal(notice) << "\n";
   }
 }
 

@@ -51,6 +51,10 @@ int64_t NowUnixNs(const CommonOptions& options);
 absl::StatusOr<History> OpenHistory(const CommonOptions& options);
 absl::Status CheckHistoryIsThere(const CommonOptions& options);
 
+// " --history=DIR" for the end of a command to copy; "" for the default one,
+// which the command finds by itself.
+std::string HistoryFlag(const CommonOptions& options);
+
 void PrintTable(const Table& table, OutputFormat format, std::ostream& out);
 
 // Table and Markdown, which have room for sentences beside the table.

@@ -29,6 +29,36 @@ TEST(CommandSupportTest, ANamedHistoryThatIsNotThereIsAnError) {
   EXPECT_TRUE(OpenHistory(options).ok());
 }
 
+TEST(CommandSupportTest, AFolderOfOtherThingsIsNoEmptyHistory) {
+  CommonOptions options;
+  options.history = JoinPath(::testing::TempDir(), "other_things");
+  options.history_is_named = true;
+  ASSERT_TRUE(CreateDirectories(options.history).ok());
+  ASSERT_TRUE(
+      WriteFileAtomically(JoinPath(options.history, ".gitkeep"), "").ok());
+  EXPECT_TRUE(OpenHistory(options).ok()) << "empty for people";
+  ASSERT_TRUE(
+      WriteFileAtomically(JoinPath(options.history, "notes.txt"), "").ok());
+  EXPECT_THAT(Message(OpenHistory(options).status()),
+              AllOf(HasSubstr("is no history: it holds none of runs"),
+                    HasSubstr("next: ")));
+  // One level too high.
+  const std::string inside = JoinPath(options.history, "history");
+  ASSERT_TRUE(CreateDirectories(JoinPath(inside, "runs")).ok());
+  EXPECT_THAT(Message(OpenHistory(options).status()),
+              HasSubstr("next: --history=" + inside));
+  options.history = inside;
+  EXPECT_TRUE(OpenHistory(options).ok());
+}
+
+TEST(CommandSupportTest, CommandsToCopyNameAHistoryThatWasNamed) {
+  CommonOptions options;
+  EXPECT_EQ(HistoryFlag(options), "");
+  options.history = "my history";
+  options.history_is_named = true;
+  EXPECT_EQ(HistoryFlag(options), " --history='my history'");
+}
+
 TEST(CommandSupportTest, AnEmptyHistorySaysHowToFillIt) {
   CommonOptions options;
   options.history = JoinPath(::testing::TempDir(), "never_written");

@@ -184,6 +184,15 @@ void ShowSession(const proto::Session& session, OutputFormat format,
 }
 
 void ShowSeries(const Series& series, OutputFormat format, std::ostream& out) {
+  if (IsForPeople(format)) {
+    const SeriesKey& key = series.key;
+    const std::string heading = absl::StrCat(
+        "series ", DisplayName(key.benchmark), ", ", key.metric, " on ",
+        key.hardware_id,
+        key.branch.empty() ? "" : absl::StrCat(", branch ", key.branch));
+    out << WrapProse(absl::StrCat(EscapeForTerminal(heading), "\n\n"),
+                     TerminalWidth());
+  }
   Table table({{"started (UTC)", Align::kLeft, "started_utc"},
                {"commit", Align::kLeft, "", Clip::kNever},
                {"median", Align::kRight, "value"},

@@ -115,6 +115,13 @@ struct Row {
   std::string measured_differently;
 
   absl::optional<Ratio> ratio;  // candidate / baseline
+  // What kSlowerInMostSamples is about, where `ratio` is that of the samples or
+  // runs that did not become slower: candidate / baseline of those that did.
+  struct Slower {
+    double ratio = 1;
+    std::string of;  // "median samples"
+  };
+  absl::optional<Slower> slower;
   // Ids of the runs of the baseline that the ratio is of; empty: all of them.
   // `baseline` holds these alone.
   std::set<std::string> used_runs;

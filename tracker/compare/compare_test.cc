@@ -617,7 +617,15 @@ Verdict VerdictOfSampled(int slow_samples, double factor, bool in_pairs,
   }
   const auto comparison = Compare(baseline, {&runs.back()}, {});
   EXPECT_TRUE(comparison.ok()) << comparison.status();
-  return comparison->rows[0].verdict;
+  // A verdict about some samples has their figure.
+  const Row& row = comparison->rows[0];
+  EXPECT_EQ(row.slower.has_value(),
+            row.verdict == Verdict::kSlowerInMostSamples);
+  if (row.slower) {
+    EXPECT_GT(row.slower->ratio, 1.03) << row.reason;
+    EXPECT_LT(row.slower->ratio, factor * 1.03) << row.reason;
+  }
+  return row.verdict;
 }
 
 TEST(Compare, SamplesThatBecameSlowerWithoutTheFastestHaveTheirVerdict) {

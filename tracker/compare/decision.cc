@@ -150,6 +150,8 @@ class Decider {
       return;
     }
     row.verdict = Verdict::kSlowerInMostSamples;
+    row.slower = Row::Slower{std::exp(WorseSign(row) * slow.excess),
+                             "slow runs against the best"};
     row.reason = absl::StrCat(text, ": measure again; ", row.reason);
   }
 
@@ -400,6 +402,9 @@ void NoteShape(SamplePart part, double log_shift, Row* row) {
   const double whole = WorseLog(*row) + log_shift;
   if (log_shift < counts || whole < counts) return;
   row->verdict = Verdict::kSlowerInMostSamples;
+  row->slower = Row::Slower{
+      std::exp(WorseSign(*row) * whole),
+      part == SamplePart::kMedian ? "median samples" : "upper quartiles"};
   row->reason = absl::StrCat(part == SamplePart::kMedian
                                  ? "the median sample takes "
                                  : "the upper quartile of the samples takes ",

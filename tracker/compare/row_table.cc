@@ -39,6 +39,12 @@ std::string ReasonText(const JudgedRow& row) {
              : absl::StrCat(row.exempted, "; ", row.row.reason);
 }
 
+// The interval is that of `ratio`, which a verdict about slower samples does
+// not rest on.
+bool HasInterval(const Row& row) {
+  return row.ratio.has_value() && !row.slower.has_value();
+}
+
 // A column of a name that is never cut.
 Column Whole(std::string header) {
   return {std::move(header), Align::kLeft, "", Clip::kNever};
@@ -83,6 +89,9 @@ const FieldInfo& InfoOf(Field field) {
       {Field::kRatio,
        {{"ratio", Align::kRight},
         [](const JudgedRow& row) {
+          if (row.row.slower) {
+            return Cell::Number(row.row.slower->ratio, RatioText(row.row));
+          }
           return row.row.ratio
                      ? Cell::Number(row.row.ratio->ratio, RatioText(row.row))
                      : Cell::None();
@@ -110,14 +119,14 @@ const FieldInfo& InfoOf(Field field) {
       {Field::kRatioLow,
        {{"ratio_low", Align::kRight},
         [](const JudgedRow& row) {
-          return row.row.ratio ? Cell::Number(row.row.ratio->low, "")
-                               : Cell::None();
+          return HasInterval(row.row) ? Cell::Number(row.row.ratio->low, "")
+                                      : Cell::None();
         }}},
       {Field::kRatioHigh,
        {{"ratio_high", Align::kRight},
         [](const JudgedRow& row) {
-          return row.row.ratio ? Cell::Number(row.row.ratio->high, "")
-                               : Cell::None();
+          return HasInterval(row.row) ? Cell::Number(row.row.ratio->high, "")
+                                      : Cell::None();
         }}},
   };
   return infos->at(field);
@@ -127,6 +136,7 @@ const FieldInfo& InfoOf(Field field) {
 bool MediansFollow(const JudgedRow& row) {
   constexpr double kAsPrinted = .01;
   const Row& of = row.row;
+  if (of.slower) return false;
   if (!of.ratio || !of.baseline.value || !of.candidate.value) return true;
   return std::abs(*of.candidate.value - of.ratio->ratio * *of.baseline.value) <=
          kAsPrinted * std::abs(*of.candidate.value);
@@ -161,11 +171,17 @@ bool NeedsReason(const JudgedRow& row) {
 }  // namespace
 
 std::string RatioText(const Row& row) {
+  if (row.slower) return absl::StrFormat("%.3f", row.slower->ratio);
   return row.ratio ? absl::StrFormat("%.3f", row.ratio->ratio) : "";
 }
 
 std::string RatioOfText(const Row& row) {
   if (!row.ratio) return "";
+  if (row.slower) {
+    return absl::StrFormat(
+        "%s; %.3f of %s", row.slower->of, row.ratio->ratio,
+        row.ratio->of_fastest ? "fastest samples" : "levels");
+  }
   return absl::StrCat(row.rounds > 0 ? "levels of pairs of " : "levels of ",
                       row.ratio->of_fastest ? "fastest samples " : "medians ",
                       FormatValue(row.ratio->baseline, row.unit), " -> ",
@@ -173,7 +189,7 @@ std::string RatioOfText(const Row& row) {
 }
 
 std::string IntervalText(const Row& row) {
-  return row.ratio
+  return HasInterval(row)
              ? absl::StrFormat("%.3f..%.3f", row.ratio->low, row.ratio->high)
              : "";
 }

@@ -8,7 +8,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "base/units.h"
 #include "tracker/compare/learning_runs.h"
 #include "tracker/compare/row_table.h"
 #include "tracker/explain/explain.h"
@@ -49,12 +51,37 @@ absl::StatusOr<std::vector<proto::Run>> ReadFailures(
   return failed;
 }
 
+// "BM_Sort (+12.0%)" of the changes for the worse that nobody has answered, by
+// the commit that they begin at.
+using Unanswered = std::map<std::string, std::set<std::string>>;
+
+// One note for all of them: `changes` has the evidence for each.
+void NoteUnanswered(const Unanswered& unanswered, GateReport* report) {
+  size_t count = 0;
+  std::vector<std::string> commits;
+  for (const auto& [commit, names] : unanswered) {
+    count += names.size();
+    commits.push_back(absl::StrCat(
+        "since ", commit, " ", *names.begin(),
+        names.size() == 1 ? ""
+                          : absl::StrCat(" and ", names.size() - 1, " more")));
+  }
+  if (count == 0) return;
+  AddNote(
+      absl::StrCat("nobody has answered ", count,
+                   count == 1 ? " change" : " changes",
+                   " for the worse, and the level since then is the baseline: ",
+                   absl::StrJoin(commits, "; "), "; next: optrail changes",
+                   report->history_flag.value_or("")),
+      report);
+}
+
 // Where the level of each series that is the norm now begins, by PriorKey: the
-// run of the last change that is confirmed or that somebody acknowledged. Says
-// which changes nobody has answered, of the metrics that the policy gates.
+// run of the last change that is confirmed or that somebody acknowledged. Adds
+// the changes that nobody has answered, of the metrics that the policy gates.
 std::map<std::string, std::string> LevelStarts(
     const Policy& policy, const std::vector<proto::Run>& runs,
-    const TriageBook& book, GateReport* report) {
+    const TriageBook& book, Unanswered* unanswered) {
   std::map<std::string, std::string> starts;
   const std::vector<Series> series = BuildSeries(runs);
   const std::vector<Judgement> judgements = JudgeAll(series, book);
@@ -70,13 +97,9 @@ std::map<std::string, std::string> LevelStarts(
     starts[PriorKey(key.benchmark, key.metric)] = point.run_ids.front();
     for (const Change& change : judgement.changes) {
       if (!change.IsAlert() || change.worse_by < kLeastEffect) continue;
-      const Evidence evidence = EvidenceOf(change);
-      const std::string command = NarrowingCommand(change, evidence);
-      AddNote(absl::StrCat(EvidenceText(change, evidence),
-                           "; nobody has answered it, and the level since then "
-                           "is the baseline; next: ",
-                           command.empty() ? "optrail changes" : command),
-              report);
+      (*unanswered)[ShortHash(change.after().commit.id())].insert(absl::StrCat(
+          name, " (", key.metric == "time" ? "" : absl::StrCat(key.metric, " "),
+          FormatChange(change.change.relative_change), ")"));
     }
   }
   return starts;
@@ -118,7 +141,8 @@ class GroupGate {
 
   // `comparisons` share the false-alarm rate.
   absl::Status Run(const std::vector<proto::Baseline>& baselines,
-                   int comparisons, GateReport* report) const {
+                   int comparisons, Unanswered* unanswered,
+                   GateReport* report) const {
     OPTRAIL_ASSIGN_OR_RETURN(const RunList list, history_.ListRuns(filter_));
     for (const BadFile& bad : list.bad_files) {
       AddNote(
@@ -137,8 +161,9 @@ class GroupGate {
       OPTRAIL_ASSIGN_OR_RETURN(ResolvedBaseline found,
                                finder.Find(baseline, history_, filter_));
       if (found.problem.empty()) {
-        OPTRAIL_RETURN_IF_ERROR(
-            JudgeBy(baseline, finder, candidate, comparisons, &found, report));
+        OPTRAIL_RETURN_IF_ERROR(JudgeBy(baseline, finder, candidate,
+                                        comparisons, &found, unanswered,
+                                        report));
       }
       report->baselines.push_back(std::move(found));
     }
@@ -154,7 +179,7 @@ class GroupGate {
                        const BaselineFinder& finder,
                        const std::vector<proto::Run>& candidate,
                        int comparisons, ResolvedBaseline* found,
-                       GateReport* report) const {
+                       Unanswered* unanswered, GateReport* report) const {
     OPTRAIL_ASSIGN_OR_RETURN(const std::vector<proto::Run> whole,
                              finder.Read(baseline, history_, candidate, found));
     LearningOptions learning;
@@ -176,7 +201,8 @@ class GroupGate {
       past.insert(past.end(), whole.begin(), whole.end());
       starts = LevelStarts(
           policy_, past,
-          TriageBook(triage.records, group_.last().started_unix_ns()), report);
+          TriageBook(triage.records, group_.last().started_unix_ns()),
+          unanswered);
       compare.level_start = [&starts](const proto::BenchmarkKey& key,
                                       absl::string_view metric) {
         const auto start = starts.find(PriorKey(key, metric));
@@ -357,6 +383,7 @@ absl::Status NameMutes(const History& history, const GateOptions& options,
 absl::StatusOr<GateReport> Gate(const History& history, const Policy& policy,
                                 const GateOptions& options) {
   GateReport report;
+  report.history_flag = options.history_flag;
   report.run_false_alarm_rate = policy.proto().run_false_alarm_rate();
   if (policy.proto().has_quorum() && !options.hardware_id.empty()) {
     return absl::InvalidArgumentError(
@@ -380,12 +407,15 @@ absl::StatusOr<GateReport> Gate(const History& history, const Policy& policy,
   if (options.baseline.has_value()) baselines = {*options.baseline};
   const int comparisons =
       static_cast<int>(baselines.size() * candidate.groups.size());
+  Unanswered unanswered;
   for (const CandidateGroup& group : candidate.groups) {
     report.candidate_runs.insert(report.candidate_runs.end(),
                                  group.runs.begin(), group.runs.end());
-    OPTRAIL_RETURN_IF_ERROR(GroupGate(history, policy, options, group)
-                                .Run(baselines, comparisons, &report));
+    OPTRAIL_RETURN_IF_ERROR(
+        GroupGate(history, policy, options, group)
+            .Run(baselines, comparisons, &unanswered, &report));
   }
+  NoteUnanswered(unanswered, &report);
   LackingRuns lacking;
   OPTRAIL_ASSIGN_OR_RETURN(const RunList all, history.ListRuns());
   if (candidate.is_commit) {

@@ -54,6 +54,7 @@ struct GateOptions {
   // How often the gate may be asked about this candidate while processes are
   // added; the looks share the false-alarm rate and 1 - power.
   int looks = 1;
+  absl::optional<std::string> history_flag;  // GateReport::history_flag
   GitLookup git;
 };
 
@@ -108,8 +109,8 @@ struct GateReport {
 
   // The flags by which `bisect` measures as this gate did, if it did.
   std::string measured_by = "--build=... --run=...";
-  // The flag by which `show` finds the runs, "" for none; absent where they are
-  // in no history.
+  // The flag by which other commands find the runs (HistoryFlag); absent where
+  // they are in no history.
   absl::optional<std::string> history_flag;
 
   std::vector<RunInfo> candidate_runs;

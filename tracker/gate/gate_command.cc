@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
-#include "base/file.h"
 #include "base/git.h"
 #include "base/quote.h"
 #include "base/status_macros.h"
@@ -113,12 +112,6 @@ absl::StatusOr<GateReport> GateWhenComplete(const GateCommand& options,
   }
 }
 
-absl::Status WriteOut(const std::string& path, const std::string& text) {
-  if (path.empty()) return absl::OkStatus();
-  OPTRAIL_RETURN_IF_ERROR(CreateDirectories(DirectoryOf(path)));
-  return WriteOutput(path, text);
-}
-
 }  // namespace
 
 absl::StatusOr<int> RunGate(const GateCommand& options, std::ostream& out) {
@@ -144,6 +137,7 @@ absl::StatusOr<int> RunGate(const GateCommand& options, std::ostream& out) {
   OPTRAIL_RETURN_IF_ERROR(CheckHistoryIsThere(options.common));
   gate.looks = options.looks;
   gate.now_unix_s = NowUnixNs(options.common) / 1'000'000'000;
+  gate.history_flag = HistoryFlag(options.common);
   gate.git = LookupIn(options.common.workspace);
   std::vector<std::string> notes;
   gate.candidate = options.candidate.empty()
@@ -170,10 +164,6 @@ absl::StatusOr<int> RunGate(const GateCommand& options, std::ostream& out) {
       notes.push_back(absl::StrCat("no benchmark is judged", unknown));
     }
   }
-  report.history_flag =
-      options.common.history_is_named
-          ? absl::StrCat(" --history=", QuoteForShell(options.common.history))
-          : "";
   report.notes.insert(report.notes.begin(), notes.begin(), notes.end());
   OPTRAIL_RETURN_IF_ERROR(Publish(options.outputs, report));
   OPTRAIL_RETURN_IF_ERROR(

@@ -61,10 +61,8 @@ std::string ShowCommandFor(const GateReport& report, const Row& row) {
   const Side& side =
       row.candidate.run_ids.empty() ? row.baseline : row.candidate;
   if (!report.history_flag.has_value() || side.run_ids.empty()) return "";
-  return absl::StrCat(
-      "optrail show ", side.run_ids.back(),
-      " --filter=", QuoteForShell(absl::StrCat("^", PatternOf(row.name), "$")),
-      *report.history_flag);
+  return absl::StrCat(ShowCommand(side.run_ids.back(), row.name),
+                      *report.history_flag);
 }
 
 // The evidence for a red row.
@@ -76,9 +74,10 @@ std::vector<std::string> EvidenceLines(const GateReport& report,
                                row.metric, ")"));
   lines.push_back(row.reason);
   if (row.ratio) {
-    lines.push_back(absl::StrFormat("ratio %s (%s), interval %s",
-                                    RatioText(row), RatioOfText(row),
-                                    IntervalText(row)));
+    const std::string interval = IntervalText(row);
+    lines.push_back(
+        absl::StrCat("ratio ", RatioText(row), " (", RatioOfText(row), ")",
+                     interval.empty() ? "" : ", interval ", interval));
     lines.push_back(absl::StrFormat(
         "%d and %d processes that vary by %s%s", row.ratio->baseline_processes,
         row.ratio->candidate_processes,

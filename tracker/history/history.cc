@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <initializer_list>
 #include <iterator>
 #include <limits>
 #include <map>
@@ -9,6 +10,7 @@
 #include <random>
 #include <tuple>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -23,6 +25,41 @@
 
 namespace optrail::tracker {
 namespace {
+
+bool HoldsRecords(absl::string_view dir) {
+  return absl::c_any_of(
+      std::initializer_list<absl::string_view>{
+          RunKind::kFolder, SessionKind::kFolder, TriageKind::kFolder,
+          DiagnosisKind::kFolder, TombstonesKind::kFolder},
+      [&](absl::string_view kind) { return FileExists(JoinPath(dir, kind)); });
+}
+
+// A folder that is full of other things was mistaken for a history; an empty
+// one is a history that has just begun, as is one that only git knows of
+// (.gitkeep).
+absl::Status CheckHoldsRecords(absl::string_view dir) {
+  const absl::StatusOr<std::vector<std::string>> names =
+      ListDirectory(std::string(dir));
+  // History::Open says what is wrong with a folder that cannot be listed.
+  if (!names.ok() || HoldsRecords(dir) ||
+      absl::c_all_of(*names, [](absl::string_view name) {
+        return absl::StartsWith(name, ".");
+      })) {
+    return absl::OkStatus();
+  }
+  for (const char* inside : {"history", ".optrail/history"}) {
+    const std::string path = JoinPath(dir, inside);
+    if (!HoldsRecords(path)) continue;
+    return absl::NotFoundError(
+        absl::StrCat("--history=", dir,
+                     ": that folder is no history; next: --history=", path));
+  }
+  return absl::NotFoundError(absl::StrCat(
+      "--history=", dir,
+      ": that folder is no history: it holds none of runs, sessions and "
+      "triage; next: look for a typing error, or fill an empty folder with "
+      "optrail import --history=FOLDER FILE..."));
+}
 
 template <typename Kind>
 absl::Status Append(const RecordStore& store,
@@ -200,7 +237,8 @@ void SortInSeriesOrder(std::vector<RunInfo>& runs) {
 }
 
 absl::Status CheckHistoryFolder(absl::string_view dir) {
-  if (IsStoreUrl(dir) || FileExists(std::string(dir))) return absl::OkStatus();
+  if (IsStoreUrl(dir)) return absl::OkStatus();
+  if (FileExists(std::string(dir))) return CheckHoldsRecords(dir);
   return absl::NotFoundError(absl::StrCat(
       "--history=", dir,
       ": there is no such folder; next: look for a typing error, or fill it "

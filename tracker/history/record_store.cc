@@ -133,7 +133,10 @@ absl::StatusOr<std::shared_ptr<const RecordStore>> OpenRecordStore(
   FileInfo info;
   if (fs->Stat(path, &info) == 0 && !info.is_directory) {
     return absl::FailedPreconditionError(
-        absl::StrCat("history ", path, ": expected a folder, found a file"));
+        absl::StrCat("history ", path,
+                     ": expected a folder, found a file; next: "
+                     "name the folder that `optrail bench --record` or "
+                     "`optrail import` filled"));
   }
   return std::make_shared<const FileStore>(path, fs);
 }

@@ -82,9 +82,57 @@ void SortByUrgency(std::vector<Change>& changes) {
       [&](const Change& a, const Change& b) { return rank(a) < rank(b); });
 }
 
+// A series whose newest run crashed or was wrong: nobody can say how much it
+// changed, and no record of triage answers it.
+struct Failure {
+  const Series* series = nullptr;
+  std::string why;
+};
+
+std::vector<Failure> FailuresOf(const std::vector<Series>& series,
+                                const std::vector<Judgement>& judgements) {
+  std::vector<Failure> failures;
+  for (size_t i = 0; i < series.size(); ++i) {
+    if (judgements[i].standing != Verdict::kFailed) continue;
+    failures.push_back({&series[i], judgements[i].why});
+  }
+  return failures;
+}
+
+// The row of an alert, in the order of the columns that programs get.
+std::vector<Cell> FailureRow(const Failure& failure) {
+  const Series& series = *failure.series;
+  return {"failed",
+          DisplayName(series.key.benchmark),
+          series.key.metric,
+          Cell::None(),
+          "",
+          Cell::None(),
+          "",
+          CommitText(series.points.back().commit),
+          Cell::Integer(0),
+          Cell::None(),
+          failure.why,
+          series.text,
+          Cell::Integer(0),
+          Cell::None(),
+          Cell::None(),
+          Cell::None(),
+          Cell::None(),
+          Cell::Integer(0),
+          Cell::Integer(0),
+          series.key.unit,
+          "",
+          "",
+          "",
+          ""};
+}
+
 // Programs get every piece of the evidence; people get what they need to choose
-// a row, and a sentence for each that wants an answer.
-Table ChangesTable(const std::vector<Change>& changes, OutputFormat format,
+// a row, and a sentence for each that wants an answer. An alert has a row for
+// each of `failures`, too.
+Table ChangesTable(const std::vector<Change>& changes,
+                   const std::vector<Failure>& failures, OutputFormat format,
                    Explainer& explainer) {
   const bool for_people = IsForPeople(format);
   const bool with_metric =
@@ -169,6 +217,7 @@ Table ChangesTable(const std::vector<Change>& changes, OutputFormat format,
     }
     table.AddRow(std::move(row));
   }
+  for (const Failure& failure : failures) table.AddRow(FailureRow(failure));
   return table;
 }
 
@@ -198,7 +247,8 @@ void PrintEvidence(const std::vector<Change>& changes, Explainer& explainer,
 
 // Benchmarks without a value at their newest run, which no row of changes has.
 void NameBroken(const std::vector<Series>& series,
-                const std::vector<Judgement>& judgements, std::ostream& out) {
+                const std::vector<Judgement>& judgements,
+                const std::string& history_flag, std::ostream& out) {
   constexpr int kMostShown = 8;
   int broken = 0;
   for (size_t i = 0; i < series.size(); ++i) {
@@ -216,7 +266,8 @@ void NameBroken(const std::vector<Series>& series,
                      TerminalWidth());
   }
   if (broken > kMostShown) {
-    out << "  and " << broken - kMostShown << " more; next: optrail report\n";
+    out << "  and " << broken - kMostShown << " more; next: optrail report"
+        << history_flag << "\n";
   }
 }
 
@@ -224,7 +275,7 @@ void NameBroken(const std::vector<Series>& series,
 // of some.
 void PrintStandings(const std::vector<Series>& series,
                     const std::vector<Judgement>& judgements,
-                    std::ostream& out) {
+                    const std::string& history_flag, std::ostream& out) {
   if (judgements.empty()) return;
   std::map<int, int> counts;  // by rank
   std::map<std::string, int> not_judged;
@@ -242,7 +293,7 @@ void PrintStandings(const std::vector<Series>& series,
   out << WrapProse(
       absl::StrCat(judgements.size(), " series: ", standings, "\n"),
       TerminalWidth());
-  NameBroken(series, judgements, out);
+  NameBroken(series, judgements, history_flag, out);
   std::vector<std::pair<int, std::string>> reasons;
   for (const auto& [why, count] : not_judged) reasons.push_back({-count, why});
   std::sort(reasons.begin(), reasons.end());
@@ -288,15 +339,13 @@ std::vector<Change> ChangesOf(std::vector<Judgement>& judgements,
   return changes;
 }
 
-// Nothing was judged: an empty history is a beginning, flags that match nothing
-// of it are no pass.
-absl::StatusOr<ExitCode> SayWhyNothing(const History& history,
-                                       const SeriesQuery& query,
-                                       const RE2& metric) {
+// Nothing was judged, and what was not measured is no pass.
+absl::Status SayWhyNothing(const History& history, const SeriesQuery& query,
+                           const RE2& metric) {
   OPTRAIL_ASSIGN_OR_RETURN(const RunList all, history.ListRuns());
   if (all.runs.empty()) {
     std::cerr << EmptyHistoryText(history.dir()) << "\n";
-    return ExitCode::kOk;
+    return absl::OkStatus();
   }
   OPTRAIL_ASSIGN_OR_RETURN(const std::string unknown_metric,
                            UnknownMetricText(history, metric));
@@ -305,7 +354,7 @@ absl::StatusOr<ExitCode> SayWhyNothing(const History& history,
             << UnknownFilterText(all.runs, query.runs) << unknown_metric
             << "; next: `optrail log` lists them with suite, hardware and "
                "branch\n";
-  return ExitCode::kNotEnoughData;
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -345,35 +394,39 @@ absl::StatusOr<int> RunChanges(const ChangesCommand& options,
   const auto alerts =
       std::count_if(changes.begin(), changes.end(),
                     [](const Change& change) { return change.IsAlert(); });
+  const std::vector<Failure> failures = FailuresOf(series, judgements);
   const OutputFormat format = options.common.format;
   Explainer explainer(history);
-  out << ChangesTable(changes, format, explainer)
-             .Format(format, TerminalWidth());
-  if (IsForPeople(format)) {
+  const std::string rows = ChangesTable(changes, {}, format, explainer)
+                               .Format(format, TerminalWidth());
+  if (!IsForPeople(format)) {
+    out << rows;
+    NameBroken(series, judgements, HistoryFlag(options.common), std::cerr);
+  } else if (!series.empty()) {
+    if (!changes.empty()) out << rows;
     PrintEvidence(changes, explainer, out);
-    out << "\n"
-        << alerts << " new for the worse, " << changes.size()
-        << " changes of at least " << FormatShortPercent(options.min_effect)
-        << "\n";
-    PrintStandings(series, judgements, out);
+    out << (changes.empty() ? "" : "\n") << alerts << " new for the worse, "
+        << changes.size() << " changes of at least "
+        << FormatShortPercent(options.min_effect) << "\n";
+    PrintStandings(series, judgements, HistoryFlag(options.common), out);
   }
-  if (alerts > 0 && !options.alert_command.empty()) {
+  const bool is_red = alerts > 0 || !failures.empty();
+  if (is_red && !options.alert_command.empty()) {
     changes.erase(
         std::remove_if(changes.begin(), changes.end(),
                        [](const Change& change) { return !change.IsAlert(); }),
         changes.end());
     const absl::Status told =
         RunAlert(options.alert_command,
-                 ChangesTable(changes, OutputFormat::kJson, explainer)
+                 ChangesTable(changes, failures, OutputFormat::kJson, explainer)
                      .Format(OutputFormat::kJson));
     if (!told.ok()) std::cerr << "note: " << told.message() << "\n";
   }
   if (series.empty()) {
-    OPTRAIL_ASSIGN_OR_RETURN(const ExitCode code,
-                             SayWhyNothing(history, query, *metric));
-    return ToInt(code);
+    OPTRAIL_RETURN_IF_ERROR(SayWhyNothing(history, query, *metric));
+    return ToInt(ExitCode::kNotEnoughData);
   }
-  return ToInt(alerts > 0 ? ExitCode::kCheckFailed : ExitCode::kOk);
+  return ToInt(is_red ? ExitCode::kCheckFailed : ExitCode::kOk);
 }
 
 }  // namespace optrail::tracker

@@ -33,19 +33,22 @@ LevelEvidence LevelOf(const Series& series, int begin, int end) {
 }
 
 // A level is taken from what had been measured when the change was confirmed.
-bool HasPointsBehind(const Series& series, const LevelEvidence& level) {
-  return std::any_of(
+int PointsBehind(const Series& series, const LevelEvidence& level) {
+  return static_cast<int>(std::count_if(
       series.points.begin() + level.end, series.points.end(),
-      [](const Point& point) { return point.value.has_value(); });
+      [](const Point& point) { return point.value.has_value(); }));
 }
 
+// "2.1 ms over 4 points (5 runs)", "2.1 ms over the first 4 of 8 points (5
+// runs)" where `behind` more were measured since.
 std::string LevelText(double value, const Series& series,
-                      const LevelEvidence& level, bool first) {
-  return absl::StrCat(FormatValue(value, series.key.unit),
-                      first ? " over the first " : " over ", level.points,
-                      level.points == 1 ? " point (" : " points (",
-                      level.run_ids.size(),
-                      level.run_ids.size() == 1 ? " run)" : " runs)");
+                      const LevelEvidence& level, int behind) {
+  return absl::StrCat(
+      FormatValue(value, series.key.unit),
+      behind > 0 ? " over the first " : " over ", level.points,
+      behind > 0 ? absl::StrCat(" of ", level.points + behind) : "",
+      level.points + behind == 1 ? " point (" : " points (",
+      level.run_ids.size(), level.run_ids.size() == 1 ? " run)" : " runs)");
 }
 
 constexpr size_t kShort = 12;
@@ -137,6 +140,11 @@ std::string BisectCommand(absl::string_view good_id, absl::string_view bad_id,
       " ", how);
 }
 
+std::string ShowCommand(absl::string_view run_id, absl::string_view name) {
+  return absl::StrCat("optrail show ", run_id, " --filter=",
+                      QuoteForShell(absl::StrCat("^", PatternOf(name), "$")));
+}
+
 std::string NarrowingCommand(const Change& change, const Evidence& evidence) {
   if (evidence.good == nullptr || evidence.good->id().empty() ||
       evidence.bad->id().empty() || evidence.suspects == 1) {
@@ -162,7 +170,7 @@ std::string EvidenceText(const Change& change, const Evidence& evidence) {
   if (evidence.before.points > 0) {
     absl::StrAppend(&text,
                     LevelText(point.level_before, series, evidence.before,
-                              /*first=*/false));
+                              /*behind=*/0));
   } else {
     absl::StrAppend(&text, FormatValue(point.level_before, series.key.unit));
   }
@@ -171,7 +179,7 @@ std::string EvidenceText(const Change& change, const Evidence& evidence) {
   }
   absl::StrAppend(&text, ", ",
                   LevelText(point.level_after, series, evidence.after,
-                            HasPointsBehind(series, evidence.after)),
+                            PointsBehind(series, evidence.after)),
                   " since ", ShortId(change.after().commit),
                   "; suspected: ", SuspectsText(evidence));
   if (evidence.suspects && *evidence.suspects > 1) {

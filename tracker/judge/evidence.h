@@ -60,7 +60,9 @@ std::string PatternOf(absl::string_view name);
 std::string BisectCommand(absl::string_view good_id, absl::string_view bad_id,
                           absl::string_view name, absl::string_view metric,
                           absl::string_view how = "--build=... --run=...");
-// The same for a change of a series; "" where there is nothing to narrow.
+// Shows the benchmark `name` of a run: what failed, and how.
+std::string ShowCommand(absl::string_view run_id, absl::string_view name);
+// BisectCommand for a change of a series; "" where there is nothing to narrow.
 std::string NarrowingCommand(const Change& change, const Evidence& evidence);
 // A sentence without the command.
 std::string EvidenceText(const Change& change, const Evidence& evidence);

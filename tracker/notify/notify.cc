@@ -105,12 +105,6 @@ std::string Badge(const std::string& label, const GateReport& report) {
   }
 }
 
-absl::Status WriteOut(const std::string& path, const std::string& text) {
-  if (path.empty()) return absl::OkStatus();
-  OPTRAIL_RETURN_IF_ERROR(CreateDirectories(DirectoryOf(path)));
-  return WriteOutput(path, text);
-}
-
 }  // namespace
 
 absl::StatusOr<AnnotationStyle> ParseAnnotationStyle(absl::string_view name) {
@@ -169,6 +163,12 @@ absl::Status CheckOutputs(const GateOutputs& outputs) {
   }
   if (outputs.annotations.empty()) return absl::OkStatus();
   return ParseAnnotationStyle(outputs.annotations).status();
+}
+
+absl::Status WriteOut(const std::string& path, const std::string& text) {
+  if (path.empty()) return absl::OkStatus();
+  OPTRAIL_RETURN_IF_ERROR(CreateDirectories(DirectoryOf(path)));
+  return WriteOutput(path, text);
 }
 
 absl::Status Publish(const GateOutputs& outputs, const GateReport& report) {

@@ -37,6 +37,10 @@ struct GateOutputs {
 // Before anything is measured: InvalidArgument for an option that is wrong.
 absl::Status CheckOutputs(const GateOutputs& outputs);
 
+// Writes `text` to the file `path` and creates its folder, since CI writes into
+// one that a fresh clone lacks (.optrail); "" writes nothing.
+absl::Status WriteOut(const std::string& path, const std::string& text);
+
 // Annotations go to standard error, which CI services read as well. Errors:
 // those of writing files.
 absl::Status Publish(const GateOutputs& outputs, const GateReport& report);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "base/units.h"
 #include "tracker/history/history.h"
 #include "tracker/history/index/history_index.h"
+#include "tracker/history/selectors.h"
 #include "tracker/judge/evidence.h"
 #include "tracker/judge/fold_memory.h"
 #include "tracker/judge/judge.h"
@@ -36,7 +38,16 @@ std::string ScopeText(const proto::TriageRecord& record) {
 // 3c4d".
 std::string CoversText(const proto::TriageRecord& record) {
   if (record.answered_size() > 1) {
-    return absl::StrCat("what ", record.answered_size(), " series showed");
+    std::set<std::string> benchmarks;
+    for (const proto::AnsweredChange& answered : record.answered()) {
+      const absl::StatusOr<SeriesKey> key = ParseSeriesKey(answered.series());
+      benchmarks.insert(key.ok() ? DisplayName(key->benchmark)
+                                 : answered.series());
+    }
+    // Its metrics, hardware and branches make several of one benchmark.
+    return absl::StrCat(
+        "what ", record.answered_size(), " series of ", benchmarks.size(),
+        benchmarks.size() == 1 ? " benchmark" : " benchmarks", " showed");
   }
   if (record.answered_size() == 0) return "";
   const proto::AnsweredChange& answered = record.answered(0);
@@ -212,10 +223,24 @@ absl::Status NameWhatIsAnswered(const History& history,
   return absl::OkStatus();
 }
 
+// The commit that git knows by that name; else the history does, since a report
+// is read where no clone is.
+absl::StatusOr<proto::Commit> CommitMeant(const History& history,
+                                          const std::string& workspace,
+                                          const std::string& name) {
+  absl::StatusOr<proto::Commit> commit = CommitNamed(workspace, name);
+  if (commit.ok()) return commit;
+  const absl::StatusOr<Selection> measured =
+      SelectRuns(history, name, GitIn(workspace));
+  if (!measured.ok() || measured->runs.empty()) return commit.status();
+  return measured->runs.back().header.commit();
+}
+
 }  // namespace
 
 absl::StatusOr<int> RunTriageAdd(const TriageAddCommand& options,
                                  std::ostream& out) {
+  OPTRAIL_ASSIGN_OR_RETURN(const History history, OpenHistory(options.common));
   proto::TriageRecord record;
   record.set_kind(options.kind);
   OPTRAIL_RETURN_IF_ERROR(SetScope(options.scope, &record));
@@ -237,13 +262,12 @@ absl::StatusOr<int> RunTriageAdd(const TriageAddCommand& options,
   } else {
     OPTRAIL_ASSIGN_OR_RETURN(
         *record.mutable_commit(),
-        CommitNamed(options.common.workspace, options.commit));
+        CommitMeant(history, options.common.workspace, options.commit));
   }
   if (!options.effect.empty()) {
     OPTRAIL_ASSIGN_OR_RETURN(const double effect, ParseEffect(options.effect));
     record.set_effect(effect);
   }
-  OPTRAIL_ASSIGN_OR_RETURN(const History history, OpenHistory(options.common));
   OPTRAIL_RETURN_IF_ERROR(NameWhatIsAnswered(history, record));
   return Store(history, options.common, std::move(record), out);
 }

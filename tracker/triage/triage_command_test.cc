@@ -274,6 +274,21 @@ TEST_F(TriageCommandTest, AnAlertIsToldWhatIsNewAndNothingElse) {
   options.filter = "Quiet";
   EXPECT_EQ(RunChanges(options, out).value_or(-1), 0);
   EXPECT_FALSE(FileExists(told));
+  // A crash is told too, and no mute answers it.
+  proto::Run run;
+  run.set_started_unix_ns(kStartNs + 50 * kSecondNs);
+  run.set_run_id(NewRecordId(run.started_unix_ns()));
+  run.mutable_commit()->set_id(CommitId(50));
+  run.mutable_commit()->set_branch("main");
+  run.mutable_commit()->set_first_parent_position(50);
+  run.mutable_hardware()->set_id("machine");
+  run.mutable_settings()->set_min_sample_ns(100'000);
+  proto::BenchmarkResult* crash = run.add_results();
+  crash->mutable_key()->set_operator_name("BM_Quiet");
+  crash->set_outcome(proto::CRASHED);
+  EXPECT_TRUE(History::Open(common_.history)->AppendRun(run).ok());
+  EXPECT_EQ(RunChanges(options, out).value_or(-1), 1);
+  EXPECT_EQ(nlohmann::json::parse(*ReadFile(told))[0]["state"], "failed");
   // Flags that match nothing are no pass.
   options.hardware_id = "unknown";
   EXPECT_EQ(RunChanges(options, out).value_or(-1), 3);

@@ -127,9 +127,12 @@ void TheExitCodeOfChangesIsThatOfItsRows(Examination& of, Findings& found) {
   const Json rows = answer.Parsed();
   const bool alert =
       rows.is_array() && std::any_of(rows.begin(), rows.end(), IsAlert);
-  found.Expect(answer.exit_code == (alert ? 1 : 0),
+  const Json verdicts = At(of.Report(), "verdicts");
+  const bool failure = verdicts.is_object() && verdicts.contains("failed");
+  found.Expect(answer.exit_code == (alert || failure ? 1 : 0),
                absl::StrCat("changes exits with ", answer.exit_code,
-                            alert ? " beside an alert" : " without an alert"));
+                            alert ? " beside an alert" : " without an alert",
+                            failure ? " and a failure" : ""));
   for (const Json& row : rows) {
     const double worse = NumberOf(row, "worse_by");
     found.Expect(std::abs(worse) >= .03,
@@ -233,7 +236,8 @@ std::vector<Invariant> StoryInvariants() {
        "the report calls exactly the series slower in which `changes` alerts",
        SlowerOnThePageIsAnAlertOfChanges},
       {"the_exit_code_of_changes_is_of_its_rows",
-       "`changes` exits with 1 exactly if a row is new and worse",
+       "`changes` exits with 1 exactly if a row is new and worse, or a "
+       "benchmark failed",
        TheExitCodeOfChangesIsThatOfItsRows},
       {"detect_on_the_export_says_what_changes_says",
        "`detect` on an export has the changes of `changes` before triage",

@@ -52,7 +52,7 @@ function aboutSection() {
 function blankSection() {
   return el(
       'section', {id: 'overview', class: 'card blank'},
-      report.warnings.map(text => el('p', {class: 'notice'}, text)),
+      report.warnings.map(text => el('p', {class: 'notice'}, sentence(text))),
       el('h1', {}, el('bdi', {}, report.title)),
       el('p', {}, 'There is no data to show: ',
          report.source ? el('code', {}, report.source) : 'the history',

@@ -55,7 +55,7 @@ function headSection() {
           el('p', {class: 'notice'},
              'Synthetic data: every number on this page is made up.') :
           null,
-      report.warnings.map(text => el('p', {class: 'notice'}, text)),
+      report.warnings.map(text => el('p', {class: 'notice'}, sentence(text))),
       el('div', {}, el('h1', {}, el('bdi', {}, report.title)),
          el('p', {class: 'headline'}, headline()),
          el('p', {class: 'muted small clip'}, newestText())),
