@@ -193,7 +193,10 @@ absl::Status Lowering::Loop(int n) {
   std::vector<int> order;
   if (b.like && !reduces) order = MemoryOrder(*b.like);
   if (Elements(dims) == 0 || Elements(type.dims) == 0) return Reference(n);
-  const View y = NewView(type, Storage::Kind::kArena, -1, order);
+  const int cast = reduces ? CastBehind(n) : -1;
+  const View y =
+      NewView(cast < 0 ? type : graph_.type(graph_.nodes[cast].outputs[0]),
+              Storage::Kind::kArena, -1, order);
   const int result = OperandOf(b, y);
   if (reduces) {
     std::vector<bool> reduced(dims.size(), false);
@@ -205,15 +208,33 @@ absl::Status Lowering::Loop(int n) {
       if (reduced[d] && node.Int("keepdims") != 0) ++next;
     }
     b.step.code = target_.printer->Reduce(node.op, b.expression, dims, reduced,
-                                          strides, result);
+                                          strides, result, y.type.type);
   } else {
     b.step.code = target_.printer->Loop(b.expression, dims, y.strides, result);
     b.step.in_place = !b.expression.gathers();
   }
   b.step.kernel = "generated";
   views_[node.outputs[0]] = y;
+  if (cast >= 0) {
+    views_[graph_.nodes[cast].outputs[0]] = y;
+    done_.insert(cast);
+    b.nodes.push_back(cast);
+  }
   Add(std::move(b.step), b.nodes);
   return absl::OkStatus();
+}
+
+int Lowering::CastBehind(int n) const {
+  const int value = graph_.nodes[n].outputs[0];
+  if (groups_.consumers[value] != 1 || consumers_[value].size() != 1 ||
+      graph_.type(value).type != proto::ELEMENT_F32) {
+    return -1;
+  }
+  const int reader = consumers_[value][0];
+  const Node& node = graph_.nodes[reader];
+  const bool rounds = node.op == "cast" && !groups_.inlined[reader] &&
+                      graph_.type(node.outputs[0]).type == proto::ELEMENT_BF16;
+  return rounds ? reader : -1;
 }
 
 }  // namespace optrail::graph

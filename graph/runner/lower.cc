@@ -16,7 +16,7 @@ absl::StatusOr<Program> Lowering::Run() {
     program_.inputs.push_back(views_[input]);
   }
   for (size_t n = 0; n < graph_.nodes.size(); ++n) {
-    if (groups_.inlined[n]) continue;
+    if (groups_.inlined[n] || done_.count(static_cast<int>(n)) > 0) continue;
     const absl::Status status = LowerNode(static_cast<int>(n));
     if (!status.ok()) {
       return absl::Status(status.code(),

@@ -15,6 +15,7 @@
 #include "graph/runner/codegen.h"
 #include "graph/runner/kernels.h"
 #include "graph/runner/machine.h"
+#include "graph/runner/merge_steps.h"
 #include "graph/runner/precision.h"
 #include "ops/core/runnable.h"
 #include "tuning/proto/canonical.h"
@@ -43,6 +44,7 @@ class DeviceRunner : public Runner {
     OPTRAIL_RETURN_IF_ERROR(Rewrite(graph));
     OPTRAIL_ASSIGN_OR_RETURN(program_, Lower(graph_, target_));
     order_ = OrderSteps(&program_);
+    MergeSteps(machine_->printer(), &program_);
     OPTRAIL_RETURN_IF_ERROR(PlanArena());
     OPTRAIL_RETURN_IF_ERROR(Allocate());
     OPTRAIL_RETURN_IF_ERROR(LoadKernels());
