@@ -124,6 +124,7 @@ void AddIndexRules(ImportRules& rules);
 void AddReduceRules(ImportRules& rules);
 void AddLayerRules(ImportRules& rules);
 void AddNormRules(ImportRules& rules);
+void AddRecurrentRules(ImportRules& rules);
 void AddResizeRules(ImportRules& rules);
 
 }  // namespace optrail::graph
