@@ -20,8 +20,9 @@ struct State {
   int h = -1, c = -1;
 };
 
-// What a kind of layer computes of a time step. `x` are the products of x with
-// the weights of all gates, [batch, gates * hidden], with their biases.
+// A kind of layer computes the next state in Step(): its `x` are the products
+// of x with the weights of all gates, [batch, gates * hidden], with their
+// biases.
 class Recurrence {
  public:
   Recurrence(NodeImport& node, int gates) : node_(node), gates_(gates) {}
@@ -31,7 +32,7 @@ class Recurrence {
 
  protected:
   virtual State Step(int x, const State& state) = 0;
-  // Whether the bias of the products with the state joins that of x.
+  // True if the bias of the products with the state joins that of x.
   virtual bool AddsStateBias(int gate) const { return true; }
   virtual int default_activations() const = 0;
 

@@ -140,10 +140,10 @@ TEST_F(CudaRunnerTest, IndependentLoopsAreOneLaunch) {
   for (int i = 0; i < 3; ++i) {
     const int table = graph.AddInput("table", F32({50, 16}));
     const int rows = graph.AddInput("rows", {proto::ELEMENT_I64, {8, 4}});
-    const int read = *graph.AddNode("read", "gather", {table, rows},
-                                    {{"axis", int64_t{0}}});
-    bags.push_back(*graph.AddNode("bag", "reduce_sum", {read},
-                                  {{"axes", Dims{1}}}));
+    const int read =
+        *graph.AddNode("read", "gather", {table, rows}, {{"axis", int64_t{0}}});
+    bags.push_back(
+        *graph.AddNode("bag", "reduce_sum", {read}, {{"axes", Dims{1}}}));
   }
   int y = *graph.AddNode("all", "concat", bags, {{"axis", int64_t{1}}});
   y = *graph.AddNode("y", "tanh", {y});
