@@ -29,6 +29,7 @@ const ImportRules& Rules() {
     AddNormRules(*made);
     AddRecurrentRules(*made);
     AddResizeRules(*made);
+    AddSampleRules(*made);
     return made;
   }();
   return *rules;

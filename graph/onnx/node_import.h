@@ -126,6 +126,7 @@ void AddLayerRules(ImportRules& rules);
 void AddNormRules(ImportRules& rules);
 void AddRecurrentRules(ImportRules& rules);
 void AddResizeRules(ImportRules& rules);
+void AddSampleRules(ImportRules& rules);
 
 }  // namespace optrail::graph
 
