@@ -128,6 +128,7 @@ absl::Status Lowering::LowerNode(int n) {
   if (spec.kind == OpKind::kElementwise) return Loop(n);
   if (IsView(node)) return Move(n);
   if (node.op == "concat") return Concat(n);
+  if (node.op == "pad") return Pad(n);
   if (node.op == "gather" || node.op == "gather_elements") return Loop(n);
   if (spec.kind == OpKind::kReduction && node.op[0] == 'r') return Loop(n);
   if (node.op == "matmul" || node.op == "linear") return Product(n);

@@ -94,6 +94,8 @@ class Lowering {
 
   int Gathered(LoopBuilder& b, const Node& node, const Dims& dims);
 
+  absl::Status Pad(int n);
+
   absl::Status Loop(int n);
 
   // The node that rounds the result of a reduction, which then does so itself:
