@@ -70,6 +70,7 @@ struct GeneratedKernel {
   // On a GPU: how it is launched.
   int64_t blocks = 1;
   int threads = 1;
+  int64_t shared_bytes = 0;  // of tiles; what reductions take is little
 
   bool operator<(const GeneratedKernel& other) const {
     return std::tie(source, blocks, threads) <

@@ -401,8 +401,12 @@ GeneratedKernel PoolOf(const WindowLoops& l, bool maximum, bool count_padding) {
 }
 
 GeneratedKernel ProductOf(const ProductLoops& l) {
-  constexpr int64_t kTile = 64;
-  const int64_t rows = CeilDiv(l.m, kTile), columns = CeilDiv(l.n, kTile);
+  // Large tiles read less, and small ones keep more of a GPU at work.
+  constexpr int64_t kLarge = 128, kSmall = 64, kEnoughTiles = 128;
+  const int64_t large =
+      CeilDiv(l.m, kLarge) * CeilDiv(l.n, kLarge) * Elements(l.batch);
+  const int64_t tile = large >= kEnoughTiles ? kLarge : kSmall;
+  const int64_t rows = CeilDiv(l.m, tile), columns = CeilDiv(l.n, tile);
   const int64_t tiles = rows * columns;
   std::vector<size_t> loops(l.batch.size());
   std::iota(loops.begin(), loops.end(), 0);
@@ -415,16 +419,18 @@ GeneratedKernel ProductOf(const ProductLoops& l) {
       tiles, ", batch = block / ", tiles, ";\n",
       Decompose("int64_t", "batch", loops, l.batch, "  "));
   absl::StrAppend(
-      &text, "  Product<", l.m, ", ", l.n, ", ", l.k, ", ", l.a_m, ", ", l.a_k,
-      ", ", l.b_k, ", ", l.b_n, ", ", l.y_m, ", ", l.y_n, ">(a + ",
+      &text, "  Product<", tile, ", ", l.m, ", ", l.n, ", ", l.k, ", ", l.a_m,
+      ", ", l.a_k, ", ", l.b_k, ", ", l.b_n, ", ", l.y_m, ", ", l.y_n, ">(a + ",
       Place(l.a_batch), ", b + ", Place(l.b_batch), ", bias, y + ",
-      Place(l.y_batch), ", tile / ", columns, " * ", kTile, ", tile % ",
-      columns, " * ", kTile, ", [](float v) { return ",
+      Place(l.y_batch), ", tile / ", columns, " * ", tile, ", tile % ", columns,
+      " * ", tile, ", [](float v) { return ",
       l.activation == "relu"   ? "v < 0 ? 0.0f : v"
       : l.activation == "gelu" ? "0.5f * v * (1.0f + Erf(v * 0.70710678f))"
                                : "v",
       "; });\n");
-  return {text, tiles * Elements(l.batch), kThreads};
+  constexpr int64_t kDepth = 16;  // as in Product
+  return {text, tiles * Elements(l.batch), kThreads,
+          2 * kDepth * (tile + 4) * static_cast<int64_t>(sizeof(float))};
 }
 
 constexpr char kHead[] = R"code(
@@ -595,19 +601,22 @@ inline void NormRow(unsigned block, const T* x, const T* r, const T* scale, cons
   }
 }
 
-// A tile of 64 x 64 of f(a b + bias) by 256 threads, in f32: what no operator
-// has a kernel for.
-template <int64_t kM, int64_t kN, int64_t kK, int64_t kAM, int64_t kAK,
-          int64_t kBK, int64_t kBN, int64_t kYM, int64_t kYN, class T, class F>
+// A tile of kTile x kTile of f(a b + bias) by 256 threads, in f32: what no
+// operator has a kernel for. A thread has quads of rows and columns, so that it
+// reads four factors at a time.
+template <int kTile, int64_t kM, int64_t kN, int64_t kK, int64_t kAM,
+          int64_t kAK, int64_t kBK, int64_t kBN, int64_t kYM, int64_t kYN,
+          class T, class F>
 inline void Product(const T* a, const T* b, const T* bias, T* y, int64_t row,
                     int64_t column, F f) {
-  constexpr int kTile = 64, kDepth = 16;
-  __shared__ float left[kDepth][kTile + 1], right[kDepth][kTile + 1];
-  float sums[4][4] = {};
-  const int down = threadIdx.x / 16, across = threadIdx.x % 16;
+  constexpr int kDepth = 16, kQuads = kTile / 64, kEach = kTile / 16;
+  __shared__ alignas(16) float left[kDepth][kTile + 4];
+  __shared__ alignas(16) float right[kDepth][kTile + 4];
+  float sums[kEach][kEach] = {};
+  const int down = threadIdx.x / 16 * 4, across = threadIdx.x % 16 * 4;
   for (int64_t k = 0; k < kK; k += kDepth) {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < kTile / 16; ++i) {
       const int e = i * 256 + threadIdx.x;
       // Neighbouring threads read neighbours in memory.
       const int am = kAK == 1 ? e / kDepth : e % kTile;
@@ -624,25 +633,31 @@ inline void Product(const T* a, const T* b, const T* bias, T* y, int64_t row,
     __syncthreads();
 #pragma unroll
     for (int d = 0; d < kDepth; ++d) {
-      float u[4], v[4];
+      float u[kEach], v[kEach];
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        u[i] = left[d][down + 16 * i];
-        v[i] = right[d][across + 16 * i];
+      for (int q = 0; q < kQuads; ++q) {
+        const auto us = LoadVector<4>(&left[d][down + 64 * q]);
+        const auto vs = LoadVector<4>(&right[d][across + 64 * q]);
+#pragma unroll
+        for (int l = 0; l < 4; ++l) {
+          u[4 * q + l] = us.at[l];
+          v[4 * q + l] = vs.at[l];
+        }
       }
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
+      for (int i = 0; i < kEach; ++i) {
 #pragma unroll
-        for (int j = 0; j < 4; ++j) sums[i][j] += u[i] * v[j];
+        for (int j = 0; j < kEach; ++j) sums[i][j] += u[i] * v[j];
       }
     }
     __syncthreads();
   }
 #pragma unroll
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < kEach; ++i) {
 #pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      const int64_t m = row + down + 16 * i, n = column + across + 16 * j;
+    for (int j = 0; j < kEach; ++j) {
+      const int64_t m = row + down + i / 4 * 64 + i % 4;
+      const int64_t n = column + across + j / 4 * 64 + j % 4;
       if (m >= kM || n >= kN) continue;
       const float sum = sums[i][j] + (bias == nullptr ? 0.0f : float(bias[n]));
       y[m * kYM + n * kYN] = f(sum);
@@ -711,6 +726,7 @@ class Cuda : public LoopPrinter {
           ", blocks = ", kernels[k].blocks, ";\n  void* const p[] = {",
           absl::StrJoin(own, ", "), "};\n", kernels[k].source, "  }\n");
       merged.blocks = end;
+      merged.shared_bytes += kernels[k].shared_bytes;
     }
     return merged;
   }

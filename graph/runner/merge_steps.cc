@@ -11,6 +11,8 @@ namespace {
 // Kernels have at most 4 KiB of parameters.
 constexpr size_t kMostOperands = 256;
 constexpr size_t kMostSteps = 32;
+// Tiles of all kernels in a launch count, and 48 KiB are a launch's limit.
+constexpr int64_t kMostSharedBytes = int64_t{36} << 10;
 
 bool MayMerge(const Step& step) {
   return step.kernel == "generated" && !step.prepared;
@@ -25,6 +27,7 @@ class Side {
       (i < reads ? read_ : written_).insert(step.operands[i].storage);
     }
     operands_ += step.operands.size();
+    shared_bytes_ += step.code.shared_bytes;
     steps_.push_back(std::move(step));
   }
 
@@ -33,7 +36,8 @@ class Side {
     if (!MayMerge(step) || !MayMerge(steps_[0]) ||
         step.code.threads != steps_[0].code.threads ||
         operands_ + step.operands.size() > kMostOperands ||
-        steps_.size() == kMostSteps) {
+        steps_.size() == kMostSteps ||
+        shared_bytes_ + step.code.shared_bytes > kMostSharedBytes) {
       return false;
     }
     const size_t reads = step.operands.size() - step.results;
@@ -100,6 +104,7 @@ class Side {
   std::vector<Step> steps_;
   std::set<int> read_, written_;
   size_t operands_ = 0;
+  int64_t shared_bytes_ = 0;
 };
 
 }  // namespace

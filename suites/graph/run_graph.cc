@@ -423,11 +423,6 @@ std::string AbslUnparseFlag(FuseMode mode) {
 
 namespace {
 
-// How much wider results in bf16 are compared than those in f32: the unit in
-// the last place is 2^16 times as large, and errors of layers add up like a
-// random walk. For 1e-4 it is 3e-2.
-constexpr double kWiderInBf16 = 300;
-
 absl::StatusOr<std::unique_ptr<ops::Device>> DeviceOf(
     GraphRunCommand& command) {
   if (command.device == "cpu") {
@@ -435,11 +430,6 @@ absl::StatusOr<std::unique_ptr<ops::Device>> DeviceOf(
                              ops::MakeCpuDevice(command.threads));
     command.threads = device->threads();  // 0 was all of them
     return device;
-  }
-  if (command.fuse == FuseMode::kMeasured) {
-    return absl::UnimplementedError(absl::StrCat(
-        "--fuse=measured --device=", command.device,
-        ": fusion is measured on CPUs; expected --fuse=rules or none"));
   }
   OPTRAIL_ASSIGN_OR_RETURN(const ops::DeviceType* const type,
                            ops::FindDeviceTypeNamed(command.device));
@@ -471,9 +461,8 @@ absl::StatusOr<ExitCode> RunGraph(const GraphRunCommand& asked,
   std::unique_ptr<MeasuredFusion> measured;
   if (command.fuse == FuseMode::kMeasured) {
     OPTRAIL_ASSIGN_OR_RETURN(
-        measured, MeasuredFusion::Create(command.fusion_store,
-                                         dynamic_cast<ops::CpuDevice&>(*device),
-                                         options));
+        measured,
+        MeasuredFusion::Create(command.fusion_store, *device, options));
     options.choose = measured->chooser();
   }
   OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<graph::Runner> runner,
