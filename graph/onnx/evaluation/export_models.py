@@ -23,10 +23,12 @@ import torch
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 'models'))
 import language  # noqa: E402
+import mixed  # noqa: E402
 import tables  # noqa: E402
 import vision  # noqa: E402
 
-MODELS = {**vision.MODELS, **language.MODELS, **tables.MODELS}
+MODELS = {**vision.MODELS, **language.MODELS, **tables.MODELS,
+          **mixed.MODELS}
 
 
 def allow_missing_onnx():
