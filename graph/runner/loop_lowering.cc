@@ -162,7 +162,6 @@ absl::Status Lowering::Pad(int n) {
   }
   Step step;
   step.kernel = "generated";
-  step.operands = {x};
   const View y = NewView(type, Storage::Kind::kArena, -1, MemoryOrder(x));
   const int value =
       node.inputs.size() > 1 && node.inputs[1] >= 0 ? node.inputs[1] : -1;
@@ -172,7 +171,7 @@ absl::Status Lowering::Pad(int n) {
   const auto fill = [&](const Dims& begin, const Dims& dims) {
     ConcatPart part;
     if (reads_value) {
-      part.expression.Load(1, type.type, Dims(rank, 0), ViewOf(value).offset);
+      part.expression.Load(0, type.type, Dims(rank, 0), ViewOf(value).offset);
     } else {
       Array number = Array::Zeros({type.type, {}});
       if (value >= 0) {
@@ -212,15 +211,17 @@ absl::Status Lowering::Pad(int n) {
       return;
     }
     ConcatPart part;
-    Dims strides;
-    int64_t offset = x.offset;
+    View from = x;
     for (size_t i = 0; i < rank; ++i) {
       part.dims.push_back(chosen[i].size);
-      strides.push_back(chosen[i].stride);
-      offset += chosen[i].offset;
+      from.strides[i] = chosen[i].stride;
+      from.offset += chosen[i].offset;
       part.y_offset += chosen[i].begin * y.strides[i];
     }
-    part.expression.Load(0, x.type.type, strides, offset);
+    from.type.dims = part.dims;
+    part.expression.Load(static_cast<int>(step.operands.size()), x.type.type,
+                         from.strides, from.offset);
+    step.operands.push_back(from);
     parts.push_back(std::move(part));
   };
   copy(0);
