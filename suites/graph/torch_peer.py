@@ -12,8 +12,8 @@ shapes are static. What depends on constants alone is computed once, and
 attention is PyTorch's own (scaled_dot_product_attention): the model as somebody
 who knows PyTorch would write it down. --mode=eager runs it inside of a captured
 CUDA graph; any other mode is one of torch.compile's, with weights frozen. A mode
-without graphs of its own (max-autotune-no-cudagraphs) is captured as well, which
-leaves out the time that Python takes for a call.
+without graphs of its own (default, max-autotune-no-cudagraphs) is captured as
+well, which leaves out the time that Python takes for a call.
 """
 import argparse
 import ctypes
@@ -448,7 +448,8 @@ def main():
         for _ in range(4):
             results = call(*inputs)
         torch.cuda.synchronize()
-        if options.mode == 'eager' or options.mode.endswith('no-cudagraphs'):
+        if (options.mode in ('eager', 'default') or
+                options.mode.endswith('no-cudagraphs')):
             graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(graph):
                 results = call(*inputs)
