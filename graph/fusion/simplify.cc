@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "graph/fusion/copier.h"
+#include "graph/fusion/expand.h"
 #include "graph/fusion/fusion.h"
 
 namespace optrail::graph {
@@ -97,8 +98,14 @@ absl::StatusOr<Graph> Simplify(const Graph& graph) {
     for (size_t i = 1; i < node.inputs.size(); ++i) {
       constant = constant && graph.is_constant(node.inputs[i]);
     }
+    OPTRAIL_ASSIGN_OR_RETURN(const std::vector<int> expanded,
+                             Expand(graph, node, copier));
     const int passed_on = PassedOn(graph, node);
-    if (passed_on >= 0) {
+    if (!expanded.empty()) {
+      for (size_t i = 0; i < expanded.size(); ++i) {
+        copier.Set(node.outputs[i], expanded[i]);
+      }
+    } else if (passed_on >= 0) {
       copier.Alias(node.outputs[0], copier.Get(passed_on));
     } else if (constant) {
       OPTRAIL_ASSIGN_OR_RETURN(const int y,

@@ -124,7 +124,9 @@ void AddIndexRules(ImportRules& rules);
 void AddReduceRules(ImportRules& rules);
 void AddLayerRules(ImportRules& rules);
 void AddNormRules(ImportRules& rules);
+void AddRecurrentRules(ImportRules& rules);
 void AddResizeRules(ImportRules& rules);
+void AddSampleRules(ImportRules& rules);
 
 }  // namespace optrail::graph
 

@@ -294,6 +294,8 @@ class Reader {
       added.text = attribute.s();
       added.integers.assign(attribute.ints().begin(), attribute.ints().end());
       added.reals.assign(attribute.floats().begin(), attribute.floats().end());
+      added.texts.assign(attribute.strings().begin(),
+                         attribute.strings().end());
       if (attribute.has_t()) {
         OPTRAIL_ASSIGN_OR_RETURN(OnnxTensor tensor, Tensor(attribute.t()));
         added.tensor = std::make_shared<const OnnxTensor>(std::move(tensor));

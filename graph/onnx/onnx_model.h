@@ -39,6 +39,7 @@ struct OnnxAttribute {
   std::string text;
   Dims integers;
   std::vector<double> reals;
+  std::vector<std::string> texts;
   std::shared_ptr<const OnnxTensor> tensor;
   std::shared_ptr<const OnnxGraph> graph;
 };

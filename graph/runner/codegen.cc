@@ -139,7 +139,8 @@ std::string RowReduction(const Expression& e, const std::string& step,
 // `by_rows`.
 std::string ReductionText(const std::string& op, const Expression& expression,
                           const Nest& nest, size_t first, bool by_rows,
-                          const Dims& y_strides, int y_operand) {
+                          const Dims& y_strides, int y_operand,
+                          proto::ElementType y_type) {
   const std::string type = ValueName(LastType(expression));
   const std::string step = StepOf(op), start = StartOf(op, type);
   const int64_t all = Elements(nest.dims);
@@ -152,8 +153,8 @@ std::string ReductionText(const std::string& op, const Expression& expression,
         op == "reduce_mean" ? absl::StrCat(" / ", type, "(", count, ")") : "",
         ";\n");
   };
-  std::string text = absl::StrCat(Pointers(expression),
-                                  YPointer(LastType(expression), y_operand));
+  std::string text =
+      absl::StrCat(Pointers(expression), YPointer(y_type, y_operand));
   if (first == 0) {  // one result, or one row of them
     text += "  {\n";
   } else {
@@ -180,11 +181,12 @@ std::string ReductionText(const std::string& op, const Expression& expression,
 
 std::string ReduceSource(const std::string& op, Expression expression,
                          const Dims& dims, const std::vector<bool>& reduced,
-                         Dims y_strides, int y_operand) {
+                         Dims y_strides, int y_operand,
+                         proto::ElementType y_type) {
   const ReductionNest of =
       NestOfReduction(expression, dims, reduced, y_strides);
   return ReductionText(op, expression, of.nest, of.first, of.by_rows, y_strides,
-                       y_operand);
+                       y_operand, y_type);
 }
 
 std::string RowNormSource(const RowNormLoops& loops) {
@@ -248,8 +250,10 @@ class Cpp : public LoopPrinter {
   }
   GeneratedKernel Reduce(const std::string& op, const Expression& expression,
                          const Dims& dims, const std::vector<bool>& reduced,
-                         const Dims& y_strides, int y_operand) const override {
-    return {ReduceSource(op, expression, dims, reduced, y_strides, y_operand)};
+                         const Dims& y_strides, int y_operand,
+                         proto::ElementType y_type) const override {
+    return {ReduceSource(op, expression, dims, reduced, y_strides, y_operand,
+                         y_type)};
   }
   GeneratedKernel RowNorm(const RowNormLoops& loops) const override {
     if (loops.type != proto::ELEMENT_F32) return {};

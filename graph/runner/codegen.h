@@ -70,6 +70,7 @@ struct GeneratedKernel {
   // On a GPU: how it is launched.
   int64_t blocks = 1;
   int threads = 1;
+  int64_t shared_bytes = 0;  // of tiles; what reductions take is little
 
   bool operator<(const GeneratedKernel& other) const {
     return std::tie(source, blocks, threads) <
@@ -125,12 +126,12 @@ class LoopPrinter {
                                  const Dims& y_strides,
                                  int y_operand) const = 0;
   // y = op of the expression's last value over the loops that are marked as
-  // reduced; op is reduce_sum and so on.
+  // reduced; op is reduce_sum and so on. The sum is of the value's type.
   virtual GeneratedKernel Reduce(const std::string& op,
                                  const Expression& expression, const Dims& dims,
                                  const std::vector<bool>& reduced,
-                                 const Dims& y_strides,
-                                 int y_operand) const = 0;
+                                 const Dims& y_strides, int y_operand,
+                                 proto::ElementType y_type) const = 0;
   // The others may have no text for a type.
   virtual GeneratedKernel RowNorm(const RowNormLoops& loops) const = 0;
   // Weights are dense [r, s, c / group, k].
@@ -138,6 +139,14 @@ class LoopPrinter {
   virtual GeneratedKernel Pool(const WindowLoops& loops, bool maximum,
                                bool count_padding) const = 0;
   virtual GeneratedKernel Product(const ProductLoops& loops) const = 0;
+  // Kernels of as many threads each, side by side in one launch; `operands` are
+  // the places of each one's operands among those of all. A printer whose
+  // kernels are called one after another has no text.
+  virtual GeneratedKernel Merge(
+      const std::vector<GeneratedKernel>& kernels,
+      const std::vector<std::vector<int>>& operands) const {
+    return {};
+  }
 
   // A whole file with these kernels. In C++ it is for ops/core/jit.h: the entry
   // point runs the kernel whose number the first operand points to (an

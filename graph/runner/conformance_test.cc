@@ -1,9 +1,11 @@
-// Every case of ONNX's own that the import claims, executed on the CPU and not
-// only by the reference: generated kernels, views, our operators. Many cases
-// make one graph, since each graph takes a run of the compiler.
+// Every case of ONNX's own that the import claims, executed on the CPU, and on
+// a GPU where there is one, and not only by the reference: generated kernels,
+// views, our operators. Many cases make one graph, since each graph takes a run
+// of the compiler.
 
 #include <iostream>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,12 +13,13 @@
 #include "graph/onnx/conformance_cases.h"
 #include "graph/runner/runner.h"
 #include "gtest/gtest.h"
+#include "ops/core/device_type.h"
 #include "ops/device/cpu/device.h"
 
 namespace optrail::graph {
 namespace {
 
-constexpr size_t kCasesAtOnce = 60;
+constexpr size_t kGraphs = 16;
 
 struct Batch {
   Graph graph;
@@ -54,16 +57,25 @@ struct Batch {
   }
 };
 
-class ConformanceRunTest : public testing::TestWithParam<bool> {
- protected:
-  ConformanceRunTest() : device_(*ops::MakeCpuDevice(1)) {}
+// The device, whether rules apply, and the graph's number.
+using Run = std::tuple<const char*, bool, size_t>;
 
-  absl::Status Run(const Batch& batch) {
+absl::StatusOr<std::unique_ptr<ops::Device>> DeviceNamed(
+    const std::string& name) {
+  if (name == "cpu") return ops::MakeCpuDevice(1);
+  OPTRAIL_ASSIGN_OR_RETURN(const ops::DeviceType* const type,
+                           ops::FindDeviceTypeNamed(name));
+  return type->Make({});
+}
+
+class ConformanceRunTest : public testing::TestWithParam<Run> {
+ protected:
+  absl::Status RunOn(ops::Device& device, const Batch& batch) {
     OPTRAIL_RETURN_IF_ERROR(Validate(batch.graph));
     RunnerOptions options;
-    options.fuse = GetParam();
+    options.fuse = std::get<1>(GetParam());
     OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<Runner> runner,
-                             Runner::Create(batch.graph, *device_, options));
+                             Runner::Create(batch.graph, device, options));
     for (const RunnerStep& step : runner->steps()) ++kernels_[step.kernel];
     OPTRAIL_RETURN_IF_ERROR(runner->SetInputs(batch.inputs));
     OPTRAIL_RETURN_IF_ERROR(runner->Run());
@@ -81,36 +93,40 @@ class ConformanceRunTest : public testing::TestWithParam<bool> {
     return absl::OkStatus();
   }
 
-  const std::unique_ptr<ops::CpuDevice> device_;
   std::map<std::string, int> kernels_;
   int passed_ = 0;
 };
 
-TEST_P(ConformanceRunTest, EveryClaimedCaseRunsOnTheCpu) {
+TEST_P(ConformanceRunTest, EveryClaimedCaseRuns) {
+  const auto& [name, fuse, number] = GetParam();
   const auto cases = FindConformanceCases();
   if (absl::IsNotFound(cases.status())) GTEST_SKIP() << cases.status();
   ASSERT_TRUE(cases.ok()) << cases.status();
+  const auto device = DeviceNamed(name);
+  if (!device.ok() && std::string(name) != "cpu") {
+    GTEST_SKIP() << device.status();
+  }
+  ASSERT_TRUE(device.ok()) << device.status();
   Batch batch;
-  for (size_t i = 0; i < cases->claimed.size(); ++i) {
+  for (size_t i = number; i < cases->claimed.size(); i += kGraphs) {
     auto one = LoadConformanceCase(cases->claimed[i]);
     ASSERT_TRUE(one.ok()) << cases->claimed[i] << ": " << one.status();
     batch.Add(cases->claimed[i], *std::move(one));
-    if (batch.folders.size() < kCasesAtOnce && i + 1 < cases->claimed.size()) {
-      continue;
-    }
-    const absl::Status status = Run(batch);
-    EXPECT_TRUE(status.ok()) << status;
-    batch = Batch();
   }
-  std::cout << "conformance on the CPU: " << passed_ << " passed of "
-            << cases->claimed.size() << "; steps:";
+  const absl::Status status = RunOn(**device, batch);
+  EXPECT_TRUE(status.ok()) << status;
+  std::cout << "conformance on " << name << ": " << passed_ << " passed of "
+            << batch.folders.size() << "; steps:";
   for (const auto& [kernel, count] : kernels_) {
     std::cout << " " << count << " " << kernel;
   }
   std::cout << "\n";
 }
 
-INSTANTIATE_TEST_SUITE_P(Fusion, ConformanceRunTest, testing::Bool());
+INSTANTIATE_TEST_SUITE_P(Devices, ConformanceRunTest,
+                         testing::Combine(testing::Values("cpu", "cuda"),
+                                          testing::Bool(),
+                                          testing::Range(size_t{0}, kGraphs)));
 
 }  // namespace
 }  // namespace optrail::graph

@@ -69,13 +69,18 @@ std::string Decompose(const std::string& type, const std::string& from,
 
 // "for (int i = ...)" over `count`, shared out over all threads.
 std::string GridLoop(const std::string& type, int64_t count) {
-  return absl::StrCat("  for (", type, " i = blockIdx.x * ", kThreads,
-                      " + threadIdx.x; i < ", count, "; i += gridDim.x * ",
+  return absl::StrCat("  for (", type, " i = block * ", kThreads,
+                      " + threadIdx.x; i < ", count, "; i += blocks * ",
                       kThreads, ") {\n");
 }
 
-bool IsVectorLoad(const Expression::Line& line) {
-  return line.operand >= 0 && line.index < 0 && line.strides.back() == 1;
+// True if the innermost loop reads neighbours: itself, or in a row that does
+// not depend on that loop.
+bool IsVectorLoad(const Expression& expression, const Expression::Line& line) {
+  if (line.operand < 0 || line.strides.back() != 1) return false;
+  if (line.index < 0) return true;
+  const Expression::Line& index = expression.lines()[line.index];
+  return index.operand >= 0 && index.index < 0 && index.strides.back() == 0;
 }
 
 // True if elements at all places of these strides begin vectors of `vector`.
@@ -86,31 +91,65 @@ bool IsAligned(const Dims& strides, int64_t offset, int64_t vector) {
   return offset % vector == 0;
 }
 
-// Elements that a thread reads and writes at a stroke.
-int64_t VectorOf(const Expression& expression, const Nest& nest,
-                 const Dims& y_strides, int64_t y_offset) {
+// Elements that a thread reads and writes at a stroke, of loops whose innermost
+// one has `neighbours` iterations, if `results` vectors of one are at least
+// `least`.
+int64_t VectorOf(const Expression& expression, int64_t neighbours,
+                 int64_t results, int64_t least, const Dims& y_strides,
+                 int64_t y_offset, proto::ElementType y_type) {
   if (y_strides.back() != 1) return 1;
-  int64_t bytes = ElementBytes(LastType(expression));
+  int64_t bytes = ElementBytes(y_type);
   for (const Expression::Line& line : expression.lines()) {
-    if (line.operand < 0) continue;
-    if (IsVectorLoad(line)) bytes = std::max(bytes, ElementBytes(line.type));
+    if (IsVectorLoad(expression, line)) {
+      bytes = std::max(bytes, ElementBytes(line.type));
+    }
   }
   int64_t vector = kVectorBytes / bytes;
   const auto fits = [&] {
-    if (nest.dims.back() % vector != 0 ||
-        !IsAligned(y_strides, y_offset, vector)) {
+    if (neighbours % vector != 0 || !IsAligned(y_strides, y_offset, vector)) {
       return false;
     }
     for (const Expression::Line& line : expression.lines()) {
-      if (IsVectorLoad(line) && !IsAligned(line.strides, line.offset, vector)) {
+      if (IsVectorLoad(expression, line) &&
+          (!IsAligned(line.strides, line.offset, vector) ||
+           (line.index >= 0 && line.stride % vector != 0))) {
         return false;
       }
     }
     return true;
   };
-  const int64_t all = Elements(nest.dims);
-  while (vector > 1 && (all / vector < kLeastThreads || !fits())) vector /= 2;
+  while (vector > 1 && (results / vector < least || !fits())) vector /= 2;
   return vector;
+}
+
+// The place of a vector that begins at `from` in the innermost loop.
+std::string VectorPlace(Dims strides, int64_t offset) {
+  strides.back() = 0;
+  return absl::StrCat(offset == 0 ? "" : absl::StrCat(offset, " + "),
+                      Place(strides), " + from");
+}
+
+// Reads the vectors of the expression: value v is q<v>, which is marked.
+std::string VectorReads(const Expression& expression, int64_t vector,
+                        const std::string& indent,
+                        std::vector<bool>* in_vectors) {
+  in_vectors->assign(expression.lines().size(), false);
+  std::string text;
+  for (size_t v = 0; v < expression.lines().size(); ++v) {
+    const Expression::Line& line = expression.lines()[v];
+    if (!IsVectorLoad(expression, line)) continue;
+    (*in_vectors)[v] = true;
+    std::string row;
+    if (line.index >= 0) {
+      const Expression::Line& index = expression.lines()[line.index];
+      row = absl::StrCat(" + Index(a", index.operand, "[", Place(index.strides),
+                         "], ", line.size, ") * ", line.stride);
+    }
+    absl::StrAppend(&text, indent, "const auto q", v, " = LoadVector<", vector,
+                    ">(a", line.operand, " + ", VectorPlace(line.strides, 0),
+                    row, ");\n");
+  }
+  return text;
 }
 
 struct LoopText {
@@ -122,8 +161,11 @@ LoopText LoopOf(Expression expression, const Dims& dims, Dims y_strides,
                 int y_operand, int64_t y_offset) {
   const Nest nest = NestOfLoop(expression, dims, y_strides);
   const size_t last = nest.dims.size() - 1;
-  const int64_t vector = VectorOf(expression, nest, y_strides, y_offset);
-  const int64_t count = Elements(nest.dims) / vector;
+  const int64_t all = Elements(nest.dims);
+  const int64_t vector =
+      VectorOf(expression, nest.dims.back(), all, kLeastThreads, y_strides,
+               y_offset, LastType(expression));
+  const int64_t count = all / vector;
   const std::string type = IndexType(nest);
   Dims steps = nest.dims;
   steps[last] /= vector;
@@ -141,47 +183,88 @@ LoopText LoopOf(Expression expression, const Dims& dims, Dims y_strides,
     return {text, Blocks(count)};
   }
   // The same with the innermost place as that of the vector.
-  std::vector<bool> in_vectors(expression.lines().size(), false);
-  text += Decompose(type, "i", loops, steps, "    ");
-  absl::StrAppend(&text, "    const ", type, " from = i", last, " * ", vector,
-                  ";\n");
-  const auto vector_at = [&](Dims strides, const std::string& offset) {
-    strides[last] = 0;
-    return absl::StrCat(offset, Place(strides), " + from");
-  };
-  for (size_t v = 0; v < expression.lines().size(); ++v) {
-    const Expression::Line& line = expression.lines()[v];
-    if (!IsVectorLoad(line)) continue;
-    in_vectors[v] = true;
-    absl::StrAppend(&text, "    const auto q", v, " = LoadVector<", vector,
-                    ">(a", line.operand, " + ", vector_at(line.strides, ""),
-                    ");\n");
-  }
+  std::vector<bool> in_vectors;
+  const std::string reads =
+      VectorReads(expression, vector, "    ", &in_vectors);
   const std::string result = absl::StrCat(
       "Vector<", TypeName(LastType(expression)), ", ", vector, ">");
   absl::StrAppend(
-      &text, "    ", result, " q;\n#pragma unroll\n    for (int l = 0; l < ",
-      vector, "; ++l) {\n      const ", type, " i", last, " = from + l;\n",
+      &text, Decompose(type, "i", loops, steps, "    "), "    const ", type,
+      " from = i", last, " * ", vector, ";\n", reads, "    ", result,
+      " q;\n#pragma unroll\n    for (int l = 0; l < ", vector,
+      "; ++l) {\n      const ", type, " i", last, " = from + l;\n",
       Lines(expression, "      ", in_vectors),
       "      q.at[l] = ", Last(expression), ";\n    }\n    *reinterpret_cast<",
-      result, "*>(y + ",
-      vector_at(y_strides, y_offset == 0 ? "" : absl::StrCat(y_offset, " + ")),
-      ") = q;\n  }\n");
+      result, "*>(y + ", VectorPlace(y_strides, y_offset), ") = q;\n  }\n");
   return {text, Blocks(count)};
 }
 
 // Threads that share a result.
-int ThreadsOfResult(int64_t results, int64_t reduced, bool by_rows) {
-  if (by_rows || reduced < kWarp) return 1;
+int ThreadsOfResult(int64_t results, int64_t reduced) {
+  if (reduced < kWarp) return 1;
   return reduced <= 1024 || results >= kLeastThreads / kWarp ? kWarp : kThreads;
+}
+
+// A thread for each vector of neighbouring results.
+GeneratedKernel ReduceByRows(const std::string& op,
+                             const Expression& expression, const Nest& nest,
+                             const Dims& y_strides, int y_operand,
+                             proto::ElementType y_type) {
+  const std::string index = IndexType(nest);
+  const std::string type = ValueName(LastType(expression));
+  const size_t last = nest.dims.size() - 1;
+  std::vector<size_t> kept, gone;
+  int64_t results = 1, count = 1;
+  for (size_t d = 0; d < nest.dims.size(); ++d) {
+    (nest.reduced[d] ? gone : kept).push_back(d);
+    (nest.reduced[d] ? count : results) *= nest.dims[d];
+  }
+  Dims strides = y_strides;
+  for (const size_t d : gone) strides[d] = 0;
+  constexpr int64_t kLeastResults = 1 << 13;
+  const int64_t vector = VectorOf(expression, nest.dims.back(), results,
+                                  kLeastResults, strides, 0, y_type);
+  Dims steps = nest.dims;
+  steps[last] /= vector;
+  results /= vector;
+  std::vector<bool> in_vectors;
+  const std::string reads =
+      vector == 1 ? "" : VectorReads(expression, vector, "    ", &in_vectors);
+  const std::string lanes =
+      absl::StrCat("for (int l = 0; l < ", vector, "; ++l) ");
+  std::string text = absl::StrCat(
+      Pointers(expression), YPointer(y_type, y_operand),
+      "  const int64_t result = int64_t(block) * ", kThreads,
+      " + threadIdx.x;\n  if (result >= ", results, ") return;\n",
+      Decompose(index, "result", kept, steps, "  "), "  const ", index,
+      " from = i", last, " * ", vector, ";\n  ", type, " acc[", vector,
+      "];\n#pragma unroll\n  ", lanes, "acc[l] = ", StartOf(op, type),
+      ";\n#pragma unroll 4\n  for (", index, " r = 0; r < ", count,
+      "; ++r) {\n", Decompose(index, "r", gone, nest.dims, "    "), reads,
+      "#pragma unroll\n    ", lanes, "{\n      const ", index, " i", last,
+      " = from + l;\n", Lines(expression, "      ", in_vectors),
+      "      acc[l] = ", StepOf(op), "(acc[l], ", Last(expression),
+      ");\n    }\n  }\n");
+  const std::string result =
+      absl::StrCat("Vector<", TypeName(y_type), ", ", vector, ">");
+  absl::StrAppend(
+      &text, "  ", result, " q;\n#pragma unroll\n  ", lanes, "q.at[l] = acc[l]",
+      op == "reduce_mean" ? absl::StrCat(" / ", type, "(", count, ")") : "",
+      ";\n  *reinterpret_cast<", result, "*>(y + ", VectorPlace(strides, 0),
+      ") = q;\n");
+  return {text, CeilDiv(results, kThreads), kThreads};
 }
 
 GeneratedKernel ReduceOf(const std::string& op, Expression expression,
                          const Dims& dims, const std::vector<bool>& reduced,
-                         Dims y_strides, int y_operand) {
+                         Dims y_strides, int y_operand,
+                         proto::ElementType y_type) {
   const ReductionNest of =
       NestOfReduction(expression, dims, reduced, y_strides);
   const Nest& nest = of.nest;
+  if (of.by_rows) {
+    return ReduceByRows(op, expression, nest, y_strides, y_operand, y_type);
+  }
   const std::string index = IndexType(nest);
   const std::string type = ValueName(LastType(expression));
   std::vector<size_t> kept, gone;
@@ -192,12 +275,12 @@ GeneratedKernel ReduceOf(const std::string& op, Expression expression,
   }
   Dims kept_strides = y_strides;
   for (const size_t d : gone) kept_strides[d] = 0;
-  const int threads = ThreadsOfResult(results, count, of.by_rows);
+  const int threads = ThreadsOfResult(results, count);
   const std::string step = absl::StrCat(
       "[](", type, " a, ", type, " b) { return ", StepOf(op), "(a, b); }");
   std::string text = absl::StrCat(
-      Pointers(expression), YPointer(LastType(expression), y_operand),
-      "  const int64_t thread = int64_t(blockIdx.x) * ", kThreads,
+      Pointers(expression), YPointer(y_type, y_operand),
+      "  const int64_t thread = int64_t(block) * ", kThreads,
       " + threadIdx.x;\n  const ", index, " result = thread / ", threads,
       ";\n  if (thread >= ", results * threads, ") return;\n",
       Decompose(index, "result", kept, nest.dims, "  "), "  ", type,
@@ -240,7 +323,7 @@ GeneratedKernel NormOf(const RowNormLoops& loops) {
   arguments.push_back(absl::StrFormat("%.9ef", loops.epsilon));
   return {absl::StrCat("  NormRow<", loops.cols, ", ", vector, ", ",
                        CeilDiv(vectors, threads), ", ", threads, ", ",
-                       loops.centred ? "true" : "false", ">(",
+                       loops.centred ? "true" : "false", ">(block, ",
                        absl::StrJoin(arguments, ", "), ");\n"),
           loops.rows, threads};
 }
@@ -318,8 +401,12 @@ GeneratedKernel PoolOf(const WindowLoops& l, bool maximum, bool count_padding) {
 }
 
 GeneratedKernel ProductOf(const ProductLoops& l) {
-  constexpr int64_t kTile = 64;
-  const int64_t rows = CeilDiv(l.m, kTile), columns = CeilDiv(l.n, kTile);
+  // Large tiles read less, and small ones keep more of a GPU at work.
+  constexpr int64_t kLarge = 128, kSmall = 64, kEnoughTiles = 128;
+  const int64_t large =
+      CeilDiv(l.m, kLarge) * CeilDiv(l.n, kLarge) * Elements(l.batch);
+  const int64_t tile = large >= kEnoughTiles ? kLarge : kSmall;
+  const int64_t rows = CeilDiv(l.m, tile), columns = CeilDiv(l.n, tile);
   const int64_t tiles = rows * columns;
   std::vector<size_t> loops(l.batch.size());
   std::iota(loops.begin(), loops.end(), 0);
@@ -328,20 +415,22 @@ GeneratedKernel ProductOf(const ProductLoops& l) {
       l.has_bias ? ReadPointer("bias", l.type, 2)
                  : absl::StrCat("  const ", TypeName(l.type),
                                 "* const bias = nullptr;\n"),
-      YPointer(l.type, l.has_bias ? 3 : 2),
-      "  const int64_t tile = blockIdx.x % ", tiles, ", batch = blockIdx.x / ",
-      tiles, ";\n", Decompose("int64_t", "batch", loops, l.batch, "  "));
+      YPointer(l.type, l.has_bias ? 3 : 2), "  const int64_t tile = block % ",
+      tiles, ", batch = block / ", tiles, ";\n",
+      Decompose("int64_t", "batch", loops, l.batch, "  "));
   absl::StrAppend(
-      &text, "  Product<", l.m, ", ", l.n, ", ", l.k, ", ", l.a_m, ", ", l.a_k,
-      ", ", l.b_k, ", ", l.b_n, ", ", l.y_m, ", ", l.y_n, ">(a + ",
+      &text, "  Product<", tile, ", ", l.m, ", ", l.n, ", ", l.k, ", ", l.a_m,
+      ", ", l.a_k, ", ", l.b_k, ", ", l.b_n, ", ", l.y_m, ", ", l.y_n, ">(a + ",
       Place(l.a_batch), ", b + ", Place(l.b_batch), ", bias, y + ",
-      Place(l.y_batch), ", tile / ", columns, " * ", kTile, ", tile % ",
-      columns, " * ", kTile, ", [](float v) { return ",
+      Place(l.y_batch), ", tile / ", columns, " * ", tile, ", tile % ", columns,
+      " * ", tile, ", [](float v) { return ",
       l.activation == "relu"   ? "v < 0 ? 0.0f : v"
       : l.activation == "gelu" ? "0.5f * v * (1.0f + Erf(v * 0.70710678f))"
                                : "v",
       "; });\n");
-  return {text, tiles * Elements(l.batch), kThreads};
+  constexpr int64_t kDepth = 16;  // as in Product
+  return {text, tiles * Elements(l.batch), kThreads,
+          2 * kDepth * (tile + 4) * static_cast<int64_t>(sizeof(float))};
 }
 
 constexpr char kHead[] = R"code(
@@ -456,9 +545,9 @@ constexpr char kBlocks[] = R"code(
 // y = norm(x + r) * scale + bias of the block's row, which its threads hold.
 template <int kColumns, int kVector, int kItems, int kThreads, bool kCentred,
           class T>
-inline void NormRow(const T* x, const T* r, const T* scale, const T* bias, T* y,
+inline void NormRow(unsigned block, const T* x, const T* r, const T* scale, const T* bias, T* y,
                     T* sum, float epsilon) {
-  const int64_t row = int64_t(blockIdx.x) * kColumns;
+  const int64_t row = int64_t(block) * kColumns;
   float value[kItems][kVector];
   float total = 0;
 #pragma unroll
@@ -512,19 +601,22 @@ inline void NormRow(const T* x, const T* r, const T* scale, const T* bias, T* y,
   }
 }
 
-// A tile of 64 x 64 of f(a b + bias) by 256 threads, in f32: what no operator
-// has a kernel for.
-template <int64_t kM, int64_t kN, int64_t kK, int64_t kAM, int64_t kAK,
-          int64_t kBK, int64_t kBN, int64_t kYM, int64_t kYN, class T, class F>
+// A tile of kTile x kTile of f(a b + bias) by 256 threads, in f32: what no
+// operator has a kernel for. A thread has quads of rows and columns, so that it
+// reads four factors at a time.
+template <int kTile, int64_t kM, int64_t kN, int64_t kK, int64_t kAM,
+          int64_t kAK, int64_t kBK, int64_t kBN, int64_t kYM, int64_t kYN,
+          class T, class F>
 inline void Product(const T* a, const T* b, const T* bias, T* y, int64_t row,
                     int64_t column, F f) {
-  constexpr int kTile = 64, kDepth = 16;
-  __shared__ float left[kDepth][kTile + 1], right[kDepth][kTile + 1];
-  float sums[4][4] = {};
-  const int down = threadIdx.x / 16, across = threadIdx.x % 16;
+  constexpr int kDepth = 16, kQuads = kTile / 64, kEach = kTile / 16;
+  __shared__ alignas(16) float left[kDepth][kTile + 4];
+  __shared__ alignas(16) float right[kDepth][kTile + 4];
+  float sums[kEach][kEach] = {};
+  const int down = threadIdx.x / 16 * 4, across = threadIdx.x % 16 * 4;
   for (int64_t k = 0; k < kK; k += kDepth) {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < kTile / 16; ++i) {
       const int e = i * 256 + threadIdx.x;
       // Neighbouring threads read neighbours in memory.
       const int am = kAK == 1 ? e / kDepth : e % kTile;
@@ -541,25 +633,31 @@ inline void Product(const T* a, const T* b, const T* bias, T* y, int64_t row,
     __syncthreads();
 #pragma unroll
     for (int d = 0; d < kDepth; ++d) {
-      float u[4], v[4];
+      float u[kEach], v[kEach];
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        u[i] = left[d][down + 16 * i];
-        v[i] = right[d][across + 16 * i];
+      for (int q = 0; q < kQuads; ++q) {
+        const auto us = LoadVector<4>(&left[d][down + 64 * q]);
+        const auto vs = LoadVector<4>(&right[d][across + 64 * q]);
+#pragma unroll
+        for (int l = 0; l < 4; ++l) {
+          u[4 * q + l] = us.at[l];
+          v[4 * q + l] = vs.at[l];
+        }
       }
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
+      for (int i = 0; i < kEach; ++i) {
 #pragma unroll
-        for (int j = 0; j < 4; ++j) sums[i][j] += u[i] * v[j];
+        for (int j = 0; j < kEach; ++j) sums[i][j] += u[i] * v[j];
       }
     }
     __syncthreads();
   }
 #pragma unroll
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < kEach; ++i) {
 #pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      const int64_t m = row + down + 16 * i, n = column + across + 16 * j;
+    for (int j = 0; j < kEach; ++j) {
+      const int64_t m = row + down + i / 4 * 64 + i % 4;
+      const int64_t n = column + across + j / 4 * 64 + j % 4;
       if (m >= kM || n >= kN) continue;
       const float sum = sums[i][j] + (bias == nullptr ? 0.0f : float(bias[n]));
       y[m * kYM + n * kYN] = f(sum);
@@ -589,8 +687,10 @@ class Cuda : public LoopPrinter {
   }
   GeneratedKernel Reduce(const std::string& op, const Expression& expression,
                          const Dims& dims, const std::vector<bool>& reduced,
-                         const Dims& y_strides, int y_operand) const override {
-    return ReduceOf(op, expression, dims, reduced, y_strides, y_operand);
+                         const Dims& y_strides, int y_operand,
+                         proto::ElementType y_type) const override {
+    return ReduceOf(op, expression, dims, reduced, y_strides, y_operand,
+                    y_type);
   }
   GeneratedKernel RowNorm(const RowNormLoops& loops) const override {
     return NormOf(loops);
@@ -604,6 +704,31 @@ class Cuda : public LoopPrinter {
   }
   GeneratedKernel Product(const ProductLoops& loops) const override {
     return ProductOf(loops);
+  }
+  GeneratedKernel Merge(
+      const std::vector<GeneratedKernel>& kernels,
+      const std::vector<std::vector<int>>& operands) const override {
+    GeneratedKernel merged;
+    merged.threads = kernels[0].threads;
+    merged.blocks = 0;
+    merged.source =
+        "  const unsigned every = block;\n  void* const* const all = p;\n";
+    for (size_t k = 0; k < kernels.size(); ++k) {
+      OPTRAIL_CHECK(kernels[k].threads == merged.threads);
+      std::vector<std::string> own;
+      for (const int operand : operands[k]) {
+        own.push_back(absl::StrCat("all[", operand, "]"));
+      }
+      const int64_t end = merged.blocks + kernels[k].blocks;
+      absl::StrAppend(
+          &merged.source, "  if (every >= ", merged.blocks, " && every < ", end,
+          ") {\n  const unsigned block = every - ", merged.blocks,
+          ", blocks = ", kernels[k].blocks, ";\n  void* const p[] = {",
+          absl::StrJoin(own, ", "), "};\n", kernels[k].source, "  }\n");
+      merged.blocks = end;
+      merged.shared_bytes += kernels[k].shared_bytes;
+    }
+    return merged;
   }
 
   std::string File(const std::vector<GeneratedKernel>& kernels,
@@ -621,7 +746,9 @@ class Cuda : public LoopPrinter {
           &text, "\nextern \"C\" __global__ void __launch_bounds__(",
           kernels[k].threads, ") ", KernelName(k), "(",
           absl::StrJoin(parameters, ", "), ") {\n  void* const p[] = {",
-          absl::StrJoin(names, ", "), "};\n", kernels[k].source, "}\n");
+          absl::StrJoin(names, ", "),
+          "};\n  const unsigned block = blockIdx.x, blocks = gridDim.x;\n",
+          kernels[k].source, "}\n");
     }
     return text;
   }

@@ -133,6 +133,27 @@ TEST_F(CudaRunnerTest, FailsWhereTheGraphIsNotInstantiated) {
       << runner.status();
 }
 
+// Bags of embeddings, as a recommender has them.
+TEST_F(CudaRunnerTest, IndependentLoopsAreOneLaunch) {
+  Graph graph;
+  std::vector<int> bags;
+  for (int i = 0; i < 3; ++i) {
+    const int table = graph.AddInput("table", F32({50, 16}));
+    const int rows = graph.AddInput("rows", {proto::ELEMENT_I64, {8, 4}});
+    const int read =
+        *graph.AddNode("read", "gather", {table, rows}, {{"axis", int64_t{0}}});
+    bags.push_back(
+        *graph.AddNode("bag", "reduce_sum", {read}, {{"axes", Dims{1}}}));
+  }
+  int y = *graph.AddNode("all", "concat", bags, {{"axis", int64_t{1}}});
+  y = *graph.AddNode("y", "tanh", {y});
+  graph.outputs = {y};
+  OPTRAIL_RUNNER_OR_SKIP(runner, graph);
+  ASSERT_EQ(runner->steps().size(), 3);
+  EXPECT_EQ(runner->steps()[0].nodes, 6);
+  EXPECT_TRUE(runner->Run().ok());
+}
+
 // The exported models compile in both types, with nothing left to the host.
 TEST_F(CudaRunnerTest, CompilesWholeModels) {
   for (const char* name : {"tiny_dlrm", "tiny_mobilenet", "tiny_resnet_bn"}) {

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "graph/ir/ops.h"
@@ -109,6 +111,128 @@ absl::Status Lowering::Concat(int n) {
   return absl::OkStatus();
 }
 
+namespace {
+
+// A part of y along one axis: where it begins, and how x is read there.
+struct PaddedPart {
+  int64_t begin = 0, size = 0, offset = 0, stride = 0;
+};
+
+// Those of y along an axis of x: padding before it, x, padding behind it.
+std::vector<PaddedPart> PartsAlong(int64_t size, int64_t stride, int64_t before,
+                                   int64_t after, bool reflects) {
+  const int64_t last = size - 1;
+  const std::vector<PaddedPart> all = {
+      {0, before, reflects ? before * stride : 0, reflects ? -stride : 0},
+      {before, size, 0, stride},
+      {before + size, after, (reflects ? last - 1 : last) * stride,
+       reflects ? -stride : 0}};
+  std::vector<PaddedPart> parts;
+  for (const PaddedPart& part : all) {
+    if (part.size > 0) parts.push_back(part);
+  }
+  return parts;
+}
+
+}  // namespace
+
+// Each combination of parts along the axes is copied by a loop of its own. With
+// a constant around x, the parts before and behind an axis span the ones that
+// are padded later.
+absl::Status Lowering::Pad(int n) {
+  const Node& node = graph_.nodes[n];
+  const View x = ViewOf(node.inputs[0]);
+  const TensorType& type = graph_.type(node.outputs[0]);
+  const Dims before = node.Ints("before"), after = node.Ints("after");
+  const std::string mode = node.Text("mode");
+  const bool constant = mode == "constant", reflects = mode == "reflect";
+  constexpr size_t kMostParts = 27;
+  const size_t rank = type.dims.size();
+  if (Elements(type.dims) == 0 || Elements(x.type.dims) == 0 || rank == 0 ||
+      (!constant && !reflects && mode != "edge")) {
+    return Reference(n);
+  }
+  size_t count = 1;
+  for (size_t d = 0; d < rank && !constant; ++d) {
+    if (reflects && std::max(before[d], after[d]) >= x.type.dims[d]) {
+      return Reference(n);
+    }
+    count *= 1 + (before[d] > 0) + (after[d] > 0);
+    if (count > kMostParts) return Reference(n);
+  }
+  Step step;
+  step.kernel = "generated";
+  const View y = NewView(type, Storage::Kind::kArena, -1, MemoryOrder(x));
+  const int value =
+      node.inputs.size() > 1 && node.inputs[1] >= 0 ? node.inputs[1] : -1;
+  const bool reads_value = value >= 0 && !graph_.is_constant(value);
+  if (reads_value) step.operands.push_back(ViewOf(value));
+  std::vector<ConcatPart> parts;
+  const auto fill = [&](const Dims& begin, const Dims& dims) {
+    ConcatPart part;
+    if (reads_value) {
+      part.expression.Load(0, type.type, Dims(rank, 0), ViewOf(value).offset);
+    } else {
+      Array number = Array::Zeros({type.type, {}});
+      if (value >= 0) {
+        number =
+            ConstantArray(graph_.type(value), *graph_.values[value].constant);
+      }
+      part.expression.Literal(number);
+    }
+    part.dims = dims;
+    for (size_t d = 0; d < rank; ++d) part.y_offset += begin[d] * y.strides[d];
+    parts.push_back(std::move(part));
+  };
+  if (constant) {
+    Dims begin(rank, 0), dims = type.dims;
+    for (size_t d = 0; d < rank; ++d) {
+      for (const auto& [at, size] : {std::pair<int64_t, int64_t>{0, before[d]},
+                                     {before[d] + x.type.dims[d], after[d]}}) {
+        if (size == 0) continue;
+        begin[d] = at;
+        dims[d] = size;
+        fill(begin, dims);
+      }
+      begin[d] = before[d];
+      dims[d] = x.type.dims[d];
+    }
+  }
+  std::vector<PaddedPart> chosen(rank);
+  const std::function<void(size_t)> copy = [&](size_t d) {
+    if (d < rank) {
+      for (const PaddedPart& part :
+           PartsAlong(x.type.dims[d], x.strides[d], constant ? 0 : before[d],
+                      constant ? 0 : after[d], reflects)) {
+        chosen[d] = part;
+        if (constant) chosen[d].begin = before[d];
+        copy(d + 1);
+      }
+      return;
+    }
+    ConcatPart part;
+    View from = x;
+    for (size_t i = 0; i < rank; ++i) {
+      part.dims.push_back(chosen[i].size);
+      from.strides[i] = chosen[i].stride;
+      from.offset += chosen[i].offset;
+      part.y_offset += chosen[i].begin * y.strides[i];
+    }
+    from.type.dims = part.dims;
+    part.expression.Load(static_cast<int>(step.operands.size()), x.type.type,
+                         from.strides, from.offset);
+    step.operands.push_back(from);
+    parts.push_back(std::move(part));
+  };
+  copy(0);
+  step.code = target_.printer->Concat(parts, y.strides,
+                                      static_cast<int>(step.operands.size()));
+  step.operands.push_back(y);
+  views_[node.outputs[0]] = y;
+  Add(std::move(step), {n});
+  return absl::OkStatus();
+}
+
 int Lowering::OperandOf(LoopBuilder& b, const View& view) {
   b.step.operands.push_back(view);
   return static_cast<int>(b.step.operands.size()) - 1;
@@ -193,7 +317,10 @@ absl::Status Lowering::Loop(int n) {
   std::vector<int> order;
   if (b.like && !reduces) order = MemoryOrder(*b.like);
   if (Elements(dims) == 0 || Elements(type.dims) == 0) return Reference(n);
-  const View y = NewView(type, Storage::Kind::kArena, -1, order);
+  const int cast = reduces ? CastBehind(n) : -1;
+  const View y =
+      NewView(cast < 0 ? type : graph_.type(graph_.nodes[cast].outputs[0]),
+              Storage::Kind::kArena, -1, order);
   const int result = OperandOf(b, y);
   if (reduces) {
     std::vector<bool> reduced(dims.size(), false);
@@ -205,15 +332,33 @@ absl::Status Lowering::Loop(int n) {
       if (reduced[d] && node.Int("keepdims") != 0) ++next;
     }
     b.step.code = target_.printer->Reduce(node.op, b.expression, dims, reduced,
-                                          strides, result);
+                                          strides, result, y.type.type);
   } else {
     b.step.code = target_.printer->Loop(b.expression, dims, y.strides, result);
     b.step.in_place = !b.expression.gathers();
   }
   b.step.kernel = "generated";
   views_[node.outputs[0]] = y;
+  if (cast >= 0) {
+    views_[graph_.nodes[cast].outputs[0]] = y;
+    done_.insert(cast);
+    b.nodes.push_back(cast);
+  }
   Add(std::move(b.step), b.nodes);
   return absl::OkStatus();
+}
+
+int Lowering::CastBehind(int n) const {
+  const int value = graph_.nodes[n].outputs[0];
+  if (groups_.consumers[value] != 1 || consumers_[value].size() != 1 ||
+      graph_.type(value).type != proto::ELEMENT_F32) {
+    return -1;
+  }
+  const int reader = consumers_[value][0];
+  const Node& node = graph_.nodes[reader];
+  const bool rounds = node.op == "cast" && !groups_.inlined[reader] &&
+                      graph_.type(node.outputs[0]).type == proto::ELEMENT_BF16;
+  return rounds ? reader : -1;
 }
 
 }  // namespace optrail::graph

@@ -16,7 +16,7 @@ absl::StatusOr<Program> Lowering::Run() {
     program_.inputs.push_back(views_[input]);
   }
   for (size_t n = 0; n < graph_.nodes.size(); ++n) {
-    if (groups_.inlined[n]) continue;
+    if (groups_.inlined[n] || done_.count(static_cast<int>(n)) > 0) continue;
     const absl::Status status = LowerNode(static_cast<int>(n));
     if (!status.ok()) {
       return absl::Status(status.code(),
@@ -128,6 +128,7 @@ absl::Status Lowering::LowerNode(int n) {
   if (spec.kind == OpKind::kElementwise) return Loop(n);
   if (IsView(node)) return Move(n);
   if (node.op == "concat") return Concat(n);
+  if (node.op == "pad") return Pad(n);
   if (node.op == "gather" || node.op == "gather_elements") return Loop(n);
   if (spec.kind == OpKind::kReduction && node.op[0] == 'r') return Loop(n);
   if (node.op == "matmul" || node.op == "linear") return Product(n);

@@ -12,6 +12,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,7 @@ class Lowering {
       : graph_(graph),
         target_(target),
         groups_(FindGroups(graph, most_nodes_in_loop)),
+        consumers_(graph.Consumers()),
         views_(graph.values.size()) {}
 
   absl::StatusOr<Program> Run();
@@ -92,7 +94,13 @@ class Lowering {
 
   int Gathered(LoopBuilder& b, const Node& node, const Dims& dims);
 
+  absl::Status Pad(int n);
+
   absl::Status Loop(int n);
+
+  // The node that rounds the result of a reduction, which then does so itself:
+  // -1 if there is none or somebody else reads it.
+  int CastBehind(int n) const;
 
   static void AddDim(optrail::proto::Shape& shape, const char* name,
                      int64_t value);
@@ -124,6 +132,9 @@ class Lowering {
   absl::Status ByMatrix(int n, const View& a, const View& b,
                         const TensorType& type);
 
+  // A copy with zeros behind its columns where it has fewer.
+  View WithColumns(const View& x, int64_t columns, int n);
+
   absl::Status Batched(int n, const View& a, View b, const TensorType& type);
 
   // k comes with its columns as rows.
@@ -152,6 +163,8 @@ class Lowering {
   const Graph& graph_;
   const LoweringTarget& target_;
   const Groups groups_;
+  const std::vector<std::vector<int>> consumers_;  // by value
+  std::set<int> done_;  // nodes that a step of another one computes
   std::vector<View> views_;
   Program program_;
 };

@@ -15,6 +15,7 @@
 #include "graph/runner/codegen.h"
 #include "graph/runner/kernels.h"
 #include "graph/runner/machine.h"
+#include "graph/runner/merge_steps.h"
 #include "graph/runner/precision.h"
 #include "ops/core/runnable.h"
 #include "tuning/proto/canonical.h"
@@ -31,6 +32,22 @@ struct ReadyStep {
   std::vector<void*> addresses;
 };
 
+LoweringTarget TargetOf(const Machine& machine, KernelLoader& loader) {
+  LoweringTarget target;
+  target.printer = &machine.printer();
+  target.operand_bytes = machine.operand_bytes();
+  const bool on_cpu = machine.target().kind == optrail::proto::CPU;
+  target.computes = [&loader, on_cpu](const std::string& op,
+                                      const optrail::proto::Shape& shape) {
+    // A missing kernel is an error there, not a reason for something slow.
+    if (on_cpu && shape.data_types(0) == optrail::proto::F32) {
+      return absl::OkStatus();
+    }
+    return loader.Computes(op, shape);
+  };
+  return target;
+}
+
 class DeviceRunner : public Runner {
  public:
   DeviceRunner(std::unique_ptr<Machine> machine, const RunnerOptions& options)
@@ -43,6 +60,7 @@ class DeviceRunner : public Runner {
     OPTRAIL_RETURN_IF_ERROR(Rewrite(graph));
     OPTRAIL_ASSIGN_OR_RETURN(program_, Lower(graph_, target_));
     order_ = OrderSteps(&program_);
+    MergeSteps(machine_->printer(), &program_);
     OPTRAIL_RETURN_IF_ERROR(PlanArena());
     OPTRAIL_RETURN_IF_ERROR(Allocate());
     OPTRAIL_RETURN_IF_ERROR(LoadKernels());
@@ -158,17 +176,7 @@ class DeviceRunner : public Runner {
   // --- The graph --------------------------------------------------------
 
   absl::Status Rewrite(const Graph& graph) {
-    target_.printer = &machine_->printer();
-    target_.operand_bytes = machine_->operand_bytes();
-    const bool on_cpu = machine_->device().kind() == optrail::proto::CPU;
-    target_.computes = [this, on_cpu](const std::string& op,
-                                      const optrail::proto::Shape& shape) {
-      // A missing kernel is an error there, not a reason for something slow.
-      if (on_cpu && shape.data_types(0) == optrail::proto::F32) {
-        return absl::OkStatus();
-      }
-      return loader_.Computes(op, shape);
-    };
+    target_ = TargetOf(*machine_, loader_);
     OPTRAIL_ASSIGN_OR_RETURN(graph_, Simplify(graph));
     if (options_.fuse) {
       OPTRAIL_ASSIGN_OR_RETURN(graph_, Fuse(graph_, FusionRules(), &report_,
@@ -465,15 +473,16 @@ absl::StatusOr<std::unique_ptr<Runner>> Runner::Create(
 
 absl::StatusOr<std::string> KernelsText(const Graph& graph, ops::Device& device,
                                         const RunnerOptions& options) {
-  OPTRAIL_ASSIGN_OR_RETURN(const Graph simple, Simplify(graph));
+  OPTRAIL_ASSIGN_OR_RETURN(Graph simple, Simplify(graph));
+  if (options.type != proto::ELEMENT_F32) {
+    OPTRAIL_ASSIGN_OR_RETURN(simple, ConvertFloats(simple, options.type));
+  }
   OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<Machine> machine,
                            Machine::Of(device));
-  LoweringTarget target;
-  target.printer = &machine->printer();
-  target.operand_bytes = machine->operand_bytes();
-  OPTRAIL_ASSIGN_OR_RETURN(const Program program, Lower(simple, target));
   KernelLoader loader(*machine, options.compile_cache, options.store,
                       options.tuned);
+  OPTRAIL_ASSIGN_OR_RETURN(const Program program,
+                           Lower(simple, TargetOf(*machine, loader)));
   std::string text;
   std::vector<GeneratedKernel> kernels;
   std::vector<int> operands;

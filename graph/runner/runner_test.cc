@@ -351,10 +351,20 @@ TEST_F(RunnerTest, ResultsThatNoMachineHoldsAreRefused) {
   }
 }
 
+// Windows in three dimensions.
+Attributes Cubes() {
+  const Dims ones(3, 1), none(3, 0);
+  return {{"kernel", Dims(3, 2)},
+          {"strides", ones},
+          {"begin", none},
+          {"end", none},
+          {"dilations", ones}};
+}
+
 TEST_F(RunnerTest, WhatHasNoKernelIsComputedByTheReference) {
   Graph graph;
-  const int x = graph.AddInput("x", F32({5, 9}));
-  const int y = *graph.AddNode("y", "cumsum", {x}, {{"axis", int64_t{1}}});
+  const int x = graph.AddInput("x", F32({2, 2, 3, 3, 3}));
+  const int y = *graph.AddNode("y", "max_pool", {x}, Cubes());
   graph.outputs = {*graph.AddNode("z", "neg", {y})};
   ExpectSame(graph);
   EXPECT_EQ(kernels_["reference"], 1);

@@ -12,6 +12,7 @@
 #include "base/status_macros.h"
 #include "base/units.h"
 #include "graph/reference/reference.h"
+#include "ops/core/cpu_device.h"
 #include "suites/graph/call_timer.h"
 #include "suites/graph/paired_timing.h"
 
@@ -27,7 +28,7 @@ struct Side {
   std::unique_ptr<CallTimer> timer;
   std::vector<graph::Array> outputs;
 
-  absl::Status Make(const graph::Graph& graph, ops::CpuDevice& device,
+  absl::Status Make(const graph::Graph& graph, ops::Device& device,
                     graph::RunnerOptions options) {
     options.fuse = false;
     OPTRAIL_ASSIGN_OR_RETURN(runner,
@@ -66,7 +67,7 @@ std::string GainText(const proto::Proof& proof) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<MeasuredFusion>> MeasuredFusion::Create(
-    const std::string& folder, ops::CpuDevice& device,
+    const std::string& folder, ops::Device& device,
     const graph::RunnerOptions& options) {
   OPTRAIL_ASSIGN_OR_RETURN(
       graph::FusionDecisions decisions,
@@ -85,17 +86,28 @@ graph::FusionChooser MeasuredFusion::chooser() {
   };
 }
 
+std::string MeasuredFusion::NameOf(const graph::FusionSite& site) const {
+  return options_.type == optrail::proto::ELEMENT_F32
+             ? site.text
+             : absl::StrCat(site.text, " in bf16");
+}
+
+int MeasuredFusion::threads() const {
+  const auto* const cpu = dynamic_cast<const ops::CpuDevice*>(&device_);
+  return cpu == nullptr ? 0 : cpu->threads();
+}
+
 absl::StatusOr<std::string> MeasuredFusion::Choose(
     const graph::FusionSite& site) {
   auto asked =
       std::find_if(asked_.begin(), asked_.end(), [&](const Asked& other) {
         return other.decision.rule() == site.rule &&
-               other.decision.site() == site.text;
+               other.decision.site() == NameOf(site);
       });
   if (asked == asked_.end()) {
     OPTRAIL_ASSIGN_OR_RETURN(const std::string kernels, KernelsOf(site));
     const proto::FusionDecision* known =
-        decisions_.Find(site.rule, site.text, device_.threads());
+        decisions_.Find(site.rule, NameOf(site), threads());
     Asked first;
     first.again = known != nullptr && known->kernels() != kernels;
     if (known == nullptr || first.again) {
@@ -131,17 +143,20 @@ absl::StatusOr<proto::FusionDecision> MeasuredFusion::Measure(
     const graph::FusionSite& site) {
   proto::FusionDecision decision;
   decision.set_rule(site.rule);
-  decision.set_site(site.text);
-  decision.set_threads(device_.threads());
+  decision.set_site(NameOf(site));
+  decision.set_threads(threads());
   decision.set_date(
       absl::FormatTime("%Y-%m-%d", absl::Now(), absl::UTCTimeZone()));
   Side unfused, fused;
   OPTRAIL_RETURN_IF_ERROR(unfused.Make(site.unfused, device_, options_));
   OPTRAIL_RETURN_IF_ERROR(fused.Make(site.fused, device_, options_));
+  const double tolerance =
+      kTolerance *
+      (options_.type == optrail::proto::ELEMENT_F32 ? 1 : kWiderInBf16);
   for (size_t i = 0; i < unfused.outputs.size(); ++i) {
     const graph::Difference difference =
         graph::Compare(fused.outputs[i], unfused.outputs[i]);
-    if (difference.problem.empty() && difference.relative <= kTolerance) {
+    if (difference.problem.empty() && difference.relative <= tolerance) {
       continue;
     }
     decision.set_problem(absl::StrCat(
@@ -150,7 +165,7 @@ absl::StatusOr<proto::FusionDecision> MeasuredFusion::Measure(
     return decision;
   }
   PairedTimingOptions options;
-  options.one_thread = device_.threads() == 1;
+  options.one_thread = threads() == 1;
   options.most = absl::Seconds(3);
   OPTRAIL_ASSIGN_OR_RETURN(
       const PairedTimes times,

@@ -4,7 +4,7 @@
 // MeasuredFusion decides about fusion rules by measurements, site by site: the
 // nodes that a rule replaces and those that it creates are run interleaved
 // (paired_timing.h) with seeded inputs, once for each hardware, number of
-// threads and site, and remembered (graph/fusion/decisions.h).
+// threads, type and site, and remembered (graph/fusion/decisions.h).
 //
 //   OPTRAIL_ASSIGN_OR_RETURN(
 //       std::unique_ptr<MeasuredFusion> fusion,
@@ -31,15 +31,20 @@
 #include "graph/fusion/decisions.h"
 #include "graph/fusion/fusion.h"
 #include "graph/runner/runner.h"
-#include "ops/core/cpu_device.h"
+#include "ops/core/device.h"
 
 namespace optrail::suites {
+
+// How much wider results in bf16 are compared than those in f32: the unit in
+// the last place is 2^16 times as large, and errors of layers add up like a
+// random walk. For 1e-4 it is 3e-2.
+inline constexpr double kWiderInBf16 = 300;
 
 class MeasuredFusion {
  public:
   // `folder` is where decisions are kept. Errors are those of reading them.
   static absl::StatusOr<std::unique_ptr<MeasuredFusion>> Create(
-      const std::string& folder, ops::CpuDevice& device,
+      const std::string& folder, ops::Device& device,
       const graph::RunnerOptions& options);
 
   // Errors name the rule and the site.
@@ -59,7 +64,7 @@ class MeasuredFusion {
     bool again = false;  // an older one compared other kernels
   };
 
-  MeasuredFusion(graph::FusionDecisions decisions, ops::CpuDevice& device,
+  MeasuredFusion(graph::FusionDecisions decisions, ops::Device& device,
                  graph::RunnerOptions options)
       : decisions_(std::move(decisions)),
         device_(device),
@@ -70,7 +75,11 @@ class MeasuredFusion {
   absl::StatusOr<std::string> KernelsOf(const graph::FusionSite& site) const;
 
   graph::FusionDecisions decisions_;
-  ops::CpuDevice& device_;
+  // The site as decisions know it, and how many threads run it.
+  std::string NameOf(const graph::FusionSite& site) const;
+  int threads() const;
+
+  ops::Device& device_;
   graph::RunnerOptions options_;
   std::vector<Asked> asked_;  // in the order of their coming
   bool is_new_ = false;

@@ -1,0 +1,111 @@
+#ifndef OPTRAIL_GRAPH_ONNX_IMPORTER_H_
+#define OPTRAIL_GRAPH_ONNX_IMPORTER_H_
+
+// Importer makes a graph of an ONNX model, node by node: what ImportOnnxModel
+// (graph/onnx/import.h) calls. Branches and loops are in loop_import.cc.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "graph/ir/graph.h"
+#include "graph/onnx/import.h"
+#include "graph/onnx/onnx_model.h"
+
+namespace optrail::graph {
+
+// What a name stands for while a graph is imported.
+struct Named {
+  int value = -1;
+  std::string blocked;  // why there is no value
+};
+using Scope = std::map<std::string, Named, std::less<>>;
+
+class Importer {
+ public:
+  Importer(const OnnxModel& model, const ImportOptions& options)
+      : model_(model), options_(options) {}
+
+  absl::StatusOr<Imported> Run();
+
+ private:
+  void Note(std::string note);
+  void Block(Scope& scope, const OnnxNode& node, const std::string& why);
+  absl::Status AddConstants(const OnnxGraph& graph, Scope& scope);
+
+  // InvalidArgument names a dimension that no input has.
+  absl::Status CheckDimsAreOfInputs() const;
+
+  // Dimensions without a size get one.
+  absl::StatusOr<TensorType> Bound(const OnnxValue& value);
+  absl::Status AddInputs();
+  absl::Status AddNodes(const OnnxGraph& graph, Scope& scope, int depth);
+  absl::Status AddNode(const OnnxNode& node, Scope& scope, int depth);
+  absl::Status AddByRule(const OnnxNode& node, std::vector<int> operands,
+                         Scope& scope);
+  absl::Status Bind(const OnnxNode& node, const std::vector<int>& results,
+                    size_t first_node, Scope& scope);
+
+  // The results become inputs where the model says what they are.
+  void NotCovered(const OnnxNode& node, Scope& scope,
+                  const std::string& reason);
+
+  // A condition that is known chooses a branch when the model is imported.
+  absl::Status AddBranch(const OnnxNode& node, const std::vector<int>& operands,
+                         Scope& scope, int depth);
+
+  // A graph that a loop runs again and again, whose nodes are added anew for
+  // each iteration: how often must be known.
+  struct Body {
+    const OnnxGraph* graph = nullptr;
+    Scope scope;
+    int depth = 0;
+    std::vector<std::vector<int>> stacked;  // results of each iteration
+  };
+
+  absl::StatusOr<Body> BodyOf(const OnnxNode& node, const Scope& scope,
+                              size_t inputs, size_t least_outputs, int depth);
+
+  // The outputs of one iteration; -1 for one that is blocked.
+  absl::StatusOr<std::vector<int>> Iterate(const OnnxNode& node, Body& body,
+                                           const std::vector<int>& inputs,
+                                           int64_t iteration);
+
+  static bool HasBlocked(const std::vector<int>& values);
+
+  // The last states, then the results of all iterations side by side.
+  absl::Status BindLoop(const OnnxNode& node, const Body& body,
+                        std::vector<int> results, const Dims& axes,
+                        const Dims& directions, Scope& scope);
+  absl::Status AddLoop(const OnnxNode& node, const std::vector<int>& operands,
+                       Scope& scope, int depth);
+  absl::Status AddScan(const OnnxNode& node, const std::vector<int>& operands,
+                       Scope& scope, int depth);
+  absl::Status AddOutputs();
+
+  // The value by the name of an output. A value that is a constant, an input or
+  // another output has a name already, and gets a copy.
+  absl::StatusOr<int> Called(const std::string& name, int value);
+
+  // What the model declares of its output must be what comes out.
+  absl::Status CheckOutput(const OnnxValue& output, int value);
+  void CountAbsent();
+
+  const OnnxModel& model_;
+  const ImportOptions& options_;
+  Graph graph_;
+  Scope scope_;
+  std::map<absl::string_view, const OnnxValue*> declared_;
+  Imported result_;
+  // Elements that a model may still have computed from its constants.
+  int64_t work_ = int64_t{1} << 28;
+  int64_t blocked_nodes_ = 0;
+  std::string iteration_;  // of the loops around, "[3]"
+};
+
+}  // namespace optrail::graph
+
+#endif  // OPTRAIL_GRAPH_ONNX_IMPORTER_H_

@@ -1,0 +1,160 @@
+// GridSample: pixels at places that the model computes. Each result is a
+// weighted sum of near pixels, which become gathers, products and sums.
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "graph/onnx/node_import.h"
+
+namespace optrail::graph {
+namespace {
+
+using Results = std::vector<int>;
+
+// A pixel along one axis for each place: where it is, as a real number, and its
+// weight.
+struct Tap {
+  int at = -1, weight = -1;
+};
+
+class GridSample {
+ public:
+  explicit GridSample(NodeImport& node) : node_(node) {}
+
+  Results Run() {
+    const int x = node_.In(0), grid = node_.In(1);
+    if (!node_.ok()) return {};
+    const Dims d = node_.dims(x), g = node_.dims(grid);
+    mode_ = node_.Text("mode", "bilinear");
+    padding_ = node_.Text("padding_mode", "zeros");
+    aligned_ = node_.Int("align_corners", 0) != 0;
+    if (d.size() != 4 || g.size() != 4) {
+      node_.NotCovered("expected images of two dimensions");
+      return {};
+    }
+    if (g[0] != d[0] || g[3] != 2 || d[2] < 1 || d[3] < 1 ||
+        node_.type(grid).type != node_.type(x).type) {
+      node_.Wrong(absl::StrCat("the grid is ", TypeText(node_.type(grid)),
+                               " for ", TypeText(node_.type(x))));
+      return {};
+    }
+    if ((mode_ != "bilinear" && mode_ != "nearest" && mode_ != "bicubic") ||
+        (padding_ != "zeros" && padding_ != "border" &&
+         padding_ != "reflection")) {
+      node_.NotCovered(
+          absl::StrCat("mode=", mode_, ", padding_mode=", padding_));
+      return {};
+    }
+    const int64_t n = d[0], c = d[1], places = g[1] * g[2];
+    const auto along = [&](int64_t i) {
+      return node_.Reshape(node_.Slice(grid, 3, i, 1), {n, 1, places});
+    };
+    const std::vector<Tap> across = Taps(along(0), d[3]);
+    const std::vector<Tap> down = Taps(along(1), d[2]);
+    const int pixels = node_.Reshape(x, {n, c, d[2] * d[3]});
+    int sum = -1;
+    for (const Tap& row : down) {
+      for (const Tap& column : across) {
+        const int place = Add(Mul(Within(row.at, d[2]), Number(row.at, d[3])),
+                              Within(column.at, d[3]));
+        const int index =
+            node_.Expand(node_.Cast(place, proto::ELEMENT_I64), {n, c, places});
+        int value = node_.Emit("gather_elements", {pixels, index},
+                               {{"axis", int64_t{2}}});
+        if (row.weight >= 0) value = Mul(value, row.weight);
+        if (column.weight >= 0) value = Mul(value, column.weight);
+        if (padding_ == "zeros") {
+          const int seen = node_.Emit(
+              "and", {IsWithin(row.at, d[2]), IsWithin(column.at, d[3])});
+          value = node_.Emit("where", {seen, value, Number(value, 0)});
+        }
+        sum = sum < 0 ? value : Add(sum, value);
+      }
+    }
+    return {node_.Reshape(sum, {n, c, g[1], g[2]})};
+  }
+
+ private:
+  int Number(int like, double value) { return node_.Scalar(like, value); }
+  int Add(int a, int b) { return node_.Emit("add", {a, b}); }
+  int Sub(int a, int b) { return node_.Emit("sub", {a, b}); }
+  int Mul(int a, int b) { return node_.Emit("mul", {a, b}); }
+
+  int Within(int at, int64_t size) {
+    at = node_.Emit("max", {at, Number(at, 0)});
+    return node_.Emit("min", {at, Number(at, static_cast<double>(size - 1))});
+  }
+  int IsWithin(int at, int64_t size) {
+    return node_.Emit(
+        "and", {node_.Emit("greater_or_equal", {at, Number(at, 0)}),
+                node_.Emit("less_or_equal",
+                           {at, Number(at, static_cast<double>(size - 1))})});
+  }
+
+  // Places beyond the image as the padding has them.
+  int Padded(int at, int64_t size) {
+    const double s = static_cast<double>(size);
+    if (padding_ == "reflection") {
+      const double low = aligned_ ? 0 : -0.5, span = aligned_ ? s - 1 : s;
+      if (span == 0) return Mul(at, Number(at, 0));
+      const int apart = node_.Emit("abs", {Sub(at, Number(at, low))});
+      const int times =
+          node_.Emit("floor", {node_.Emit("div", {apart, Number(at, span)})});
+      const int rest = Sub(apart, Mul(times, Number(at, span)));
+      const int half =
+          node_.Emit("floor", {node_.Emit("div", {times, Number(at, 2)})});
+      const int is_odd = node_.Emit(
+          "greater", {Sub(times, Mul(half, Number(at, 2))), Number(at, 0.5)});
+      at = Add(node_.Emit("where", {is_odd, Sub(Number(at, span), rest), rest}),
+               Number(at, low));
+    }
+    return padding_ == "zeros" ? at : Within(at, size);
+  }
+
+  std::vector<Tap> Taps(int g, int64_t size) {
+    const double s = static_cast<double>(size);
+    // -1 and 1 are the centres of the outer pixels, or their edges.
+    int at = Mul(Add(g, Number(g, 1)), Number(g, (aligned_ ? s - 1 : s) / 2));
+    if (!aligned_) at = Sub(at, Number(at, 0.5));
+    if (mode_ != "bicubic") at = Padded(at, size);
+    if (mode_ == "nearest") return {{node_.Emit("round", {at}), -1}};
+    const int first = node_.Emit("floor", {at});
+    const int part = Sub(at, first);
+    const int rest = Sub(Number(part, 1), part);
+    if (mode_ == "bilinear") {
+      return {{first, rest}, {Add(first, Number(first, 1)), part}};
+    }
+    std::vector<Tap> taps;
+    const int distances[] = {Add(part, Number(part, 1)), part, rest,
+                             Add(rest, Number(rest, 1))};
+    for (int i = 0; i < 4; ++i) {
+      taps.push_back({Padded(Add(first, Number(first, i - 1)), size),
+                      Cubic(distances[i], i == 1 || i == 2)});
+    }
+    return taps;
+  }
+
+  // Keys' weights for a = -0.75.
+  int Cubic(int d, bool near) {
+    constexpr double a = -0.75;
+    const auto polynomial = [&](double c3, double c2, double c1, double c0) {
+      int y = Add(Mul(d, Number(d, c3)), Number(d, c2));
+      y = Add(Mul(y, d), Number(d, c1));
+      return Add(Mul(y, d), Number(d, c0));
+    };
+    return near ? polynomial(a + 2, -(a + 3), 0, 1)
+                : polynomial(a, -5 * a, 8 * a, -4 * a);
+  }
+
+  NodeImport& node_;
+  std::string mode_, padding_;
+  bool aligned_ = false;
+};
+
+}  // namespace
+
+void AddSampleRules(ImportRules& rules) {
+  rules["GridSample"] = [](NodeImport& node) { return GridSample(node).Run(); };
+}
+
+}  // namespace optrail::graph
