@@ -10,6 +10,7 @@
 #include "base/paired_test.h"
 #include "base/status_macros.h"
 #include "cli/flags.h"
+#include "diagnosis/code_difference.h"
 #include "suites/worker/run_context.h"
 
 ABSL_FLAG(bool, binaries, false,
@@ -100,6 +101,7 @@ absl::StatusOr<int> CompareByRunning(tracker::AbCommand options,
   }
   options.a = arguments[0];
   options.b = arguments[1];
+  options.code_difference = diagnosis::BuiltDifference;
   OPTRAIL_ASSIGN_OR_RETURN(
       options.build,
       BuildOptionsFromFlags({arguments.begin() + 2, arguments.end()}));

@@ -13,6 +13,7 @@
 #include "cli/ab.h"
 #include "cli/embedded_texts.h"
 #include "cli/flags.h"
+#include "diagnosis/code_difference.h"
 #include "tracker/gate/gate_command.h"
 
 ABSL_FLAG(std::string, candidate, "",
@@ -93,6 +94,7 @@ absl::Status SetBase(const std::string& baseline, tracker::AbCommand* options) {
 absl::StatusOr<int> GateByRunning() {
   tracker::AbCommand options;
   options.common = TrackerOptions();
+  options.code_difference = diagnosis::BuiltDifference;
   OPTRAIL_ASSIGN_OR_RETURN(options.build, BuildOptionsFromFlags({}));
   OPTRAIL_RETURN_IF_ERROR(SetBase(absl::GetFlag(FLAGS_baseline), &options));
   const std::string candidate = absl::GetFlag(FLAGS_candidate);

@@ -13,6 +13,7 @@
 #include "base/random.h"
 #include "base/statistics.h"
 #include "diagnosis/classes.h"
+#include "suites/workload/named_only.h"
 #include "suites/workload/tasks.h"
 #include "tuning/proto/canonical.h"
 
@@ -174,6 +175,7 @@ class Alternatives {
       // A backend that searches schedules has no default worth comparing.
       if (backend == subject_.entry.backend ||
           absl::StartsWith(backend->name(), "halide") ||
+          suites::IsOnlyByName(*backend) ||
           !ops::Computes(*subject_.entry.entry->op, *backend, task.shape())
                .ok()) {
         continue;

@@ -1,17 +1,14 @@
 #ifndef OPTRAIL_DIAGNOSIS_CASES_H_
 #define OPTRAIL_DIAGNOSIS_CASES_H_
 
-// Earlier diagnoses: those that resemble a new one, and how often advice kept
-// its word.
+// Earlier diagnoses that resemble a new one.
 //
 //   for (const Similar& one : SimilarCases(diagnosis, earlier)) ...
-//   std::cout << CalibrationTable(earlier).ToText();
 
 #include <string>
 #include <vector>
 
 #include "absl/types/span.h"
-#include "base/table.h"
 #include "tracker/proto/diagnosis.pb.h"
 
 namespace optrail::diagnosis {
@@ -32,14 +29,6 @@ std::vector<Similar> SimilarCases(const proto::Diagnosis& diagnosis,
 // "ID: softmax rows=8,cols=8/f32: VERDICT; ADVICE: 40% predicted, 38%
 // realised".
 std::string CitationOf(const proto::Diagnosis& earlier);
-
-// Predicted against realised gains by kind of advice, and by finding of advice
-// about a search: how many were tried after a prediction, the medians, the
-// median relative error of the prediction, and the share of advice that brought
-// half of what it promised.
-Table CalibrationTable(absl::Span<const proto::Diagnosis> diagnoses);
-
-std::string AdviceKindText(proto::AdviceKind kind);
 
 }  // namespace optrail::diagnosis
 

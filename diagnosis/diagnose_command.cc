@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <map>
 #include <ostream>
 #include <utility>
 
@@ -12,11 +13,15 @@
 #include "base/status_macros.h"
 #include "base/table.h"
 #include "base/units.h"
+#include "base/utf8.h"
 #include "diagnosis/cases.h"
+#include "diagnosis/classes.h"
 #include "diagnosis/diagnose.h"
 #include "diagnosis/evaluators.h"
 #include "diagnosis/report.h"
+#include "tracker/explain/calibration.h"
 #include "tracker/history/history.h"
+#include "tuning/proto/canonical.h"
 
 namespace optrail::diagnosis {
 namespace {
@@ -24,7 +29,22 @@ namespace {
 struct Candidate {
   Subject subject;
   double total_ns = 0;  // of all calls of the workload
+  // The part of it that lies above the ceilings of the machine; all of it where
+  // they are not known.
+  double recoverable_ns = 0;
+  absl::optional<double> reached;  // share of the nearest ceiling
 };
+
+// A busy machine's time will do to rank by.
+absl::optional<double> TimeOf(const suites::Evaluation& evaluation) {
+  if (evaluation.time_ns) return *evaluation.time_ns;
+  if (evaluation.outcome == proto::CONTENDED &&
+      evaluation.measurement.has_value() &&
+      evaluation.measurement->has_median_ns()) {
+    return evaluation.measurement->median_ns();
+  }
+  return absl::nullopt;
+}
 
 class DiagnoseCall {
  public:
@@ -40,9 +60,9 @@ class DiagnoseCall {
                              history.LoadDiagnoses());
     tracker::WarnOfBadFiles(earlier.bad_files);
     OPTRAIL_RETURN_IF_ERROR(FindCandidates());
-    OPTRAIL_RETURN_IF_ERROR(RankCandidates());
     machine_ = {options_.context.hardware,
                 suites::CeilingsOf(options_.context)};
+    OPTRAIL_RETURN_IF_ERROR(RankCandidates());
     std::vector<proto::Diagnosis> diagnoses;
     absl::Status refused;
     for (const Candidate& candidate : candidates_) {
@@ -77,20 +97,31 @@ class DiagnoseCall {
 
   absl::Status FindCandidates() {
     absl::Status unavailable;
+    std::vector<suites::TaskEntry> available;
     for (const suites::TaskEntry& task : options_.tasks) {
-      if (!task.available.ok()) {
+      if (task.available.ok()) {
+        available.push_back(task);
+      } else {
         unavailable.Update(task.available);
-        continue;
       }
-      OPTRAIL_ASSIGN_OR_RETURN(
-          const std::vector<suites::BenchCase> cases,
-          suites::MakeBenchCases({task}, options_.context, options_.bench));
-      candidates_.push_back({{task, cases.back().config}, 0});
     }
-    return candidates_.empty() ? unavailable : absl::OkStatus();
+    if (available.empty()) return unavailable;
+    OPTRAIL_ASSIGN_OR_RETURN(
+        const std::vector<suites::BenchCase> cases,
+        suites::MakeBenchCases(available, options_.context, options_.bench));
+    std::map<std::string, proto::Config> configs;  // the last of each task
+    for (const suites::BenchCase& one : cases) {
+      configs[tuning::TaskText(one.task)] = one.config;
+    }
+    for (const suites::TaskEntry& task : available) {
+      const auto config = configs.find(tuning::TaskText(task.task));
+      if (config == configs.end()) continue;
+      candidates_.push_back({{task, config->second}});
+    }
+    return absl::OkStatus();
   }
 
-  // The slowest of several tasks is diagnosed.
+  // Of several tasks, those are diagnosed that could save the most time.
   absl::Status RankCandidates() {
     if (candidates_.size() < 2) return absl::OkStatus();
     suites::EvaluationOptions options;
@@ -100,14 +131,24 @@ class DiagnoseCall {
       const suites::Evaluation evaluation =
           evaluators_.Of(entry.task)
               .Evaluate(candidate.subject.config, options);
-      if (evaluation.time_ns) {
-        candidate.total_ns = *evaluation.time_ns * entry.count;
+      const absl::optional<double> time_ns = TimeOf(evaluation);
+      if (time_ns) {
+        candidate.total_ns = *time_ns * entry.count;
+        Numbers numbers;
+        AddRoofline(entry, machine_, *time_ns, &numbers);
+        const double reached = std::min(ReachedShare(numbers), 1.);
+        if (reached > 0) candidate.reached = reached;
+        candidate.recoverable_ns = candidate.total_ns * (1 - reached);
+      } else {
+        std::cerr << "not timed: " << suites::ShortTaskText(entry.task) << ": "
+                  << proto::Outcome_Name(evaluation.outcome) << ": "
+                  << EscapeForTerminal(evaluation.detail) << "\n";
       }
       total_ns_ += candidate.total_ns;
     }
     std::stable_sort(candidates_.begin(), candidates_.end(),
                      [](const Candidate& a, const Candidate& b) {
-                       return a.total_ns > b.total_ns;
+                       return a.recoverable_ns > b.recoverable_ns;
                      });
     if (tracker::IsForPeople(options_.common.format)) PrintRanking();
     if (candidates_.size() > static_cast<size_t>(options_.slowest)) {
@@ -121,16 +162,24 @@ class DiagnoseCall {
     Table table({{"task"},
                  {"calls", Align::kRight},
                  {"time", Align::kRight, "total_ns"},
-                 {"share", Align::kRight}});
+                 {"share", Align::kRight},
+                 {"of ceiling", Align::kRight, "reached"},
+                 {"above it", Align::kRight, "recoverable_ns"}});
     for (size_t i = 0; i < candidates_.size() && i < kMostShown; ++i) {
       const Candidate& candidate = candidates_[i];
       const double share = total_ns_ > 0 ? candidate.total_ns / total_ns_ : 0;
-      table.AddRow(
-          {suites::ShortTaskText(candidate.subject.entry.task),
-           Cell::Integer(candidate.subject.entry.count),
-           Cell::Number(candidate.total_ns,
-                        FormatDurationNs(candidate.total_ns)),
-           Cell::Number(share, absl::StrFormat("%.1f%%", 100 * share))});
+      table.AddRow({suites::ShortTaskText(candidate.subject.entry.task),
+                    Cell::Integer(candidate.subject.entry.count),
+                    Cell::Number(candidate.total_ns,
+                                 FormatDurationNs(candidate.total_ns)),
+                    Cell::Number(share, absl::StrFormat("%.1f%%", 100 * share)),
+                    candidate.reached
+                        ? Cell::Number(*candidate.reached,
+                                       absl::StrFormat(
+                                           "%.0f%%", 100 * *candidate.reached))
+                        : Cell::None(),
+                    Cell::Number(candidate.recoverable_ns,
+                                 FormatDurationNs(candidate.recoverable_ns))});
     }
     tracker::PrintTable(table, options_.common.format, out_);
     out_ << "\n";
@@ -222,7 +271,8 @@ absl::StatusOr<int> RunCalibration(const tracker::CommonOptions& options,
   OPTRAIL_ASSIGN_OR_RETURN(const tracker::LoadedDiagnoses loaded,
                            history.LoadDiagnoses());
   tracker::WarnOfBadFiles(loaded.bad_files);
-  tracker::PrintTable(CalibrationTable(loaded.diagnoses), options.format, out);
+  tracker::PrintTable(tracker::CalibrationTable(loaded.diagnoses),
+                      options.format, out);
   for (const proto::Diagnosis& diagnosis : loaded.diagnoses) {
     for (const proto::DiagnosisAdvice& advice : diagnosis.advice()) {
       if (advice.has_realised_gain()) return ToInt(ExitCode::kOk);

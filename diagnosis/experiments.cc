@@ -31,6 +31,28 @@ bool IsFloat(proto::DataType type) {
          type == proto::F64;
 }
 
+// A machine that hides its caches does not tell which level holds operands
+// that are smaller than the buffer of its memory's ceiling. "": known.
+std::string WhyLevelUnknown(const proto::Task& task, const Machine& machine,
+                            double hot_bytes) {
+  const bool hidden =
+      machine.hardware.l2_bytes() == 0 || machine.hardware.l3_bytes() == 0;
+  if (task.device_kind() != proto::CPU || !hidden || hot_bytes <= 0 ||
+      hot_bytes >=
+          static_cast<double>(machine.ceilings.memory_buffer_bytes())) {
+    return "";
+  }
+  return absl::StrFormat(
+      "this machine hides its caches: %.0f KiB may live in any level",
+      hot_bytes / 1024);
+}
+
+// Why an evaluation has no time. Contention has no detail of its own.
+std::string WhyUntimed(const Evaluation& evaluation) {
+  return evaluation.detail.empty() ? proto::Outcome_Name(evaluation.outcome)
+                                   : evaluation.detail;
+}
+
 class Experimenter {
  public:
   Experimenter(const Subject& subject, const Machine& machine,
@@ -41,7 +63,7 @@ class Experimenter {
 
   absl::StatusOr<Numbers> Run() {
     OPTRAIL_RETURN_IF_ERROR(MeasureBase());
-    AddRoofline();
+    AddRoofline(subject_.entry, machine_, time_ns_, &numbers_);
     Profile();
     if (task().device_kind() == proto::CPU) {
       PerturbMemory();
@@ -106,62 +128,6 @@ class Experimenter {
       numbers_.Set(spills ? "spill_bytes" : fact.name(),
                    static_cast<double>(fact.value()), "told by the compiler");
     }
-  }
-
-  void AddRoofline() {
-    const double flop = subject_.entry.entry->op->Flop(task().shape());
-    const double bytes = subject_.entry.entry->op->MovedBytes(task().shape());
-    numbers_.Set("working_set_kib", bytes / 1024, "operands");
-    const proto::Ceilings& ceilings = machine_.ceilings;
-    if (ceilings.flop_per_s_one_thread() > 0) {
-      const double flop_ns =
-          flop /
-          (ceilings.flop_per_s_one_thread() * std::max(task().threads(), 1)) *
-          1e9;
-      numbers_.Set("arithmetic_share", flop_ns / time_ns_,
-                   "FLOP at the measured peak");
-    }
-    const bool hot = task().cache_mode() == proto::HOT;
-    const std::string unknown = WhyLevelUnknown(hot ? bytes : 0);
-    if (!unknown.empty()) {
-      numbers_.SetUnsupported("roofline_share", unknown);
-      return;
-    }
-    const auto roofline_of = [&](double flop_or_none) {
-      return tuning::RooflineOf(flop_or_none, bytes, hot ? bytes : 0,
-                                machine_.hardware, ceilings, task().threads(),
-                                machine_.hardware.cores());
-    };
-    const tuning::Roofline roofline = roofline_of(flop);
-    if (roofline.time_ns <= 0) {
-      numbers_.SetUnsupported("roofline_share",
-                              "a ceiling of this device is not known");
-      return;
-    }
-    const absl::string_view level = roofline.level;
-    numbers_.Set("level_l2", level == "L2", "roofline");
-    numbers_.Set("level_l3", level == "L3", "roofline");
-    numbers_.Set("level_dram", level == "memory", "roofline");
-    numbers_.Set("roofline_share", roofline.time_ns / time_ns_,
-                 "measured ceilings");
-    // The memory term alone.
-    numbers_.Set("streaming_share", roofline_of(0).time_ns / time_ns_,
-                 "operands at the measured bandwidth of their level");
-  }
-
-  // A machine that hides its caches does not tell which level holds operands
-  // that are smaller than the buffer of its memory's ceiling. "": known.
-  std::string WhyLevelUnknown(double hot_bytes) const {
-    const bool hidden =
-        machine_.hardware.l2_bytes() == 0 || machine_.hardware.l3_bytes() == 0;
-    if (task().device_kind() != proto::CPU || !hidden || hot_bytes <= 0 ||
-        hot_bytes >=
-            static_cast<double>(machine_.ceilings.memory_buffer_bytes())) {
-      return "";
-    }
-    return absl::StrFormat(
-        "this machine hides its caches: %.0f KiB may live in any level",
-        hot_bytes / 1024);
   }
 
   void Profile() {
@@ -273,7 +239,8 @@ class Experimenter {
       numbers_.Set("data_gain", 1 - *equal.time_ns / *typical.time_ns,
                    "inputs of zeros");
     } else {
-      numbers_.SetUnsupported("data_gain", equal.detail);
+      numbers_.SetUnsupported("data_gain",
+                              WhyUntimed(equal.time_ns ? typical : equal));
     }
   }
 
@@ -352,7 +319,7 @@ class Experimenter {
     const Evaluation one =
         evaluator_for_(single).Evaluate(subject_.config, options_);
     if (!one.time_ns) {
-      numbers_.SetUnsupported("thread_speedup", one.detail);
+      numbers_.SetUnsupported("thread_speedup", WhyUntimed(one));
       return;
     }
     const double speedup = *one.time_ns / time_ns_;
@@ -376,7 +343,8 @@ class Experimenter {
       numbers_.Set("graph_gain", 1 - *by_graph.time_ns / *by_stream.time_ns,
                    "a captured graph against a stream");
     } else {
-      numbers_.SetUnsupported("graph_gain", by_graph.detail);
+      numbers_.SetUnsupported(
+          "graph_gain", WhyUntimed(by_graph.time_ns ? by_stream : by_graph));
     }
   }
 
@@ -394,7 +362,7 @@ class Experimenter {
     const Evaluation small =
         evaluator_for_(task).Evaluate(subject_.config, options_);
     if (!small.time_ns) {
-      numbers_.SetUnsupported("fixed_share", small.detail);
+      numbers_.SetUnsupported("fixed_share", WhyUntimed(small));
       return;
     }
     const double work =
@@ -420,6 +388,48 @@ class Experimenter {
 };
 
 }  // namespace
+
+void AddRoofline(const suites::TaskEntry& entry, const Machine& machine,
+                 double time_ns, Numbers* numbers) {
+  const proto::Task& task = entry.task;
+  const double flop = entry.entry->op->Flop(task.shape());
+  const double bytes = entry.entry->op->MovedBytes(task.shape());
+  numbers->Set("working_set_kib", bytes / 1024, "operands");
+  const proto::Ceilings& ceilings = machine.ceilings;
+  if (ceilings.flop_per_s_one_thread() > 0) {
+    const double flop_ns =
+        flop /
+        (ceilings.flop_per_s_one_thread() * std::max(task.threads(), 1)) * 1e9;
+    numbers->Set("arithmetic_share", flop_ns / time_ns,
+                 "FLOP at the measured peak");
+  }
+  const bool hot = task.cache_mode() == proto::HOT;
+  const std::string unknown = WhyLevelUnknown(task, machine, hot ? bytes : 0);
+  if (!unknown.empty()) {
+    numbers->SetUnsupported("roofline_share", unknown);
+    return;
+  }
+  const auto roofline_of = [&](double flop_or_none) {
+    return tuning::RooflineOf(flop_or_none, bytes, hot ? bytes : 0,
+                              machine.hardware, ceilings, task.threads(),
+                              machine.hardware.cores());
+  };
+  const tuning::Roofline roofline = roofline_of(flop);
+  if (roofline.time_ns <= 0) {
+    numbers->SetUnsupported("roofline_share",
+                            "a ceiling of this device is not known");
+    return;
+  }
+  const absl::string_view level = roofline.level;
+  numbers->Set("level_l2", level == "L2", "roofline");
+  numbers->Set("level_l3", level == "L3", "roofline");
+  numbers->Set("level_dram", level == "memory", "roofline");
+  numbers->Set("roofline_share", roofline.time_ns / time_ns,
+               "measured ceilings");
+  // The memory term alone.
+  numbers->Set("streaming_share", roofline_of(0).time_ns / time_ns,
+               "operands at the measured bandwidth of their level");
+}
 
 proto::SamplingOptions PairSampling() {
   proto::SamplingOptions sampling = suites::DefaultSamplingOptions();

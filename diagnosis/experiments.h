@@ -46,6 +46,11 @@ absl::StatusOr<Numbers> RunExperiments(const Subject& subject,
                                        const Machine& machine,
                                        const EvaluatorFor& evaluator_for);
 
+// How close a call that takes `time_ns` comes to the measured ceilings:
+// "roofline_share", "arithmetic_share" and the level of memory that bounds it.
+void AddRoofline(const suites::TaskEntry& entry, const Machine& machine,
+                 double time_ns, Numbers* numbers);
+
 // The share of the time that goes from the first evaluation to the second,
 // whose samples were interleaved, with its 95% interval. It counts clean pairs
 // of samples where there are enough, else all pairs.

@@ -7,10 +7,10 @@
 #include "absl/strings/str_join.h"
 #include "base/units.h"
 #include "base/utf8.h"
-#include "diagnosis/cases.h"
 #include "diagnosis/numbers.h"
 #include "nlohmann/json.hpp"
 #include "suites/workload/tasks.h"
+#include "tracker/explain/calibration.h"
 #include "tuning/proto/canonical.h"
 
 namespace optrail::diagnosis {
@@ -98,7 +98,7 @@ Json JsonOf(const proto::DiagnosisCause& cause) {
 }
 
 Json JsonOf(const proto::DiagnosisAdvice& advice) {
-  Json json = {{"kind", AdviceKindText(advice.kind())},
+  Json json = {{"kind", tracker::AdviceKindText(advice.kind())},
                {"text", advice.text()},
                {"class", advice.class_name()},
                {"predicted_gain", advice.predicted_gain()},

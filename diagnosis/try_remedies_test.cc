@@ -11,7 +11,6 @@
 
 #include "absl/time/time.h"
 #include "base/file.h"
-#include "diagnosis/cases.h"
 #include "diagnosis/search_again.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -20,6 +19,7 @@
 #include "suites/workload/tasks.h"
 #include "tracker/convergence/convergence.h"
 #include "tracker/convergence/findings.h"
+#include "tracker/explain/calibration.h"
 #include "tuning/command/tune_command.h"
 #include "tuning/proto/canonical.h"
 
@@ -139,7 +139,7 @@ TEST_F(TryRemediesTest, ASearchThatWasCutShortGoesOn) {
   ASSERT_EQ(records[0].advice_size(), 3);
   EXPECT_EQ(records[0].advice(0).predicted_gain(), budget->predicted->value);
   EXPECT_EQ(records[0].advice(0).realised_gain(), budget->realised->value);
-  EXPECT_THAT(CalibrationTable(records).Format(OutputFormat::kCsv),
+  EXPECT_THAT(tracker::CalibrationTable(records).Format(OutputFormat::kCsv),
               HasSubstr("does_not_converge,3,3,"));
 }
 

@@ -401,6 +401,7 @@ std::string Write(const ReportData& data, const Overview& overview,
                            })},
       {"roofline", PageRooflineJson(ViewRoofline(data, overview))},
       {"diagnoses", ListOf(data.diagnoses, PageDiagnosisJson)},
+      {"calibration", PageCalibrationJson(data.diagnoses)},
       {"warnings", data.warnings},
   });
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "tracker/explain/calibration.h"
 #include "tuning/proto/canonical.h"
 
 namespace optrail::reports {
@@ -98,6 +99,10 @@ Json PageDiagnosisJson(const proto::Diagnosis& diagnosis) {
       {"causes", std::move(causes)},
       {"advice", ListOf(diagnosis.advice(), AdviceJson)},
       {"unknown", std::move(unknown)}};
+}
+
+Json PageCalibrationJson(const std::vector<proto::Diagnosis>& diagnoses) {
+  return Json::parse(tracker::CalibrationTable(diagnoses).ToJson());
 }
 
 }  // namespace optrail::reports

@@ -7,6 +7,8 @@
 //   page["roofline"] = PageRooflineJson(ViewRoofline(data, overview));
 //   page["diagnoses"] = ListOf(data.diagnoses, PageDiagnosisJson);
 
+#include <vector>
+
 #include "reports/report_json.h"
 #include "reports/roofline_view.h"
 #include "tracker/proto/diagnosis.pb.h"
@@ -15,6 +17,10 @@ namespace optrail::reports {
 
 Json PageRooflineJson(const RooflineView& view);
 Json PageDiagnosisJson(const proto::Diagnosis& diagnosis);
+
+// Predicted against realised gains over all diagnoses, a row for each kind of
+// advice; empty where no advice was given.
+Json PageCalibrationJson(const std::vector<proto::Diagnosis>& diagnoses);
 
 }  // namespace optrail::reports
 

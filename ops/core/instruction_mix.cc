@@ -1,6 +1,7 @@
 #include "ops/core/instruction_mix.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -64,8 +65,39 @@ int VectorBits(absl::string_view operands) {
   return absl::StrContains(operands, "%ymm") ? 256 : 128;
 }
 
+bool IsOnStack(absl::string_view operands) {
+  return absl::StrContains(operands, "(%rsp") ||
+         absl::StrContains(operands, "(%rbp");
+}
+
+// The bytes that an instruction with an operand in memory reads or writes, by
+// its registers and its name.
+int64_t MemoryBytes(absl::string_view name, absl::string_view operands) {
+  if (!absl::StrContains(operands, '(') || IsOnStack(operands) ||
+      absl::StrContains(operands, "(%rip") || absl::StartsWith(name, "lea") ||
+      absl::StartsWith(name, "nop") || absl::StartsWith(name, "call") ||
+      absl::StartsWith(name, "j") || absl::StartsWith(name, "prefetch")) {
+    return 0;
+  }
+  if (absl::StrContains(operands, "%zmm")) return 64;
+  if (absl::StrContains(operands, "%ymm")) return 32;
+  if (absl::StrContains(operands, "%xmm")) {
+    if (EndsInOne(name, {"ss", "ssl"})) return 4;
+    if (EndsInOne(name, {"sd", "q"})) return 8;
+    return absl::EndsWith(name, "vd") || absl::EndsWith(name, "sl") ? 4 : 16;
+  }
+  if (EndsInOne(name, {"b", "bl", "bw", "bq"})) return 1;
+  if (EndsInOne(name, {"w", "wl", "wq"})) return 2;
+  return absl::StrContains(operands, "%r") &&
+                 !absl::StrContains(operands, ",%e") &&
+                 !absl::StartsWith(operands, "%e") && !EndsInOne(name, {"l"})
+             ? 8
+             : 4;
+}
+
 struct Counts {
   int64_t instructions = 0, vector = 0, scalar = 0, bits = 0, stack = 0;
+  int64_t memory_bytes = 0, memory_operands = 0;
   int64_t slow = 0, conversions = 0, calls = 0, locked = 0, gathers = 0;
 
   void Add(const Instruction& instruction) {
@@ -79,8 +111,10 @@ struct Counts {
         bits += VectorBits(instruction.operands);
       }
     }
-    stack += absl::StrContains(instruction.operands, "(%rsp") ||
-             absl::StrContains(instruction.operands, "(%rbp");
+    stack += IsOnStack(instruction.operands);
+    const int64_t bytes = MemoryBytes(name, instruction.operands);
+    memory_bytes += bytes;
+    memory_operands += bytes > 0;
     slow += absl::StrContains(name, "div") || absl::StrContains(name, "sqrt");
     conversions += absl::StrContains(name, "cvt");
     calls += absl::StartsWith(name, "call");
@@ -112,8 +146,8 @@ std::map<std::string, int64_t> LoopFacts(absl::string_view disassembly) {
   // By the values that one iteration computes: the remainder of a vectorised
   // loop is often unrolled into more instructions than the loop itself.
   const auto rank = [](const Counts& counts) {
-    return std::make_pair(counts.bits / 32 + counts.scalar,
-                          counts.instructions);
+    return std::make_tuple(counts.bits / 32 + counts.scalar,
+                           counts.memory_bytes, counts.instructions);
   };
   for (const auto& [first, last] : loops) {
     // A loop around this one may begin at the same instruction.
@@ -135,6 +169,8 @@ std::map<std::string, int64_t> LoopFacts(absl::string_view disassembly) {
           {"loop_stack_accesses", best.stack},
           {"loop_slow", best.slow},
           {"loop_conversions", best.conversions},
+          {"loop_memory_bytes", best.memory_bytes},
+          {"loop_memory_operands", best.memory_operands},
           {"loop_calls", best.calls},
           {"loop_locked", best.locked},
           {"loop_gathers", best.gathers}};

@@ -58,9 +58,10 @@ ABSL_FLAG(std::string, device, "cpu",
           "Kind of device: cpu, cuda, or any other that is linked in.");
 ABSL_FLAG(std::string, backend, "",
           "Which implementations of an operator, between commas: names such as "
-          "openblas; all of them, but Halide's autoschedulers (halide_...) "
-          "only by name; or best, which an earlier `bench --backend=all` "
-          "found. By default the device's own.");
+          "openblas; all of them, but Halide's autoschedulers (halide_...) and "
+          "naive only by name; or best, which an earlier `bench "
+          "--backend=all` found. OPERATOR:NAME is for one operator of several. "
+          "By default the device's own.");
 ABSL_FLAG(std::string, objective, "time",
           "What to tune for, or which tuned configs to benchmark: time, what a "
           "meter of the device reads (joules), memory, error, edp, "

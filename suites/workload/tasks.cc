@@ -15,6 +15,7 @@
 #include "ops/core/backend_space.h"
 #include "ops/core/device_type.h"
 #include "re2/re2.h"
+#include "suites/workload/named_only.h"
 #include "suites/workload/workload.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/space/shapes.h"
@@ -86,16 +87,31 @@ absl::Status CheckRegex(absl::string_view flag, const RE2& regex) {
       absl::StrCat("flag --", flag, "=", regex.pattern(), ": ", regex.error()));
 }
 
-// Halide's own autoschedulers are what the search of schedules is judged by;
-// among all backends they would take minutes and win nothing.
-bool IsOnlyByName(const ops::Backend& backend) {
-  return absl::StartsWith(backend.name(), "halide_");
+// The names between commas that `op` is to be computed by: those of
+// "OPERATOR:NAME" where it is that operator, else those without an operator, ""
+// if there are none.
+std::vector<std::string> BackendNames(const std::string& backends,
+                                      absl::string_view op) {
+  std::vector<std::string> own, others;
+  for (const absl::string_view name : absl::StrSplit(backends, ',')) {
+    const std::pair<absl::string_view, absl::string_view> parts =
+        absl::StrSplit(name, absl::MaxSplits(':', 1));
+    if (!absl::StrContains(name, ':')) {
+      others.emplace_back(name);
+    } else if (parts.first == op) {
+      own.emplace_back(parts.second);
+    }
+  }
+  if (!own.empty()) return own;
+  if (others.empty()) others.emplace_back();
+  return others;
 }
 
 std::vector<const ops::Backend*> BackendsFor(const ops::OperatorEntry& entry,
                                              const TaskSelection& selection) {
-  std::vector<std::string> names = absl::StrSplit(selection.backend, ',');
-  if (selection.backend.empty()) {
+  std::vector<std::string> names =
+      BackendNames(selection.backend, entry.op->name());
+  if (names == std::vector<std::string>{""}) {
     names.insert(names.end(), selection.peers.begin(), selection.peers.end());
   }
   std::vector<const ops::Backend*> backends;
@@ -169,6 +185,18 @@ absl::Status CheckBackends(const TaskSelection& selection, const RE2& op_regex,
   if (selection.backend.empty()) return absl::OkStatus();
   for (const absl::string_view view : absl::StrSplit(selection.backend, ',')) {
     const std::string name(view);
+    if (absl::StrContains(view, ':')) {
+      const std::pair<std::string, std::string> parts =
+          absl::StrSplit(view, absl::MaxSplits(':', 1));
+      const ops::OperatorEntry* const entry =
+          ops::Registry::Get().Find(parts.first);
+      if (entry == nullptr) {
+        return ops::Registry::Get().UnknownOperator(parts.first);
+      }
+      OPTRAIL_RETURN_IF_ERROR(
+          entry->FindBackend(selection.device, parts.second).status());
+      continue;
+    }
     if (known.count(name) > 0) continue;
     const bool any_op = selection.op_regex.empty();
     return absl::NotFoundError(absl::StrCat(

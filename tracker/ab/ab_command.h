@@ -13,6 +13,7 @@
 // Status is an error: exit 2.
 
 #include <cstdint>
+#include <functional>
 #include <iosfwd>
 #include <string>
 #include <vector>
@@ -52,6 +53,14 @@ struct AbCommand {
   absl::optional<std::string> policy;
   GateOutputs outputs;             // without a policy only markdown_out
   std::vector<std::string> notes;  // of the gate, before those of its own
+
+  // Lines on how the code of two programs, or of all programs below two
+  // folders, differs, given what `git diff -U0` prints. It is asked where
+  // something is worse. May be null.
+  std::function<std::vector<std::string>(const std::string& before,
+                                         const std::string& after,
+                                         const std::string& source_diff)>
+      code_difference;
 
   // Add both sides to the history as runs that belong together.
   bool record = false;

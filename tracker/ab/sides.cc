@@ -14,6 +14,7 @@
 #include "re2/re2.h"
 #include "tracker/ab/rounds.h"
 #include "tracker/compare/row_table.h"
+#include "tracker/explain/explain.h"
 #include "tracker/gate/gate.h"
 #include "tracker/gate/gate_report.h"
 #include "tracker/gate/policy.h"
@@ -100,6 +101,34 @@ void Name(const proto::Run& run, Side* side) {
   for (std::string& id : side->run_ids) id = run.run_id();
 }
 
+const proto::BenchmarkResult* FindResult(const proto::Run& run,
+                                         const std::string& benchmark) {
+  for (const proto::BenchmarkResult& result : run.results()) {
+    if (CanonicalText(result.key()) == benchmark) return &result;
+  }
+  return nullptr;
+}
+
+// The worst row says how the code differs; that explains the others, too.
+void ExplainWorstRow(const Sides& sides, const AbResult& result,
+                     GateReport* report) {
+  for (GateRow& row : report->rows) {
+    if (!IsRed(row)) continue;
+    const std::string benchmark = CanonicalText(row.row.key);
+    Recorded before, after;
+    before.run = &result.base;
+    before.result = FindResult(result.base, benchmark);
+    after.run = &result.candidate;
+    after.result = FindResult(result.candidate, benchmark);
+    if (before.result == nullptr || after.result == nullptr) continue;
+    row.changed = WhatChanged(before, after, 1 + row.row.worse_by,
+                              sides.code_difference == nullptr
+                                  ? std::vector<std::string>()
+                                  : sides.code_difference());
+    return;
+  }
+}
+
 // By a policy: as `optrail gate` says it.
 absl::StatusOr<int> ReportGate(const AbCommand& options, const Sides& sides,
                                const Policy& policy, const AbResult* result,
@@ -144,6 +173,7 @@ absl::StatusOr<int> ReportGate(const AbCommand& options, const Sides& sides,
           absl::StrCat("the candidate ", result->candidate_failure));
     }
     Conclude(&report);
+    ExplainWorstRow(sides, *result, &report);
   }
   OPTRAIL_RETURN_IF_ERROR(Publish(options.outputs, report));
   out << FormatGate(report, options.common.format, TerminalWidth());
@@ -170,6 +200,14 @@ absl::StatusOr<int> Report(const AbCommand& options, const Sides& sides,
   out << table.Format(format, TerminalWidth());
   OPTRAIL_RETURN_IF_ERROR(WriteOut(options.outputs.markdown_out,
                                    table.Format(OutputFormat::kMarkdown)));
+  if (result.worse > 0 && IsForPeople(format) &&
+      sides.code_difference != nullptr) {
+    out << "\nchanged with it, the likeliest cause first:\n";
+    for (const std::string& line : sides.code_difference()) {
+      out << WrapProse(absl::StrCat("  ", EscapeForTerminal(line), "\n"),
+                       TerminalWidth());
+    }
+  }
   if (result.worse > 0) return 1;
   if (result.comparison.CountTold() == 0 && result.undecided == 0) {
     std::cerr << "the programs have no benchmark in common\n";

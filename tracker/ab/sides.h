@@ -10,6 +10,7 @@
 #include <functional>
 #include <iosfwd>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "tracker/ab/ab_command.h"
@@ -30,6 +31,8 @@ struct Sides {
   // Takes a regular expression of the benchmarks that are still open. May be
   // null.
   std::function<void(std::string filter)> narrow;
+  // AbCommand::code_difference of the two. May be null.
+  std::function<std::vector<std::string>()> code_difference;
 };
 
 absl::StatusOr<int> CompareSides(const AbCommand& options, const Sides& sides,

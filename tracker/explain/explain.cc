@@ -70,13 +70,18 @@ std::string CauseText(const proto::Diagnosis& diagnosis) {
 
 class Diff {
  public:
-  Diff(const Recorded& before, const Recorded& after, double time_ratio)
-      : before_(before), after_(after), log_ratio_(std::log(time_ratio)) {}
+  Diff(const Recorded& before, const Recorded& after, double time_ratio,
+       const std::vector<std::string>& code)
+      : before_(before),
+        after_(after),
+        code_(code),
+        log_ratio_(std::log(time_ratio)) {}
 
   std::vector<std::string> Lines() {
     Config();
     Code();
     Facts();
+    for (const std::string& line : code_) Add(kOtherCompiled, line);
     Work();
     Built();
     Computed();
@@ -347,6 +352,7 @@ class Diff {
 
   const Recorded& before_;
   const Recorded& after_;
+  const std::vector<std::string>& code_;
   const double log_ratio_;
   std::vector<Line> lines_;
 };
@@ -415,8 +421,9 @@ std::string ConfigDifference(const std::string& before,
 }
 
 std::vector<std::string> WhatChanged(const Recorded& before,
-                                     const Recorded& after, double time_ratio) {
-  return Diff(before, after, time_ratio).Lines();
+                                     const Recorded& after, double time_ratio,
+                                     const std::vector<std::string>& code) {
+  return Diff(before, after, time_ratio, code).Lines();
 }
 
 const proto::Run* Explainer::Run(const std::string& id) {

@@ -23,7 +23,8 @@
 // first where they account for half of the change, and last or not at all where
 // they don't. Records hold no compiled code; of configs that a tuning session
 // compiled they hold what compiling told (registers, spills, sizes), and of
-// kernels that were diagnosed the causes.
+// kernels that were diagnosed the causes. Where both sides were built to be
+// compared, the caller adds how their code differs.
 
 #include <map>
 #include <string>
@@ -47,10 +48,12 @@ struct Recorded {
   const proto::Diagnosis* diagnosis = nullptr;
 };
 
-// `time_ratio` is how much longer it takes: 1.3 for 30%. Never empty: where
-// nothing on record differs, the one line says so and names the commits.
+// `time_ratio` is how much longer it takes: 1.3 for 30%. `code` has the lines
+// of code_difference.h, where both sides were built. Never empty: where nothing
+// differs, the one line says so and names the commits.
 std::vector<std::string> WhatChanged(const Recorded& before,
-                                     const Recorded& after, double time_ratio);
+                                     const Recorded& after, double time_ratio,
+                                     const std::vector<std::string>& code = {});
 
 // "tile 64 -> 32, unroll 1 -> 2": the knobs of two canonical texts of configs
 // that differ, at most twelve; "" for none, and both whole if one is empty.

@@ -58,11 +58,36 @@ function openDiagnosis(index) {
   card.querySelector('summary').focus({preventScroll: true});
 }
 
+// Predicted against realised gains of the advice that was tried.
+function calibrationTable() {
+  const cell = value => el('td', {class: 'num'},
+                           isNumber(value) ? percent(value) : kNotMeasured);
+  const row = each => el(
+      'tr', {}, el('td', {}, data(each.advice)),
+      el('td', {class: 'num'}, count(each.given)),
+      el('td', {class: 'num'}, count(each.tried)),
+      cell(each.median_predicted_gain), cell(each.median_realised_gain),
+      cell(each.median_relative_error), cell(each.half_or_more_share));
+  const names = ['Given', 'Tried', 'Predicted gain', 'Realised gain',
+                 'Error of the prediction', 'Brought half or more'];
+  return el('div', {class: 'card', id: 'calibration'},
+            el('h3', {}, 'Advice held to account'),
+            el('p', {class: 'muted small'},
+               'Medians over the advice that diagnose --try and convergence ' +
+               '--try applied.'),
+            el('table', {},
+               el('thead', {}, el('tr', {}, el('th', {scope: 'col'}, 'Advice'),
+                  names.map(name => el('th', {scope: 'col', class: 'num'},
+                                         name)))),
+               el('tbody', {}, report.calibration.map(row))));
+}
+
 function diagnosesSection() {
   if (report.diagnoses.length === 0) return null;
   return el('section', {id: 'diagnoses'},
             sectionHead('Diagnoses', 'Why operators are slow, as ' +
                                      'optrail diagnose recorded it.'),
+            report.calibration.length ? calibrationTable() : null,
             report.diagnoses.map(diagnosisCard));
 }
 
