@@ -417,23 +417,6 @@ __device__ __forceinline__ void Backward(const Operands& o, int* workspace) {
   const int count = gridDim.x * kWarpsPerRow;
   Part* const my_part = parts + blockIdx.x * kWarpsPerRow + in_row / 32;
 
-  // Rows that a thread works on together, so that their loads are in flight
-  // together.
-  constexpr int kAtOnce = RESIDENT && ITEMS < 4 ? ITEMS : 4;
-#if !RESIDENT
-  // Word `index` of rows from, from + GROUPS...
-  const auto load = [&](long long from, int index, Vector(&dy)[kAtOnce],
-                        Vector(&x)[kAtOnce]) {
-#pragma unroll
-    for (int k = 0; k < kAtOnce; ++k) {
-      const long long row = from + k * GROUPS;
-      if (row >= o.rows) break;
-      dy[k] = Load((const Vector*)(o.dy + row * o.columns) + index);
-      x[k] = Load((const Vector*)(o.x + row * o.columns) + index);
-    }
-  };
-#endif
-
 #if RESIDENT
   // Of all rows, which come while dy and x are on their way: each would be
   // waited for.
@@ -464,31 +447,16 @@ __device__ __forceinline__ void Backward(const Operands& o, int* workspace) {
     if (lane == 0) my_part[row * count] = PartOf(mine);
   }
 #else
-  for (long long from = group; from < o.rows; from += kAtOnce * GROUPS) {
-    Row of_rows[kAtOnce] = {};
-    Sums mine[kAtOnce] = {};
-#pragma unroll
-    for (int k = 0; k < kAtOnce; ++k) {
-      const long long row = from + k * GROUPS;
-      if (row < o.rows) of_rows[k] = o.At(row);
-    }
+  for (long long row = group; row < o.rows; row += GROUPS) {
+    const Row of_row = o.At(row);
+    Sums mine = {};
     for (int index = first; index < vectors; index += step) {
-      const Vector scale = ((const Vector*)o.gamma)[index];
-      Vector dy[kAtOnce], x[kAtOnce];
-      load(from, index, dy, x);
-#pragma unroll
-      for (int k = 0; k < kAtOnce; ++k) {
-        if (from + k * GROUPS >= o.rows) break;
-        AddSums(dy[k], x[k], scale, of_rows[k], words, index, &mine[k]);
-      }
+      AddSums(((const Vector*)(o.dy + row * o.columns))[index],
+              ((const Vector*)(o.x + row * o.columns))[index],
+              ((const Vector*)o.gamma)[index], of_row, words, index, &mine);
     }
-#pragma unroll
-    for (int k = 0; k < kAtOnce; ++k) {
-      const long long row = from + k * GROUPS;
-      if (row >= o.rows) break;
-      mine[k] = OfWarp(mine[k]);
-      if (lane == 0) my_part[row * count] = PartOf(mine[k]);
-    }
+    mine = OfWarp(mine);
+    if (lane == 0) my_part[row * count] = PartOf(mine);
   }
 #endif
 
@@ -525,6 +493,7 @@ __device__ __forceinline__ void Backward(const Operands& o, int* workspace) {
     const int index = slice + in_row;
     float sums[kResults][VECTOR] = {};
 #if RESIDENT  // one slice
+    constexpr int kAtOnce = ITEMS < 4 ? ITEMS : 4;
     Sums means[kAtOnce];
 #pragma unroll
     for (int k = 0; k < ITEMS; ++k) {
@@ -537,24 +506,18 @@ __device__ __forceinline__ void Backward(const Operands& o, int* workspace) {
           Gradient(dy[k], x[k], scale, of_rows[row], means[k % kAtOnce]);
     }
 #else
-    Vector scale = {};
-    if (index < vectors) scale = ((const Vector*)o.gamma)[index];
-    for (long long done = 0; group + done * GROUPS < o.rows; done += kAtOnce) {
-      const long long from = group + done * GROUPS;
-      Vector dy[kAtOnce], x[kAtOnce];
-      if (index < vectors) load(from, index, dy, x);
-      Sums means[kAtOnce];
-      means_of(done, means);
+    for (int k = 0; group + (long long)k * GROUPS < o.rows; ++k) {
+      const long long row = group + (long long)k * GROUPS;
+      Sums of_one[1];
+      means_of(k, of_one);
+      const Sums means = of_one[0];
       if (index >= vectors) continue;
-#pragma unroll
-      for (int k = 0; k < kAtOnce; ++k) {
-        const long long row = from + k * GROUPS;
-        if (row >= o.rows) break;
-        const Row of_row = o.At(row);
-        AddColumns(dy[k], x[k], of_row, sums);
-        ((Vector*)(o.dx + row * o.columns))[index] =
-            Gradient(dy[k], x[k], scale, of_row, means[k]);
-      }
+      const Row of_row = o.At(row);
+      const Vector dy = ((const Vector*)(o.dy + row * o.columns))[index];
+      const Vector x = ((const Vector*)(o.x + row * o.columns))[index];
+      AddColumns(dy, x, of_row, sums);
+      ((Vector*)(o.dx + row * o.columns))[index] =
+          Gradient(dy, x, ((const Vector*)o.gamma)[index], of_row, means);
     }
 #endif
 #pragma unroll
