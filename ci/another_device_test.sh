@@ -113,7 +113,7 @@ git commit -q --allow-empty -m "rust"
 CLOCKWORK_FRICTION=1.2 record
 expect 1 "^slower: scale/1042/n=4096/f32/tuned/threads=1/hot" \
   "$optrail" gate --policy=policy.textproto --suite=scale
-expect 0 "series, 4 tuning sessions" "$optrail" report --out=out.html
+expect 0 ", 4 tuning sessions" "$optrail" report --out=out.html
 expect 0 "acme-clockwork-4g" cat out.html
 expect 0 "findings in 4 sessions" "$optrail" convergence
 expect 0 "^scale +n=1000/f32, threads 1, hot, for spring_joules +acme-clockwork-4g" \

@@ -351,6 +351,16 @@ if awk 'length > 80' helps.txt | grep .; then
   exit 1
 fi
 
+# A narrow one, too: only a command to copy goes beyond its edge.
+for command in $("$optrail" help | sed -n 's/^  \([a-z]*\) .*/\1/p'); do
+  COLUMNS=60 "$optrail" help "$command"
+done > narrow.txt
+COLUMNS=60 "$optrail" help >> narrow.txt
+if awk 'length > 60 && !/^ +(optrail|--|tune |for |"tune)/' narrow.txt | grep .; then
+  echo "FAILED: help of more than 60 columns"
+  exit 1
+fi
+
 # Help names the exit codes that are not the usual ones.
 expect 0 "optrail gate" help compare
 for command in bench tune suite compare gate convergence changes bisect \

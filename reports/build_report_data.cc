@@ -288,7 +288,8 @@ void SayWhereTheGateMayDiffer(const std::vector<tracker::Judgement>& judgements,
       " is worse than its level (", absl::StrJoin(names, "; "),
       count > kNamed ? "; ..." : "",
       "). A verdict here takes several points. The gate compares the newest "
-      "run alone and may fail already; next: optrail gate"));
+      "run alone and may fail already; next: optrail gate",
+      data.history_flag));
 }
 
 // At which commits the suites of a series ran.

@@ -146,8 +146,10 @@ absl::StatusOr<int> RunReport(const ReportCommand& options, std::ostream& log,
   const auto others = static_cast<int64_t>(data.series.size()) - main;
   log << options.out << ": " << main << " series, "
       << (others > 0 ? absl::StrCat(others, " of other metrics, ") : "")
-      << data.sessions.size() << " tuning sessions, " << text.size()
-      << " bytes\n";
+      << data.sessions.size()
+      << (data.sessions.size() == 1 ? " tuning session, "
+                                    : " tuning sessions, ")
+      << text.size() << " bytes\n";
   if (data.series.empty() && data.sessions.empty()) {
     log << tracker::EmptyHistoryText(options.history, "runs or sessions")
         << "\n";

@@ -86,7 +86,7 @@ TEST(RunReportTest, WritesTheFormatThatTheFileNameAsksFor) {
     const absl::StatusOr<int> code = RunReport(options, log);
     ASSERT_TRUE(code.ok()) << code.status();
     EXPECT_EQ(*code, 0);
-    EXPECT_THAT(log.str(), HasSubstr("42 series, 1 tuning sessions"));
+    EXPECT_THAT(log.str(), HasSubstr("42 series, 1 tuning session,"));
     EXPECT_THAT(*ReadFile(options.out), HasSubstr(expected));
   }
   options.out = JoinPath(dir, "r.foo");

@@ -86,8 +86,9 @@ std::string Usage(absl::string_view call, const Command& command,
       "Usage: ", call,
       command.arguments.empty() ? "" : absl::StrCat(" ", command.arguments),
       has_flags ? " [flags]" : "");
-  std::string text = absl::StrCat(
-      command.summary, "\n\n", FillParagraph(usage, HelpWidth(), 0, 0), "\n");
+  std::string text =
+      absl::StrCat(Refilled(command.summary), "\n",
+                   FillParagraph(usage, HelpWidth(), 0, 0), "\n");
   if (!command.details.empty()) {
     absl::StrAppend(&text, "\n", Refilled(command.details));
   }
@@ -129,8 +130,12 @@ std::string CommandHelp(absl::string_view call, const Command& command) {
   const std::vector<std::string> flags = AllFlags(command);
   std::string text = Usage(call, command, !flags.empty());
   if (!command.parts.empty()) {
-    absl::StrAppend(&text, "\nCommands, which `optrail help ", command.name,
-                    " NAME` explains one by one:\n");
+    absl::StrAppend(
+        &text, "\n",
+        FillParagraph(absl::StrCat("Commands, which `optrail help ",
+                                   command.name, " NAME` explains one by one:"),
+                      HelpWidth(), 0, 0),
+        "\n");
     for (const Command& part : command.parts) {
       absl::StrAppend(&text, NameLine(part.name, part.summary));
     }

@@ -254,7 +254,8 @@ absl::StatusOr<int> RunObserve(const ObserveCommand& command, std::ostream& out,
       absl::StrCat("# proto-file: suites/proto/workload.proto\n"
                    "# proto-message: optrail.proto.Workload\n",
                    PrintTextProto(WorkloadOf(command, where, taken)))));
-  notes << command.out << ": " << taken.size() << " shapes; next: optrail tune"
+  notes << command.out << ": " << taken.size()
+        << (taken.size() == 1 ? " shape" : " shapes") << "; next: optrail tune"
         << (std::get<std::string>(where) == "cpu"
                 ? ""
                 : absl::StrCat(" --device=", std::get<std::string>(where)))

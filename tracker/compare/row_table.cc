@@ -97,7 +97,7 @@ const FieldInfo& InfoOf(Field field) {
                      : Cell::None();
         }}},
       {Field::kRatioOf,
-       {{"ratio of", Align::kLeft, "ratio_of"},
+       {{"ratio of", Align::kLeft, "ratio_of", Clip::kNever},
         [](const JudgedRow& row) { return Cell(RatioOfText(row.row)); }}},
       {Field::kInterval,
        {{"interval", Align::kRight},
