@@ -42,6 +42,10 @@ class Expander {
     if (op == "concat") {
       return node_.inputs.size() > kMostParts ? Concat() : Values{};
     }
+    if (op == "softmax") {
+      return node_.Int("axis") + 1 < static_cast<int64_t>(rank) ? Softmax()
+                                                                : Values{};
+    }
     if (op == "arg_max" || op == "arg_min") return Arg();
     if (op == "top_k") return TopK();
     if (op == "cumsum") return CumSum();
@@ -229,6 +233,18 @@ class Expander {
                  {"steps", Dims(4, 1)},
                  {"dims", Dims{d[0], d[1], (d[2] - 1) * strides[0] + 1,
                                (d[3] - 1) * strides[1] + 1}}});
+  }
+
+  // The axis becomes the last one.
+  Values Softmax() {
+    const int64_t axis = node_.Int("axis");
+    Dims perm(dims(node_.inputs[0]).size());
+    std::iota(perm.begin(), perm.end(), 0);
+    std::swap(perm[axis], perm.back());
+    const int y =
+        Emit("softmax", {Emit("transpose", {In(0)}, {{"perm", perm}})},
+             {{"axis", static_cast<int64_t>(perm.size()) - 1}});
+    return {Emit("transpose", {y}, {{"perm", perm}})};
   }
 
   Values Concat() {

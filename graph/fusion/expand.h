@@ -13,6 +13,7 @@
 //   gather_nd          gather of rows
 //   scatter_elements   sums of the updates that name a place
 //   concat of many     several of fewer
+//   softmax            along the last axis
 //
 // The last ones compare all pairs along an axis: long axes stay as they are.
 

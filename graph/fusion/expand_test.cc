@@ -177,6 +177,10 @@ TEST(ExpandTest, ScatteredUpdates) {
   }
 }
 
+TEST(ExpandTest, SoftmaxAlongAnotherAxis) {
+  One().Input({2, 5, 3}).Expect("softmax", {{"axis", int64_t{1}}});
+}
+
 TEST(ExpandTest, ManyPartsOfAConcatenation) {
   One one;
   for (int i = 0; i < 300; ++i) one.Input({1, 2 + i % 2});

@@ -460,6 +460,7 @@ template <class T> struct numeric_limits {
                           : T(~uint64_t(0));
   }
   static T lowest() { return is_signed_v<T> ? T(-max() - 1) : T(0); }
+  static T infinity() { return T(); }  // as the standard library has it
 };
 template <> struct numeric_limits<float> {
   static float infinity() { return __int_as_float(0x7f800000); }
@@ -473,6 +474,8 @@ template <> struct numeric_limits<double> {
   static double max() { return 1.7976931348623157e308; }
   static double lowest() { return -max(); }
 };
+#define __builtin_inf() __longlong_as_double(0x7ff0000000000000ll)
+#define __builtin_nan(text) __longlong_as_double(0x7ff8000000000000ll)
 #define OPTRAIL_MATH(name)                                \
   inline float name(float a) { return ::name##f(a); }     \
   inline double name(double a) { return ::name(a); }
