@@ -68,8 +68,13 @@ bool Holds(const ClassRule& rule, const Numbers& numbers) {
       [&](const proto::ClassCondition& condition) {
         const Number* const number = numbers.Find(condition.number());
         if (number == nullptr) return false;
-        return condition.has_at_least() ? number->value >= condition.at_least()
-                                        : number->value <= condition.at_most();
+        if (!condition.has_at_least()) {
+          return number->value <= condition.at_most();
+        }
+        // Of noise, the lower end of the interval is near zero or below.
+        const bool may_be_noise = number->low < number->high &&
+                                  number->low < condition.at_least() / 2;
+        return number->value >= condition.at_least() && !may_be_noise;
       });
 }
 

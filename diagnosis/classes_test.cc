@@ -27,6 +27,9 @@ Numbers MemoryBound() {
   Numbers numbers;
   numbers.Set("roofline_share", .3, "test");
   numbers.Set("memory_gain", {.7, .68, .72}, "test");
+  numbers.Set("memory_evidence", .7, "test");
+  numbers.Set("walk_gain", {.7, .68, .72}, "test");
+  numbers.Set("workspace_share", 0, "test");
   numbers.Set("level_dram", 1, "test");
   numbers.Set("working_set_kib", 65536, "test");
   return numbers;
@@ -141,6 +144,7 @@ TEST(JudgeTest, ScalarAndNarrowCodeAreTold) {
   EXPECT_EQ(FirstCause(numbers), "scalar");
   // The compiler would vectorise it, if it could add in any order.
   numbers.Set("reassociated_scalar_share", 0, "test");
+  AddDerived(Zen(), 1, &numbers);
   EXPECT_EQ(FirstCause(numbers), "latency");
   numbers.Set("reassociation_gain", 0, "test");
   numbers.Set("loop_scalar_fp", 0, "test");
@@ -173,9 +177,62 @@ TEST(JudgeTest, ThreadsThatFightForLinesAreToldByTheirInstructions) {
   AddDerived(Zen(), 2, &numbers);
   EXPECT_EQ(FirstCause(numbers), "false_sharing");
   numbers.Set("loop_locked", 1, "test");
+  AddDerived(Zen(), 2, &numbers);
   EXPECT_EQ(FirstCause(numbers), "contended_lines");
+  // A lock may be in what the loop calls.
+  numbers.Set("loop_locked", 0, "test");
+  numbers.Set("loop_calls", 2, "test");
+  AddDerived(Zen(), 2, &numbers);
+  EXPECT_EQ(FirstCause(numbers), "contended_lines");
+  // Loops that are shorter than sharing them out tell nothing of lines.
+  numbers.Set("parallel_loops", 10, "test");
+  numbers.Set("empty_loop_ns", 80, "test");
+  AddDerived(Zen(), 2, &numbers);
+  EXPECT_EQ(FirstCause(numbers), "synchronisation");
   numbers.Set("disturbed_share", .7, "test");
-  EXPECT_EQ(FirstCause(numbers), "contention");
+  EXPECT_EQ(FirstCause(numbers), "synchronisation");
+}
+
+TEST(JudgeTest, WaitingAndSystemCallsAreNoLaunch) {
+  Numbers waiting = Computing();
+  waiting.Set("fixed_share", .99, "test");
+  waiting.Set("processor_share", .02, "test");
+  waiting.Set("switches", 1, "test");
+  waiting.Set("system_share", 1, "test");
+  waiting.Set("page_faults", 0, "test");
+  AddDerived(Zen(), 1, &waiting);
+  EXPECT_EQ(FirstCause(waiting), "waiting");
+  Numbers calls = Computing();
+  calls.Set("fixed_share", .45, "test");
+  calls.Set("processor_share", 1, "test");
+  calls.Set("switches", 0, "test");
+  calls.Set("system_share", .4, "test");
+  calls.Set("page_faults", 0, "test");
+  AddDerived(Zen(), 1, &calls);
+  EXPECT_EQ(FirstCause(calls), "system_calls");
+}
+
+TEST(JudgeTest, AnEstimateWhoseIntervalReachesNothingIsNoise) {
+  Numbers numbers = Computing();
+  numbers.Set("denormal_gain", {.15, .01, .2}, "test");
+  EXPECT_EQ(FirstCause(numbers), "");
+  numbers.Set("denormal_gain", {.15, .1, .2}, "test");
+  EXPECT_EQ(FirstCause(numbers), "denormals");
+}
+
+// An aliased block is walked across as the operands are, so the addresses still
+// have to be translated.
+TEST(JudgeTest, AWalkAcrossTheLayoutIsTheCauseAlsoWhereTheTlbIsWaitedFor) {
+  Numbers numbers = Computing();
+  numbers.Set("roofline_share", .05, "test");
+  numbers.Set("streaming_share", .05, "test");
+  numbers.Set("memory_gain", {.15, .12, .18}, "test");
+  numbers.Set("data_gain", .1, "test");
+  numbers.Set("page_visits:0", 6400, "test");
+  numbers.Set("pages_visited:0", 100, "test");
+  numbers.Set("regular_visits:0", 6300, "test");
+  AddDerived(Zen(), 1, &numbers);
+  EXPECT_EQ(FirstCause(numbers), "strided");
 }
 
 TEST(FillInTest, NumbersAndSharesAndWhatIsNotKnown) {

@@ -12,6 +12,10 @@ namespace {
 constexpr char kEstimated[] = "estimated";
 // The most operands that a page trace tells of.
 constexpr int kMostOperands = 24;
+// A walk across the layout visits a page once for each vector in it: 64 times
+// where vectors are 64 bytes wide. A loop seldom makes so many passes.
+constexpr double kWalkJumps = 40;
+constexpr double kLeastWorkspace = .25;
 
 // What the pages that calls visited tell: passes over all operands, and the
 // worst walk over one.
@@ -45,6 +49,25 @@ void AddPages(Numbers* numbers) {
   numbers->Set("workspace_share", workspace / visits, "of the pages visited");
   const double memory = numbers->ValueOr("memory_gain", 0);
   numbers->Set("pass_gain", std::max(0., 1 - 1 / passes), kEstimated);
+  // A walk in one small block still misses the TLB. Where the operands could
+  // have been streamed in a fraction of the time, half of the rest is its.
+  const Number* const streaming = numbers->Find("streaming_share");
+  const bool walks = jumps >= kWalkJumps && regular >= .5;
+  const Number* const travel = numbers->Find("memory_gain");
+  const double left =
+      walks && streaming != nullptr ? (1 - streaming->value) / 2 : 0;
+  if (left > memory) {
+    numbers->Set("walk_gain", left, kEstimated);
+  } else if (travel != nullptr) {
+    numbers->Set("walk_gain", *travel, "memory_gain");
+  }
+  // The trace is evidence beside the stopwatch: extra passes and copies also
+  // cost instructions, which stay when operands need not travel.
+  constexpr double kTraceCounts = .1;
+  const bool traced =
+      walks || passes >= 3 || workspace / visits >= kLeastWorkspace;
+  numbers->Set("memory_evidence", memory + (traced ? kTraceCounts : 0),
+               "memory_gain, and a tenth where the page trace shows why");
   numbers->Set("workspace_gain",
                std::max(memory * workspace / visits, workspace / visits / 2),
                kEstimated);
@@ -65,6 +88,12 @@ void BoundMemoryByData(Numbers* numbers) {
 
 void AddHost(Numbers* numbers, int threads) {
   const Number* const processor = numbers->Find("processor_share");
+  // The system's share is one of the time on a core.
+  const double system =
+      numbers->ValueOr("system_share", 0) *
+      (processor != nullptr && threads <= 1 ? std::min(processor->value, 1.)
+                                            : 1);
+  numbers->Set("system_time_share", system, "of the wall time");
   if (processor != nullptr && threads <= 1) {
     numbers->Set("idle_share", std::clamp(1 - processor->value, 0., 1.),
                  "wall time without a core");
@@ -72,12 +101,13 @@ void AddHost(Numbers* numbers, int threads) {
   // A thread that waits for a core that others have is not idle: it did not
   // give its own back.
   const bool gives_core_back = numbers->ValueOr("switches", 0) >= .5;
-  numbers->Set(
-      "host_share",
-      std::max({numbers->ValueOr("fixed_share", 0),
-                numbers->ValueOr("system_share", 0),
-                gives_core_back ? numbers->ValueOr("idle_share", 0) : 0}),
-      "largest of fixed, system and idle shares");
+  const double idle = gives_core_back ? numbers->ValueOr("idle_share", 0) : 0;
+  const double fixed = numbers->ValueOr("fixed_share", 0);
+  // Waiting and system calls are causes of their own.
+  numbers->Set("fixed_work_share", std::max(0., fixed - idle - system),
+               "fixed, neither idle nor in the system");
+  numbers->Set("host_share", std::max({fixed, system, idle}),
+               "largest of fixed, system and idle shares");
 }
 
 void AddThreads(Numbers* numbers, int threads) {
@@ -108,6 +138,15 @@ void AddThreads(Numbers* numbers, int threads) {
   }
 }
 
+// Threads share what is locked, be it in the loop or in what it calls.
+void AddShared(Numbers* numbers) {
+  if (numbers->Find("loop_locked") == nullptr) return;
+  numbers->Set(
+      "shared_operations",
+      numbers->ValueOr("loop_locked", 0) + numbers->ValueOr("loop_calls", 0),
+      "locked instructions and calls of the loop");
+}
+
 void AddLoop(const proto::Hardware& hardware, Numbers* numbers) {
   const double instructions = numbers->ValueOr("loop_instructions", 0);
   if (instructions <= 0) return;
@@ -125,6 +164,13 @@ void AddLoop(const proto::Hardware& hardware, Numbers* numbers) {
       numbers->Set("reassociated_scalar_share", scalar_share,
                    "arithmetic of the main loop");
     }
+    // The order of sums keeps code scalar where giving it up brings much.
+    constexpr double kOrderMatters = .3;
+    numbers->Set("scalar_in_any_order",
+                 numbers->ValueOr("reassociation_gain", 0) >= kOrderMatters
+                     ? numbers->ValueOr("reassociated_scalar_share", 0)
+                     : scalar_share,
+                 "arithmetic of the main loop, not for the order of sums");
   }
   const double lanes = std::max(hardware.simd_bits() / 32., 1.);
   // Memory and everything else bound what vectors bring.
@@ -171,7 +217,10 @@ void AddDerived(const proto::Hardware& hardware, int threads,
     numbers->Set("register_gain", std::min(.5, spilled->value / 1024),
                  kEstimated);
   }
+  numbers->Set("memory_evidence", numbers->ValueOr("memory_gain", 0),
+               "memory_gain");
   AddPages(numbers);
+  AddShared(numbers);
   AddHost(numbers, threads);
   AddThreads(numbers, threads);
   AddLoop(hardware, numbers);

@@ -47,6 +47,19 @@ std::string WhyLevelUnknown(const proto::Task& task, const Machine& machine,
       hot_bytes / 1024);
 }
 
+// The shape with the first dimension doubled that makes about twice the work.
+absl::optional<proto::Shape> DoubledShape(const ops::Operator& op,
+                                          const proto::Shape& shape) {
+  for (int i = 0; i < shape.dims_size(); ++i) {
+    proto::Shape doubled = shape;
+    doubled.mutable_dims(i)->set_value(2 * shape.dims(i).value());
+    if (!ops::CheckShape(op, doubled).ok()) continue;
+    const double work = op.MovedBytes(doubled) / op.MovedBytes(shape);
+    if (work > 1.7 && work < 2.3) return doubled;
+  }
+  return absl::nullopt;
+}
+
 // Why an evaluation has no time. Contention has no detail of its own.
 std::string WhyUntimed(const Evaluation& evaluation) {
   return evaluation.detail.empty() ? proto::Outcome_Name(evaluation.outcome)
@@ -353,8 +366,10 @@ class Experimenter {
     // A small shape may only be halved once.
     auto smaller = ops::SmallerShape(op, task().shape(), .2);
     if (!smaller) smaller = ops::SmallerShape(op, task().shape(), .5);
+    // A larger one tells the same.
+    if (!smaller) smaller = DoubledShape(op, task().shape());
     if (!smaller) {
-      numbers_.SetUnsupported("fixed_share", "the shape has no smaller one");
+      numbers_.SetUnsupported("fixed_share", "the shape cannot be changed");
       return;
     }
     proto::Task task = this->task();
@@ -368,8 +383,8 @@ class Experimenter {
     const double work =
         std::max(op.Flop(*smaller) / op.Flop(this->task().shape()),
                  op.MovedBytes(*smaller) / op.MovedBytes(this->task().shape()));
-    if (work >= .7) {
-      numbers_.SetUnsupported("fixed_share", "the shape has no smaller one");
+    if (work >= .7 && work <= 1.4) {
+      numbers_.SetUnsupported("fixed_share", "the shape cannot be changed");
       return;
     }
     // The time is a constant and a part that grows with the work.

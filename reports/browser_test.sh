@@ -314,6 +314,7 @@ with_script roofline_diagnosis "$work/plain.html" "const wanted = false;
        document.activeElement.parentNode.open;" 1400,1000
 titled roofline_diagnosis 'true SUMMARY true'
 expect roofline_diagnosis 'of the time would go'
+expect roofline_diagnosis 'Advice held to account'
 expect roofline_diagnosis '0.410 (0.380 to 0.440)'
 expect roofline_diagnosis ' predicted (<bdi'
 expect roofline_diagnosis 'counters are not permitted'

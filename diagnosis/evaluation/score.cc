@@ -4,6 +4,7 @@
 //   bazel run //diagnosis/evaluation:score -- --seed=1
 //   bazel run //diagnosis/evaluation:score -- --seed=2 --cases='passes.*'
 //   bazel run //diagnosis/evaluation:score -- --held_back --seed=3
+//   bazel run //diagnosis/evaluation:score -- --numbers=FILE
 
 #include <algorithm>
 #include <cmath>
@@ -16,9 +17,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/status_macros.h"
 #include "diagnosis/classes.h"
+#include "diagnosis/derived.h"
 #include "diagnosis/evaluation/planted_cases.h"
 #include "diagnosis/evaluators.h"
 #include "diagnosis/experiments.h"
@@ -31,6 +35,9 @@ ABSL_FLAG(uint64_t, seed, 1, "Draws sizes and amounts.");
 ABSL_FLAG(std::string, cases, ".*", "Cases whose name this matches.");
 ABSL_FLAG(bool, held_back, false,
           "The kernels that were written after the diagnosis was done.");
+ABSL_FLAG(std::string, numbers, "",
+          "Measure nothing: judge the numbers that --verbose printed into this "
+          "file, by today's rules.");
 ABSL_FLAG(bool, verbose, false,
           "Print the numbers of every case, not only of wrong ones.");
 
@@ -105,6 +112,14 @@ struct Score {
   }
 };
 
+void PrintAnswer(const std::vector<std::string>& causes,
+                 const std::string& expected, bool right) {
+  std::cout << absl::StreamFormat(
+      "  %s: %s; expected %s", right ? "right" : "WRONG",
+      causes.empty() ? "no cause" : absl::StrJoin(causes, ", "),
+      expected.empty() ? "none" : expected);
+}
+
 absl::Status DiagnoseCase(const PlantedCase& one,
                           const suites::RunContext& context,
                           const Machine& machine, Score* score) {
@@ -126,11 +141,9 @@ absl::Status DiagnoseCase(const PlantedCase& one,
   }
   const std::vector<std::string> causes = CausesOf(*numbers);
   const bool right = score->Add(one, causes);
+  PrintAnswer(causes, one.expected, right);
   std::cout << absl::StreamFormat(
-      "  %s: %s; expected %s; %.0f%% of samples disturbed, %.1f s\n",
-      right ? "right" : "WRONG",
-      causes.empty() ? "no cause" : absl::StrJoin(causes, ", "),
-      one.expected.empty() ? "none" : one.expected,
+      "; %.0f%% of samples disturbed, %.1f s\n",
       100 * numbers->ValueOr("disturbed_share", 0),
       static_cast<double>(Clock::Real()->NowNs() - start_ns) * 1e-9);
   if (absl::GetFlag(FLAGS_verbose) || !right) PrintNumbers(*numbers);
@@ -138,9 +151,52 @@ absl::Status DiagnoseCase(const PlantedCase& one,
   return absl::OkStatus();
 }
 
+// Derived numbers are computed again.
+absl::Status Rejudge(const std::string& path, const proto::Hardware& hardware) {
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  static const LazyRE2 kAnswer = {"  (?:right|WRONG): .*; expected (\\w+);.*"};
+  static const LazyRE2 kNumber = {"    (\\S+) (\\S+) \\((\\S+) to (\\S+)\\)"};
+  Score score;
+  PlantedCase one;
+  Numbers numbers;
+  const auto finish = [&] {
+    if (one.name.empty() || numbers.Find("time_ns") == nullptr) return;
+    AddDerived(hardware, static_cast<int>(numbers.ValueOr("threads", 1)),
+               &numbers);
+    const std::vector<std::string> causes = CausesOf(numbers);
+    const bool right = score.Add(one, causes);
+    std::cout << absl::StreamFormat("%-22s", one.name);
+    PrintAnswer(causes, one.expected, right);
+    std::cout << "\n";
+  };
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    const re2::StringPiece piece(line.data(), line.size());
+    std::string name, expected;
+    double value = 0, low = 0, high = 0;
+    if (!line.empty() && line[0] != ' ') {
+      finish();
+      one = PlantedCase();
+      one.name = std::string(line.substr(0, line.find(' ')));
+      numbers = Numbers();
+    } else if (RE2::FullMatch(piece, *kAnswer, &expected)) {
+      one.expected = expected == "none" ? "" : expected;
+    } else if (RE2::FullMatch(piece, *kNumber, &name, &value, &low, &high)) {
+      numbers.Set(name, low < high ? Number(value, low, high) : Number(value),
+                  "recorded");
+    }
+  }
+  finish();
+  std::cout << score.Text();
+  return absl::OkStatus();
+}
+
 absl::StatusOr<int> Run() {
   OPTRAIL_ASSIGN_OR_RETURN(const suites::RunContext context,
                            suites::FindRunContext(proto::CPU, "", ""));
+  if (const std::string path = absl::GetFlag(FLAGS_numbers); !path.empty()) {
+    OPTRAIL_RETURN_IF_ERROR(Rejudge(path, context.hardware));
+    return 0;
+  }
   const RE2 pattern(absl::GetFlag(FLAGS_cases), RE2::Quiet);
   if (!pattern.ok()) {
     return absl::InvalidArgumentError(

@@ -134,7 +134,8 @@ std::map<std::string, int64_t> LoopFacts(absl::string_view disassembly) {
   // Loops as ranges of instructions, from where a backward jump leads to it.
   std::vector<std::pair<int64_t, int64_t>> loops;
   for (size_t i = 0; i < code.size(); ++i) {
-    if (code[i].jumps_to < 0 || code[i].jumps_to > code[i].address) continue;
+    // A jump to itself is no loop, and none inside another.
+    if (code[i].jumps_to < 0 || code[i].jumps_to >= code[i].address) continue;
     const auto first = std::lower_bound(
         code.begin(), code.begin() + static_cast<int64_t>(i), code[i].jumps_to,
         [](const Instruction& instruction, int64_t address) {

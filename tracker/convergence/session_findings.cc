@@ -45,8 +45,14 @@ absl::optional<Finding> DoesNotConverge(const SessionAnalysis& session,
       session.improvements.begin(), session.improvements.end(),
       [&](const Improvement& step) { return step.trial >= last_quarter; });
   const double gain = 1 - *session.best_cost / before_ns;
-  if (late < options.late_improvements ||
-      gain < std::max(options.min_effect, options.sigmas * NoiseOf(session))) {
+  const double effect =
+      std::max(options.min_effect, options.sigmas * NoiseOf(session));
+  // A search that found the best in time still has a good last quarter: the
+  // last eighth tells whether it went on to the end.
+  const double at_the_end =
+      1 - *session.best_cost / session.best_so_far[trials - trials / 8 - 1];
+  if (late < options.late_improvements || gain < effect ||
+      at_the_end < effect) {
     return absl::nullopt;
   }
   std::string cost;
