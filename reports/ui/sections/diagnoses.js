@@ -70,7 +70,7 @@ function calibrationTable() {
       cell(each.median_relative_error), cell(each.half_or_more_share));
   const names = ['Given', 'Tried', 'Predicted gain', 'Realised gain',
                  'Error of the prediction', 'Brought half or more'];
-  return el('div', {class: 'card', id: 'calibration'},
+  return el('div', {class: 'card scroll-x', id: 'calibration'},
             el('h3', {}, 'Advice held to account'),
             el('p', {class: 'muted small'},
                'Medians over the advice that diagnose --try and convergence ' +
