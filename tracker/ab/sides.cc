@@ -202,7 +202,7 @@ absl::StatusOr<int> Report(const AbCommand& options, const Sides& sides,
                                    table.Format(OutputFormat::kMarkdown)));
   if (result.worse > 0 && IsForPeople(format) &&
       sides.code_difference != nullptr) {
-    out << "\nchanged with it, the likeliest cause first:\n";
+    out << "\nchanged with it, the likeliest cause first:\n" << std::flush;
     for (const std::string& line : sides.code_difference()) {
       out << WrapProse(absl::StrCat("  ", EscapeForTerminal(line), "\n"),
                        TerminalWidth());
