@@ -320,7 +320,7 @@ class Case {
     const int known = static_cast<int>(ValuesOf(series_, begin, size()).size());
     result_.known_points = known;
     const Point& newest = series_.points.back();
-    if (!newest.value) {
+    if (!newest.value || tuning::IsFailure(newest.outcome)) {
       const bool contended = newest.outcome == proto::CONTENDED;
       const std::string outcome =
           newest.outcome == proto::OUTCOME_UNSPECIFIED

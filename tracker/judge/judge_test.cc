@@ -223,6 +223,16 @@ TEST_F(JudgeTest, TheNewestPointThatFailedIsSaid) {
   EXPECT_EQ(Judge().weights.back(), 0);
 }
 
+TEST_F(JudgeTest, ACrashOfOneProcessOfTheNewestPointIsSaid) {
+  Measure(40, 100);
+  Measure(1, 100, [](proto::Run& run) {
+    run.mutable_results(0)->set_outcome(proto::CRASHED);
+    run.mutable_results(0)->set_detail("signal 11");
+  });
+  EXPECT_EQ(Judge().standing, Verdict::kFailed);
+  EXPECT_EQ(Judge().why, "CRASHED: signal 11");
+}
+
 TEST_F(JudgeTest, OneRunFarOffIsWeighedDown) {
   Measure(20, 100);
   Measure(1, 150);
