@@ -205,6 +205,22 @@ int ThreadsOfResult(int64_t results, int64_t reduced) {
   return reduced <= 1024 || results >= kLeastThreads / kWarp ? kWarp : kThreads;
 }
 
+// The dimensions that a reduction keeps and those that it sums up, and how many
+// places each have.
+struct Split {
+  std::vector<size_t> kept, gone;
+  int64_t results = 1, count = 1;
+};
+
+Split SplitOf(const Nest& nest) {
+  Split split;
+  for (size_t d = 0; d < nest.dims.size(); ++d) {
+    (nest.reduced[d] ? split.gone : split.kept).push_back(d);
+    (nest.reduced[d] ? split.count : split.results) *= nest.dims[d];
+  }
+  return split;
+}
+
 // A thread for each vector of neighbouring results.
 GeneratedKernel ReduceByRows(const std::string& op,
                              const Expression& expression, const Nest& nest,
@@ -213,12 +229,7 @@ GeneratedKernel ReduceByRows(const std::string& op,
   const std::string index = IndexType(nest);
   const std::string type = ValueName(LastType(expression));
   const size_t last = nest.dims.size() - 1;
-  std::vector<size_t> kept, gone;
-  int64_t results = 1, count = 1;
-  for (size_t d = 0; d < nest.dims.size(); ++d) {
-    (nest.reduced[d] ? gone : kept).push_back(d);
-    (nest.reduced[d] ? count : results) *= nest.dims[d];
-  }
+  auto [kept, gone, results, count] = SplitOf(nest);
   Dims strides = y_strides;
   for (const size_t d : gone) strides[d] = 0;
   constexpr int64_t kLeastResults = 1 << 13;
@@ -267,12 +278,7 @@ GeneratedKernel ReduceOf(const std::string& op, Expression expression,
   }
   const std::string index = IndexType(nest);
   const std::string type = ValueName(LastType(expression));
-  std::vector<size_t> kept, gone;
-  int64_t results = 1, count = 1;
-  for (size_t d = 0; d < nest.dims.size(); ++d) {
-    (nest.reduced[d] ? gone : kept).push_back(d);
-    (nest.reduced[d] ? count : results) *= nest.dims[d];
-  }
+  auto [kept, gone, results, count] = SplitOf(nest);
   Dims kept_strides = y_strides;
   for (const size_t d : gone) kept_strides[d] = 0;
   const int threads = ThreadsOfResult(results, count);

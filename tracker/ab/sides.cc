@@ -101,14 +101,6 @@ void Name(const proto::Run& run, Side* side) {
   for (std::string& id : side->run_ids) id = run.run_id();
 }
 
-const proto::BenchmarkResult* FindResult(const proto::Run& run,
-                                         const std::string& benchmark) {
-  for (const proto::BenchmarkResult& result : run.results()) {
-    if (CanonicalText(result.key()) == benchmark) return &result;
-  }
-  return nullptr;
-}
-
 // The worst row says how the code differs; that explains the others, too.
 void ExplainWorstRow(const Sides& sides, const AbResult& result,
                      GateReport* report) {

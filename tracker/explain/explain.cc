@@ -368,14 +368,6 @@ std::map<std::string, std::string> ValuesOf(const std::string& text) {
   return values;
 }
 
-const proto::BenchmarkResult* FindResult(const proto::Run& run,
-                                         const std::string& benchmark) {
-  for (const proto::BenchmarkResult& result : run.results()) {
-    if (CanonicalText(result.key()) == benchmark) return &result;
-  }
-  return nullptr;
-}
-
 // The facts of compiling the result's config, from the session that chose it.
 std::vector<proto::Fact> FactsOf(const proto::Session& session,
                                  const proto::BenchmarkResult& result) {
@@ -391,6 +383,14 @@ std::vector<proto::Fact> FactsOf(const proto::Session& session,
 }
 
 }  // namespace
+
+const proto::BenchmarkResult* FindResult(const proto::Run& run,
+                                         const std::string& benchmark) {
+  for (const proto::BenchmarkResult& result : run.results()) {
+    if (CanonicalText(result.key()) == benchmark) return &result;
+  }
+  return nullptr;
+}
 
 std::string ConfigDifference(const std::string& before,
                              const std::string& after) {

@@ -48,6 +48,11 @@ struct Recorded {
   const proto::Diagnosis* diagnosis = nullptr;
 };
 
+// `benchmark` is the canonical text of its key. Returns null where the run lacks
+// it, else what lives as long as `run`.
+const proto::BenchmarkResult* FindResult(const proto::Run& run,
+                                         const std::string& benchmark);
+
 // `time_ratio` is how much longer it takes: 1.3 for 30%. `code` has the lines
 // of code_difference.h, where both sides were built. Never empty: where nothing
 // differs, the one line says so and names the commits.
