@@ -71,7 +71,7 @@ bool Holds(const ClassRule& rule, const Numbers& numbers) {
         if (!condition.has_at_least()) {
           return number->value <= condition.at_most();
         }
-        // Of noise, the lower end of the interval is near zero or below.
+        // The lower end of the interval of noise is near zero or below.
         const bool may_be_noise = number->low < number->high &&
                                   number->low < condition.at_least() / 2;
         return number->value >= condition.at_least() && !may_be_noise;

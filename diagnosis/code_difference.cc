@@ -339,7 +339,7 @@ bool IsBuildFile(absl::string_view file) {
          absl::EndsWith(name, ".mk") || absl::EndsWith(name, ".bzl");
 }
 
-// What people read and no program does.
+// People read these, and no program does.
 bool IsDocument(absl::string_view file) {
   const std::string name =
       std::filesystem::path(std::string(file)).filename().string();

@@ -121,7 +121,7 @@ class DiagnoseCall {
     return absl::OkStatus();
   }
 
-  // Of several tasks, those are diagnosed that could save the most time.
+  // Puts the tasks first that could save the most time.
   absl::Status RankCandidates() {
     if (candidates_.size() < 2) return absl::OkStatus();
     suites::EvaluationOptions options;

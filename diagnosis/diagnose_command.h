@@ -25,8 +25,8 @@ struct DiagnoseCommand {
   // How --try searches.
   suites::TuneDriverOptions tune;
   std::string workload;  // empty: none
-  // Of several tasks, those whose calls take the most time above the machine's
-  // ceilings.
+  // So many tasks are diagnosed: those whose calls take the most time above the
+  // machine's ceilings.
   int slowest = 5;
   bool try_advice = false;
   bool record = true;

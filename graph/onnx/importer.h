@@ -17,7 +17,7 @@
 
 namespace optrail::graph {
 
-// What a name stands for while a graph is imported.
+// A name stands for this while a graph is imported.
 struct Named {
   int value = -1;
   std::string blocked;  // why there is no value
@@ -90,7 +90,7 @@ class Importer {
   // another output has a name already, and gets a copy.
   absl::StatusOr<int> Called(const std::string& name, int value);
 
-  // What the model declares of its output must be what comes out.
+  // Fails where the model declares another output than comes out.
   absl::Status CheckOutput(const OnnxValue& output, int value);
   void CountAbsent();
 

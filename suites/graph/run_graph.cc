@@ -263,7 +263,8 @@ absl::Status PrintPairs(absl::string_view name, ops::Timer& other,
   return absl::OkStatus();
 }
 
-// Whether `ours` is within the tolerance of what `whose` says it is.
+// Says and returns whether `ours` is within the tolerance of what `whose` says
+// it is.
 bool PrintComparison(const GraphRunCommand& command, const std::string& name,
                      const Array& ours, const Array& expected,
                      absl::string_view whose, std::ostream& out) {

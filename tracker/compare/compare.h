@@ -115,8 +115,8 @@ struct Row {
   std::string measured_differently;
 
   absl::optional<Ratio> ratio;  // candidate / baseline
-  // What kSlowerInMostSamples is about, where `ratio` is that of the samples or
-  // runs that did not become slower: candidate / baseline of those that did.
+  // kSlowerInMostSamples is about this, candidate / baseline of the samples or
+  // runs that became slower, where `ratio` is that of the others.
   struct Slower {
     double ratio = 1;
     std::string of;  // "median samples"
