@@ -48,8 +48,8 @@ struct Recorded {
   const proto::Diagnosis* diagnosis = nullptr;
 };
 
-// `benchmark` is the canonical text of its key. Returns null where the run lacks
-// it, else what lives as long as `run`.
+// `benchmark` is the canonical text of its key. Returns null where the run
+// lacks it, else what lives as long as `run`.
 const proto::BenchmarkResult* FindResult(const proto::Run& run,
                                          const std::string& benchmark);
 
