@@ -47,6 +47,10 @@ Size SizeOf(const proto::Shape& shape) {
   return size;
 }
 
+// Columns of a head in shared memory, where the copy engine writes slabs of 64:
+// it fills what the head does not have with zeros.
+int64_t SlabColumns(const Size& size) { return CeilDiv(size.d, 64) * 64; }
+
 // Scores are powers of two.
 float ScaleOf(const Size& size) {
   return static_cast<float>(M_LOG2E / std::sqrt(static_cast<double>(size.d)));
@@ -73,7 +77,7 @@ class AttentionCuda : public cuda::CudaBackend {
                     : kernel == "decode" ? Decode(size, config)
                                          : Mma(size, config);
     for (const std::string& define :
-         {absl::StrCat("D=", size.d),
+         {absl::StrCat("D=", kernel == "hopper" ? SlabColumns(size) : size.d),
           absl::StrCat("CAUSAL=", size.causal ? 1 : 0),
           absl::StrCat("ELEMENT=", element.code), InputOf(element)}) {
       plan.defines.push_back(define);
@@ -146,7 +150,7 @@ class AttentionCuda : public cuda::CudaBackend {
     plan.block_x = static_cast<unsigned>(128 * (consumers + 1));
     // Tiles begin at multiples of 1024.
     plan.dynamic_shared_bytes = static_cast<unsigned>(
-        (consumers * 64 + slots * keys) * size.d * 2 + 1024);
+        (consumers * 64 + slots * keys) * SlabColumns(size) * 2 + 1024);
     return plan;
   }
 

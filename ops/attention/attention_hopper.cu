@@ -9,8 +9,9 @@
 // softmax is the online one of online_softmax.h.
 //
 // Compiled at run time with these knobs as macros, beside hopper.cuh's:
-//   D 64|128; CONSUMERS 1|2|3; KEYS 64|128; SLOTS; BLOCKS (of a multiprocessor);
-//   CAUSAL 0|1; GROUP (heads that share keys).
+//   D 64|128 (columns of a head, or more: the copy engine reads zeros beyond
+//   the last and writes none); CONSUMERS 1|2|3; KEYS 64|128; SLOTS; BLOCKS (of
+//   a multiprocessor); CAUSAL 0|1; GROUP (heads that share keys).
 
 #include "functions.cuh"
 #include "hopper.cuh"
