@@ -8,6 +8,7 @@ import functools
 
 import torch
 import torch.nn.functional as F
+from torch.nn.attention.bias import causal_lower_right
 
 TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 
@@ -48,7 +49,9 @@ def sums(p, dtype):
 
 
 def transpose(p, dtype):
-    return lambda x: x.t().contiguous(), [(p["rows"], p["cols"])]
+    """contiguous() would copy nothing of a single row or column."""
+    return (lambda x: x.t().clone(memory_format=torch.contiguous_format),
+            [(p["rows"], p["cols"])])
 
 
 def layer_norm(p, dtype):
@@ -143,11 +146,16 @@ def convolution(p, dtype, fused=False, groups=1):
 
 
 def attention(p, dtype):
+    """The last query sees all keys. PyTorch's is_causal lets the first query
+    see the first key alone, which is the same where there are as many."""
     group = p.get("group", 1)
-    causal = p.get("causal") == "yes"
+    hidden = {}
+    if p.get("causal") == "yes" and p["queries"] > 1:
+        hidden = ({"is_causal": True} if p["queries"] == p["keys"] else
+                  {"attn_mask": causal_lower_right(p["queries"], p["keys"])})
     keys = (p["batch"], p["heads"] // group, p["keys"], p["d"])
     return (lambda q, k, v: F.scaled_dot_product_attention(
-        q, k, v, is_causal=causal, enable_gqa=group > 1),
+        q, k, v, enable_gqa=group > 1, **hidden),
             [(p["batch"], p["heads"], p["queries"], p["d"]), keys, keys])
 
 
