@@ -15,6 +15,14 @@ __device__ __forceinline__ Words4 WholeWord(const uint16_t* from) {
   return {{v.x, v.y, v.z, v.w}};
 }
 
+// A struct would be stored element by element.
+__device__ __forceinline__ void StoreGlobalWord(uint16_t* to,
+                                                const Words4& word) {
+  asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to),
+               "r"(word.v[0]), "r"(word.v[1]), "r"(word.v[2]), "r"(word.v[3])
+               : "memory");
+}
+
 // The word at `at`, a multiple of 8; what is outside the matrix is zero.
 __device__ __forceinline__ Words4 AlignedWord(const uint16_t* matrix,
                                               long long at, long long count) {

@@ -154,6 +154,7 @@ struct ThinForm {
   int64_t few = 1;
   int64_t lanes = 1, rows = 1;
   int64_t period = 1;  // rows of c so far apart start alike within words
+  int64_t side = 1;    // threads with words of one row of c
   int64_t grid = 1;
 
   explicit ThinForm(const MatrixProduct& product) {
@@ -161,13 +162,19 @@ struct ThinForm {
     constexpr int64_t kThreads = 256, kBlocks = 1024, kBusy = 65536;
     const auto [batch, m, n, k] = product.size;
     if (HasShortSums(product.size)) {
-      constexpr int64_t kWords = 128, kMostRows = 64;  // of a block
+      constexpr int64_t kBlock = 128, kMostRows = 64;
       few = k;
       while (period * n % 8 != 0) period *= 2;
-      const int64_t tiles = CeilDiv(period == 1 ? n / 8 : (n + 14) / 8, kWords);
+      period = std::min(period, m);
+      const int64_t words = n % 8 == 0 ? n / 8 : (n + 14) / 8;
+      side = kBlock;
+      while (side > 8 && side / 2 >= words) side /= 2;
+      const int64_t tiles = CeilDiv(words, side);
+      // A thread has two rows at once.
+      const int64_t least = std::max<int64_t>(4, kBlock / side * 2);
       rows = std::min(
           CeilDiv(m, period),
-          std::clamp<int64_t>(batch * tiles * m / kBlocks, 4, kMostRows));
+          std::clamp<int64_t>(batch * tiles * m / kBlocks, least, kMostRows));
       grid = tiles * period * CeilDiv(m, period * rows);
       return;
     }
@@ -364,7 +371,9 @@ absl::Status MatrixProductCuda::Arguments(
     add(Knob(config, "group"));
   } else if (kernel == "thin") {
     const ThinForm thin(product);
-    for (const int64_t value : {batch, thin.period, thin.rows}) add(value);
+    for (const int64_t value : {batch, thin.period, thin.rows, thin.side}) {
+      add(value);
+    }
   } else {
     hopper.AddWalk(workspace, arguments);
   }

@@ -12,6 +12,7 @@
 //   1, that lie together in x and w.
 
 #include "elements.cuh"
+#include "global_words.cuh"
 
 constexpr int kThreads = WARPS_M * WARPS_N * 32;
 constexpr int kWarpM = TILE_M / WARPS_M;
@@ -21,6 +22,8 @@ constexpr int kPitchA = TILE_K + 8;
 constexpr int kPitchB = TILE_N + 8;
 constexpr int kStageA = TILE_M * kPitchA;
 constexpr int kStageB = TILE_K * kPitchB;
+// Single elements wait in registers, those of each tile in flight in their own.
+constexpr int kCopies = VECTOR_A == 1 || VECTOR_B == 1 ? STAGES - 1 : 1;
 
 __device__ __forceinline__ uint32_t SharedAddress(const void* p) {
   return (uint32_t)__cvta_generic_to_shared(p);
@@ -113,35 +116,29 @@ __device__ __forceinline__ void Product(const uint16_t* x, const uint16_t* w,
   float sum[kWarpM / 16][kWarpN / 8][4] = {};
 
   const int steps = (k + TILE_K - 1) / TILE_K;
-  TileCopy<TILE_M, TILE_K, kPitchA, VECTOR_A> copy_a;
-  TileCopy<TILE_K, TILE_N, kPitchB, VECTOR_B> copy_b;
-  const auto begin = [&](int step) {
+  TileCopy<TILE_M, TILE_K, kPitchA, VECTOR_A> copies_a[kCopies];
+  TileCopy<TILE_K, TILE_N, kPitchB, VECTOR_B> copies_b[kCopies];
+  const auto begin = [&](int step, int copy) {
     if (step < steps) {
       const int k0 = step * TILE_K;
-      copy_a.Begin(
+      copies_a[copy].Begin(
           tiles_a + step % STAGES * kStageA, x,
           [&](int row, int column) { return at(m0 + row, k0 + column); });
-      copy_b.Begin(
+      copies_b[copy].Begin(
           tiles_b + step % STAGES * kStageB, w,
           [&](int row, int column) { return at_w(k0 + row, n0 + column); });
     }
     asm volatile("cp.async.commit_group;" ::: "memory");
   };
-  const auto end = [&](int step) {
-    if (step >= steps) return;
-    copy_a.End(tiles_a + step % STAGES * kStageA);
-    copy_b.End(tiles_b + step % STAGES * kStageB);
-  };
-  for (int step = 0; step < STAGES - 1; ++step) {
-    begin(step);
-    end(step);
-  }
+#pragma unroll
+  for (int step = 0; step < STAGES - 1; ++step) begin(step, step % kCopies);
 
-#pragma unroll 1
-  for (int step = 0; step < steps; ++step) {
+  const auto multiply = [&](int step, int copy) {
     asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
+    copies_a[copy].End(tiles_a + step % STAGES * kStageA);
+    copies_b[copy].End(tiles_b + step % STAGES * kStageB);
     __syncthreads();
-    begin(step + STAGES - 1);
+    begin(step + STAGES - 1, copy);
     const uint16_t* const tile_a = tiles_a + step % STAGES * kStageA;
     const uint16_t* const tile_b = tiles_b + step % STAGES * kStageB;
 #pragma unroll
@@ -181,31 +178,46 @@ __device__ __forceinline__ void Product(const uint16_t* x, const uint16_t* w,
         }
       }
     }
-    end(step + STAGES - 1);
+  };
+#pragma unroll 1
+  for (int first_step = 0; first_step < steps; first_step += kCopies) {
+#pragma unroll
+    for (int copy = 0; copy < kCopies; ++copy) {
+      if (first_step + copy < steps) multiply(first_step + copy, copy);
+    }
   }
+  // Results take the ring's place on their way out: threads have two of a row,
+  // and memory wants more.
+  uint16_t* const results = shared;
+  asm volatile("cp.async.wait_all;" ::: "memory");
+  __syncthreads();
 #pragma unroll
   for (int i = 0; i < kWarpM / 16; ++i) {
 #pragma unroll
     for (int j = 0; j < kWarpN / 8; ++j) {
+      if (n0 + warp_n + j * 8 >= n) break;
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int row = m0 + warp_m + i * 16 + lane / 4 + half * 8;
-        const int column = n0 + warp_n + j * 8 + lane % 4 * 2;
-        if (row >= m || column >= n) continue;
-        uint16_t* const to = y + (long long)row * n + column;
-        const float first_sum = finish(column, sum[i][j][half * 2]);
-        if (VECTOR_B > 1) {  // n is even
-          *(Elements<2>*)to = FromFloats<2>(
-              {first_sum, finish(column + 1, sum[i][j][half * 2 + 1])});
-          continue;
-        }
-        to[0] = FromFloat(first_sum);
-        if (column + 1 < n) {
-          to[1] = FromFloat(finish(column + 1, sum[i][j][half * 2 + 1]));
-        }
+        const int row = warp_m + i * 16 + lane / 4 + half * 8;
+        const int column = warp_n + j * 8 + lane % 4 * 2;
+        // What lies beyond the last column is not stored.
+        const int first = min(n0 + column, n - 1);
+        const int second = min(n0 + column + 1, n - 1);
+        *(Elements<2>*)(results + row * kPitchB + column) =
+            FromFloats<2>({finish(first, sum[i][j][half * 2]),
+                           finish(second, sum[i][j][half * 2 + 1])});
       }
     }
   }
+  __syncthreads();
+  StoreRows<TILE_M, TILE_N, kThreads>(
+      threadIdx.x, y, m, n, m0, n0,
+      [&](int row, int chunk) {
+        const uint4 v = *(const uint4*)(results + row * kPitchB + chunk * 8);
+        return Words4{{v.x, v.y, v.z, v.w}};
+      },
+      [&](int row, int column) { return results[row * kPitchB + column]; },
+      StoreGlobalWord);
 }
 
 #endif  // OPTRAIL_OPS_PRODUCT_CUDA_MMA_PRODUCT_CUH_

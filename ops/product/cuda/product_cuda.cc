@@ -141,23 +141,28 @@ CudaPlan MmaProductPlan(absl::string_view source, absl::string_view function,
   const int64_t tile_m = Knob(config, "tile_m");
   const int64_t tile_n = Knob(config, "tile_n");
   const int64_t stages = Knob(config, "stages");
-  // Warps of 64 x 64 results at most; single elements pass through registers,
-  // which smaller ones have left.
+  // Results of a warp: 64 x 64 at most, less where single elements pass through
+  // registers, and where fewer than four warps would share a tile.
   const int64_t side = vector_a == 1 || vector_b == 1 ? 32 : 64;
-  const int64_t warps_m = std::max<int64_t>(1, tile_m / side);
-  const int64_t warps_n = std::max<int64_t>(1, tile_n / side);
+  int64_t warp_m = std::min(tile_m, side), warp_n = std::min(tile_n, side);
+  const auto warps = [&] { return tile_m / warp_m * (tile_n / warp_n); };
+  while (warps() < 4 && warp_n > 32) warp_n /= 2;
+  while (warps() < 4 && warp_m > 16) warp_m /= 2;
   CudaPlan plan;
   plan.source = std::string(source);
   plan.function = std::string(function);
-  plan.defines = {
-      absl::StrCat("TILE_M=", tile_m),     absl::StrCat("TILE_N=", tile_n),
-      absl::StrCat("TILE_K=", kMmaTileK),  absl::StrCat("WARPS_M=", warps_m),
-      absl::StrCat("WARPS_N=", warps_n),   absl::StrCat("STAGES=", stages),
-      absl::StrCat("VECTOR_A=", vector_a), absl::StrCat("VECTOR_B=", vector_b)};
+  plan.defines = {absl::StrCat("TILE_M=", tile_m),
+                  absl::StrCat("TILE_N=", tile_n),
+                  absl::StrCat("TILE_K=", kMmaTileK),
+                  absl::StrCat("WARPS_M=", tile_m / warp_m),
+                  absl::StrCat("WARPS_N=", tile_n / warp_n),
+                  absl::StrCat("STAGES=", stages),
+                  absl::StrCat("VECTOR_A=", vector_a),
+                  absl::StrCat("VECTOR_B=", vector_b)};
   plan.grid_x =
       static_cast<unsigned>(CeilDiv(size.m, tile_m) * CeilDiv(size.n, tile_n));
   plan.grid_y = static_cast<unsigned>(size.batch);
-  plan.block_x = static_cast<unsigned>(warps_m * warps_n * 32);
+  plan.block_x = static_cast<unsigned>(warps() * 32);
   plan.dynamic_shared_bytes = static_cast<unsigned>(
       stages * 2 * (tile_m * (kMmaTileK + 8) + kMmaTileK * (tile_n + 8)));
   return plan;

@@ -7,7 +7,7 @@
 //
 // Compiled at run time with these knobs as macros, beside hopper.cuh's:
 //   CONSUMERS (warpgroups, 64 columns of c each);
-//   BM 8|16|32|64 (rows of c); SPLIT_K 1|2|4|8 (blocks of a cluster);
+//   BM 8|16|32|64 (rows of c); SPLIT_K 1|2|4|8|16 (blocks of a cluster);
 //   UNALIGNED 0|1|2|3: rows of a (1), of b and c (2) or of all are no multiples
 //   of 16 bytes (unaligned.cuh); epilogue.cuh's.
 // `stages`, at most kMaxStages, is an argument, so that one compilation serves

@@ -92,22 +92,24 @@ struct Columns {
 };
 #endif
 
-// `period`: rows of c so far apart start alike. A block has `rows` of these,
-// and one word of each of them for each thread.
+// `period`: rows of c so far apart start alike. A block has `rows` of these;
+// `side` of its threads stand side by side, with a word of a row each, and the
+// next ones have the next two rows.
 extern "C" __global__ void __launch_bounds__(kThreads)
     thin_product(const uint16_t* a, const uint16_t* b, const uint16_t* bias,
                  uint16_t* c, int m, int n, int k, int batch, int period,
-                 int rows) {
+                 int rows, int side) {
   // Rows of whole words, which are loaded four floats at a time.
+  // With an odd number of rows the last is computed beside one of no use.
   __shared__ __align__(16) float of_a[kMostRows][(FEW + 3) / 4 * 4];
-  const int words = period == 1 ? n / 8 : (n + 14) / 8;
-  const int tiles = (words + kThreads - 1) / kThreads;
+  const int words = n % 8 == 0 ? n / 8 : (n + 14) / 8;
+  const int tiles = (words + side - 1) / side;
   const int start = blockIdx.x / tiles % period;
   const int first = blockIdx.x / tiles / period * rows * period + start;
   const long long product = blockIdx.y;
   const int shift = (int)((product * m + first) * n % 8);
   const int column =
-      ((int)(blockIdx.x % tiles) * kThreads + (int)threadIdx.x) * 8 - shift;
+      ((int)(blockIdx.x % tiles) * side + (int)threadIdx.x % side) * 8 - shift;
   // Elements of other rows belong to columns that are not stored.
   Columns of_b[FEW];
   const long long base = product * n * FEW;
@@ -159,40 +161,51 @@ extern "C" __global__ void __launch_bounds__(kThreads)
 #pragma unroll
   for (int j = 0; j < 8; ++j) epilogue.Load(max(column + j, 0), of_column[j]);
   const bool whole = column >= 0 && column + 8 <= n;
-#pragma unroll 2
-  for (int i = 0; i < rows; ++i) {
-    const int row = first + i * period;
-    if (row >= m) return;
-    float sums[8] = {};
+  // Two rows share what a step of b takes to read.
+#pragma unroll 1
+  for (int i = threadIdx.x / side * 2; i < rows; i += kThreads / side * 2) {
+    float sums[2][8] = {};
 #pragma unroll
     for (int first_step = 0; first_step < FEW; first_step += 4) {
-      const float4 four = *(const float4*)&of_a[i][first_step];
-      const float of_row[4] = {four.x, four.y, four.z, four.w};
+      float of_rows[2][4];
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        const float4 four = *(const float4*)&of_a[i + r][first_step];
+        of_rows[r][0] = four.x, of_rows[r][1] = four.y;
+        of_rows[r][2] = four.z, of_rows[r][3] = four.w;
+      }
 #pragma unroll
       for (int step = first_step; step < first_step + 4 && step < FEW; ++step) {
         float columns[8];
         of_b[step].Get(columns);
 #pragma unroll
-        for (int j = 0; j < 8; ++j)
-          sums[j] = fmaf(of_row[step - first_step], columns[j], sums[j]);
+        for (int r = 0; r < 2; ++r) {
+#pragma unroll
+          for (int j = 0; j < 8; ++j) {
+            sums[r][j] =
+                fmaf(of_rows[r][step - first_step], columns[j], sums[r][j]);
+          }
+        }
       }
     }
 #pragma unroll
-    for (int j = 0; j < 8; ++j)
-      sums[j] = epilogue.Finish(sums[j], of_column[j]);
-    uint16_t* const to = c + (product * m + row) * n + column;
-    const Elements<8> result = FromFloats(sums);
-    if (whole) {
-      const uint32_t* const pairs = (const uint32_t*)result.at;
-      // A struct would be stored element by element.
-      asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to),
-                   "r"(pairs[0]), "r"(pairs[1]), "r"(pairs[2]), "r"(pairs[3])
-                   : "memory");
-      continue;
-    }
+    for (int r = 0; r < 2; ++r) {
+      const int row = first + (i + r) * period;
+      if (i + r >= rows || row >= m) return;
 #pragma unroll
-    for (int j = 0; j < 8; ++j) {
-      if (column + j >= 0 && column + j < n) to[j] = result.at[j];
+      for (int j = 0; j < 8; ++j)
+        sums[r][j] = epilogue.Finish(sums[r][j], of_column[j]);
+      uint16_t* const to = c + (product * m + row) * n + column;
+      const Elements<8> result = FromFloats(sums[r]);
+      if (whole) {
+        const uint32_t* const pairs = (const uint32_t*)result.at;
+        StoreGlobalWord(to, {{pairs[0], pairs[1], pairs[2], pairs[3]}});
+        continue;
+      }
+#pragma unroll
+      for (int j = 0; j < 8; ++j) {
+        if (column + j >= 0 && column + j < n) to[j] = result.at[j];
+      }
     }
   }
 }

@@ -10,7 +10,7 @@
 // bytes.
 
 #include "hopper.cuh"
-#include "unaligned_words.cuh"
+#include "global_words.cuh"
 
 // A row-major matrix; what is beyond its rows reads as zero.
 struct UnalignedMatrix {
@@ -136,41 +136,26 @@ __device__ __forceinline__ void FetchAhead(int id, int begin, int end,
   }
 }
 
-// 16 rows of 64 columns of a tile, a warp's, written to a row-major matrix of
-// which `to` is the first element, 4 bytes at a time where they are aligned.
+// 16 rows of 64 columns of a swizzled tile, a warp's, written to a row-major
+// matrix.
 __device__ __forceinline__ void StoreUnaligned(uint32_t tile, int row0,
                                                uint16_t* matrix, int m, int n,
                                                int m0, int n0) {
-  const int lane = threadIdx.x % 32;
-  const int count = n - n0 < 64 ? n - n0 : 64;
-  const auto at = [&](int row, int column) {
-    uint16_t element;
-    asm volatile(
-        "ld.shared.b16 %0, [%1];"
-        : "=h"(element)
-        : "r"(tile + row * 128 + ((column / 8 ^ row % 8) * 16) + column % 8 * 2)
-        : "memory");
-    return element;
+  const auto place = [&](int row, int chunk) {
+    return tile + (row0 + row) * 128 + ((chunk ^ (row0 + row) % 8) * 16);
   };
-#pragma unroll 4
-  for (int i = 0; i < 16; ++i) {
-    const int row = row0 + i;
-    if (m0 + row >= m) return;
-    const long long first = (long long)(m0 + row) * n + n0;
-    uint16_t* const to = matrix + first;
-    const int odd = first % 2;
-    // Pairs begin at even elements of the matrix.
-    const int column = lane * 2 - odd;
-    if (column >= 0 && column + 1 < count) {
-      *(uint32_t*)(to + column) =
-          at(row, column) | (uint32_t)at(row, column + 1) << 16;
-    } else if (column + 1 == 0 && count > 0) {
-      to[0] = at(row, 0);
-    } else if (column >= 0 && column < count) {
-      to[column] = at(row, column);
-    }
-    if (odd && lane == 0 && count == 64) to[63] = at(row, 63);
-  }
+  StoreRows<16, 64, 32>(
+      threadIdx.x % 32, matrix, m, n, m0 + row0, n0,
+      [&](int row, int chunk) { return LoadWord(place(row, chunk)); },
+      [&](int row, int column) {
+        uint16_t element;
+        asm volatile("ld.shared.b16 %0, [%1];"
+                     : "=h"(element)
+                     : "r"(place(row, column / 8) + column % 8 * 2)
+                     : "memory");
+        return element;
+      },
+      StoreGlobalWord);
 }
 
 #endif  // OPTRAIL_OPS_PRODUCT_CUDA_UNALIGNED_CUH_

@@ -1,7 +1,9 @@
 // The arithmetic of unaligned.cuh: words of rows that are no
 // multiples of 16 bytes, shifted into chunks of eight elements.
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <vector>
 
 #include "base/random.h"
@@ -59,6 +61,48 @@ TEST(UnalignedWords, ShiftedOnesAreTheEightElementsThatBeginThere) {
         EXPECT_EQ(ElementOf(all, i), elements[shift + i]) << shift;
         EXPECT_EQ(ElementOf(cut, i), i < count ? elements[shift + i] : 0)
             << shift << " " << count;
+      }
+    }
+  }
+}
+
+TEST(UnalignedWords, RowsOfATileReachTheMatrixAndNothingElse) {
+  constexpr int kRows = 16, kColumns = 64, kThreads = 32, kAllRows = 20;
+  const auto element = [](int row, int column) {
+    return static_cast<uint16_t>(1 + row * kColumns + column);
+  };
+  for (int n = 1; n < 200; n += 3) {
+    for (int n0 = 0; n0 < n + kColumns; n0 += kColumns) {
+      for (const int m0 : {0, 8}) {
+        alignas(16) static uint16_t matrix[kAllRows * 200];
+        std::fill(std::begin(matrix), std::end(matrix), 0);
+        for (int thread = 0; thread < kThreads; ++thread) {
+          StoreRows<kRows, kColumns, kThreads>(
+              thread, matrix, kAllRows, n, m0, n0,
+              [&](int row, int chunk) {
+                EXPECT_LT(chunk, kColumns / 8);
+                Words4 word = {};
+                for (int i = 0; i < 8; ++i) {
+                  word.v[i / 2] |= uint32_t{element(row, chunk * 8 + i)}
+                                   << i % 2 * 16;
+                }
+                return word;
+              },
+              element,
+              [&](uint16_t* to, const Words4& word) {
+                EXPECT_EQ((to - matrix) % 8, 0);
+                for (int i = 0; i < 8; ++i) to[i] = ElementOf(word, i);
+              });
+        }
+        for (int row = 0; row < kAllRows; ++row) {
+          for (int column = 0; column < n; ++column) {
+            const bool inside = row >= m0 && row < m0 + kRows && column >= n0 &&
+                                column < n0 + kColumns;
+            ASSERT_EQ(matrix[row * n + column],
+                      inside ? element(row - m0, column - n0) : 0)
+                << n << " " << n0 << " " << row << " " << column;
+          }
+        }
       }
     }
   }

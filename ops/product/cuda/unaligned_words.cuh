@@ -44,4 +44,38 @@ __device__ __forceinline__ Words4 LastWord(const uint16_t* from, int count) {
   return word;
 }
 
+// Writes rows of kColumns columns of a tile to a row-major matrix, of which
+// (m0, n0) is the tile's first element: whole aligned words, and single
+// elements before the first and behind the last of them. `thread` of kThreads;
+// word_at(row, chunk) is eight elements of the tile, element_at(row, column)
+// one, and store(to, word) writes 16 bytes.
+template <int kRows, int kColumns, int kThreads, class WordAt, class ElementAt,
+          class Store>
+__device__ __forceinline__ void StoreRows(int thread, uint16_t* matrix, int m,
+                                          int n, int m0, int n0,
+                                          const WordAt& word_at,
+                                          const ElementAt& element_at,
+                                          const Store& store) {
+  constexpr int kChunks = kColumns / 8;  // a thread for each, of a row
+  const int chunk = thread % kChunks;
+  const int count = n - n0 < kColumns ? n - n0 : kColumns;
+#pragma unroll 4
+  for (int row = thread / kChunks; row < kRows; row += kThreads / kChunks) {
+    if (m0 + row >= m) return;
+    uint16_t* const to = matrix + (long long)(m0 + row) * n + n0;
+    const int skipped = (int)(-((long long)to / 2) & 7);
+    const int words = count > skipped ? (count - skipped) / 8 : 0;
+    if (chunk < words) {
+      const Words4 low = word_at(row, chunk);
+      Words4 high = {};
+      if (skipped > 0) high = word_at(row, chunk + 1);
+      store(to + skipped + chunk * 8, Shifted<false>(low, high, skipped, 8));
+    }
+    for (int i = chunk; i < count - words * 8; i += kChunks) {
+      const int column = i < skipped ? i : i + words * 8;
+      to[column] = element_at(row, column);
+    }
+  }
+}
+
 #endif  // OPTRAIL_OPS_PRODUCT_CUDA_UNALIGNED_WORDS_CUH_
