@@ -24,7 +24,8 @@ ABSL_FLAG(std::string, zone, "", "Zone of the grid, as the CSV names it.");
 ABSL_FLAG(std::string, jobs_file, "",
           "Path of a CSV: id,watts,hours,release,deadline,preemptible, and "
           "optionally session, a record whose power and duration they are.");
-ABSL_FLAG(int32_t, machines, 1, "Each runs one job at a time.");
+ABSL_FLAG(int32_t, machines, 1,
+          "Number of machines; each runs one job at a time.");
 ABSL_FLAG(double, max_cost, -1,
           "Most that the jobs of a plan may cost by --tariff; -1: no limit.");
 ABSL_FLAG(std::vector<std::string>, slack, {},
@@ -33,9 +34,9 @@ ABSL_FLAG(std::vector<std::string>, slack, {},
 ABSL_FLAG(double, watts, 0,
           "Power of a device that has no meter and no model; 0: not known.");
 ABSL_FLAG(double, idle_watts_per_core, 0.74,
-          "Of the model for processors without a meter.");
+          "Watts of an idle core, for processors without a meter.");
 ABSL_FLAG(double, busy_watts_per_core, 3.5,
-          "Of the model for processors without a meter.");
+          "Watts of a busy core, for processors without a meter.");
 ABSL_FLAG(double, calls_per_year, 0,
           "Adds what so many calls of each benchmark, or runs of the workload, "
           "emit in a year.");
@@ -44,7 +45,8 @@ ABSL_FLAG(std::string, wall_meter, "",
 ABSL_FLAG(double, embodied_kg, 0,
           "What making the hardware emitted, kg CO2e; 0: left out.");
 ABSL_FLAG(double, lifetime_hours, 35040,
-          "Over which that is spread; 35040 is four years.");
+          "Hours of use over which --embodied_kg is spread; 35040 is four "
+          "years.");
 ABSL_FLAG(std::string, embodied_source, "",
           "Where --embodied_kg comes from, for the certificate.");
 ABSL_FLAG(std::string, intensity_source, "",

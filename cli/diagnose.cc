@@ -18,8 +18,8 @@ ABSL_FLAG(bool, calibration, false,
           "Measure nothing: print how the gains that were predicted compare "
           "with those that were realised, over all diagnoses of the history.");
 ABSL_FLAG(int32_t, slowest, 5,
-          "Of several tasks, diagnose those with the most time above the "
-          "machine's ceilings.");
+          "How many tasks to diagnose where there are several: those with the "
+          "most time above the machine's ceilings.");
 
 namespace optrail::cli {
 namespace {

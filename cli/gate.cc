@@ -20,33 +20,36 @@ ABSL_FLAG(std::string, candidate, "",
           "The commit (or run) to judge; by default the commit that is checked "
           "out, and outside git latest, the newest commit of the history.");
 ABSL_FLAG(std::string, baseline, "",
-          "What to judge it by; by default what the policy says.");
+          "What to compare the candidate with: a commit, run:ID, tag:NAME, "
+          "merge-base:BRANCH or window:BRANCH:RUNS; by default what the policy "
+          "names.");
 ABSL_FLAG(std::string, verdict_out, "", "JSON file for the verdict.");
 ABSL_FLAG(std::string, junit_out, "",
           "XML file for the verdict as JUnit tests, which CI services show.");
 ABSL_FLAG(std::string, remeasure_out, "",
           "File for a script that measures again: the number of processes to "
-          "add on\neach side, and on the next line their --benchmark_filter; "
-          "empty if more\nwould not help.");
+          "add on each side, and on the next line their --benchmark_filter; "
+          "empty if more would not help.");
 ABSL_FLAG(int32_t, looks, 1,
-          "How often this gate may be asked while processes are added: say so "
-          "from the\nfirst time on; the looks share the false-alarm rate and "
-          "what may be missed.");
+          "Most times that this commit is gated while a script adds processes. "
+          "Pass the same number each time: they share the rates of false "
+          "alarms and of missed slow-downs.");
 
 ABSL_FLAG(std::string, measure, "",
           "Command that measures again where that would tell, run by sh; it "
-          "records runs of\nthe candidate. {filter} is a --benchmark_filter, "
-          "{processes} the number of\nprocesses to add. --looks says how often "
+          "records runs of the candidate. {filter} is a --benchmark_filter, "
+          "{processes} the number of processes to add. --looks says how often "
           "the gate looks in all.");
 ABSL_FLAG(
     absl::Duration, wait, absl::ZeroDuration(),
     "How long to wait for runs that the candidate lacks, such as those of "
-    "another\nmachine; then the answer says what is missing.");
+    "another machine; then the answer says what is missing.");
 ABSL_FLAG(std::string, annotations, "",
           "Annotations for a CI service on standard error: github, azure or "
           "teamcity.");
 ABSL_FLAG(std::string, badge_out, "", "SVG file for a badge of the verdict.");
-ABSL_FLAG(std::string, badge_label, "performance", "What the badge is of.");
+ABSL_FLAG(std::string, badge_label, "performance",
+          "Text on the left of the badge.");
 ABSL_FLAG(std::string, alert_command, "",
           "Command that is run unless the exit code is 0, with the verdict as "
           "JSON on its standard input.");

@@ -36,9 +36,9 @@ ABSL_FLAG(double, tolerance, 1e-4,
           "How far a result may be from the expected one, as a part of the "
           "largest value; 300 times as far with --type=bf16.");
 ABSL_FLAG(std::string, type, "f32",
-          "Of a model's tensors in memory: f32, or bf16, with which products "
-          "multiply pairs of 16 bits and elementwise operators compute in "
-          "f32.");
+          "Type of a model's tensors in memory: f32, or bf16, with which "
+          "products multiply pairs of 16 bits and elementwise operators "
+          "compute in f32.");
 
 ABSL_FLAG(std::string, against, "",
           "What a graph is timed against, in turns: unfused (the graph without "

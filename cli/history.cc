@@ -19,7 +19,7 @@ ABSL_FLAG(int32_t, keep_runs, 50,
           "samples.");
 ABSL_FLAG(int32_t, keep_days, 90, "Runs of so many days keep their samples.");
 ABSL_FLAG(int32_t, keep_every, 1,
-          "Of older runs, those of every so-many-th commit stay; 1: all.");
+          "Keep older runs at every so-many-th commit only; 1: at all.");
 ABSL_FLAG(std::vector<std::string>, keep_commits, {},
           "Commits (tags, branches, hashes or prefixes of them) whose runs are "
           "never thinned: the releases that gates compare with.");

@@ -60,7 +60,7 @@ int RunOptrail(int argc, char** argv) {
         LogCommand(), ShowCommand(), TraceCommand(), HistoryCommand(),
         SchemaCommand()}},
       {"Many machines", {FleetCommand()}},
-      {"Besides", {DemoCommand(), MemoryCommand(), CarbonCommand()}},
+      {"Other", {DemoCommand(), MemoryCommand(), CarbonCommand()}},
   };
   return suites::RunCommandLine(
       "optrail",

@@ -34,8 +34,7 @@ ABSL_FLAG(std::string, tree, "",
           "Folder below which operators are looked for, as BUILD files declare "
           "them; by default the workspace.");
 
-ABSL_FLAG(bool, all, false,
-          "Of store check: entries whose kernel has not changed, too.");
+ABSL_FLAG(bool, all, false, "Check entries whose kernel has not changed, too.");
 
 ABSL_DECLARE_FLAG(bool, retune);
 ABSL_DECLARE_FLAG(std::string, numerics);
@@ -382,15 +381,14 @@ suites::Command StoreCommand() {
   command.details = HelpText("store");
   command.defaults = {{"retune", "true"}};
   command.meanings = {
-      {"time_budget",
-       "Of check and promote --workload: for everything; 0: 2 minutes."},
+      {"time_budget", "Time for the whole check or promotion; 0: 2 minutes."},
       {"numerics",
-       "Of diff: any, or same: exit code 1 if a config gives results other "
-       "bits than what ran before, 3 if nobody knows."},
-      {"retune", "Of check: tune entries that fail, in the time that is left."},
+       "any, or same: exit code 1 if a config gives results other bits than "
+       "what ran before, 3 if nobody knows."},
+      {"retune", "Tune entries that fail, in the time that is left."},
       {"dry_run",
-       "Of check: list entries and measure nothing. Of promote --workload: "
-       "judge, and move nothing."}};
+       "check lists entries and measures nothing; promote --workload judges "
+       "and moves nothing."}};
   command.parts = {
       Part("show", "", "Lists tuned configs and the best backends.",
            {"store", "tree", "op", "format"}, 0, 0, ShowStore),

@@ -268,7 +268,7 @@ suites::Command TuneCommand() {
       "\n"
       "With --command any program is tuned, by the metrics it prints:\n"
       "\n"
-      "  tune --space=train.space.textproto --trials=50 \\\n"
+      "  optrail tune --space=train.space.textproto --trials=50 \\\n"
       "    --command='./train --batch={batch}' "
       "--metric=throughput:max\n";
   command.flags =

@@ -231,12 +231,14 @@ std::vector<AttentionRow> AttentionRows(const ReportData& data) {
   for (auto& [kind, suspicions] : kinds) {
     AddRows(data, std::move(suspicions), rows);
   }
-  std::stable_sort(
-      rows.begin(), rows.end(),
-      [](const AttentionRow& a, const AttentionRow& b) {
-        return std::make_tuple(tracker::VerdictRank(a.verdict), -a.bad) <
-               std::make_tuple(tracker::VerdictRank(b.verdict), -b.bad);
-      });
+  const auto place = [](const AttentionRow& row) {
+    return std::make_tuple(row.verdict != Verdict::kSlower,
+                           tracker::VerdictRank(row.verdict), -row.bad);
+  };
+  std::stable_sort(rows.begin(), rows.end(),
+                   [&](const AttentionRow& a, const AttentionRow& b) {
+                     return place(a) < place(b);
+                   });
   return rows;
 }
 

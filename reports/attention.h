@@ -50,8 +50,8 @@ struct AttentionRow {
   std::vector<NextCommand> commands;
 };
 
-// Regressions come first, then failed or missing series, then improvements;
-// among them the most severe first, then the most recent.
+// Confirmed regressions come first, then failed and missing series, then
+// suspected regressions, then improvements; among them the most recent first.
 std::vector<AttentionRow> AttentionRows(const ReportData& data);
 
 }  // namespace optrail::reports

@@ -274,21 +274,20 @@ void SayWhereTheGateMayDiffer(const std::vector<tracker::Judgement>& judgements,
   for (size_t i = 0; i < judgements.size(); ++i) {
     const SeriesView& series = data.series[i];
     if (!series.main) continue;
-    const auto change = NewestIsWorse(*series.of, judgements[i]);
-    if (!change) continue;
-    names.push_back(absl::StrCat(series.name, " on ",
-                                 data.hardware[series.hardware].id, ": ",
-                                 FormatChange(*change)));
+    if (!NewestIsWorse(*series.of, judgements[i])) continue;
+    names.push_back(
+        absl::StrCat(series.name, " on ", data.hardware[series.hardware].id));
   }
   if (names.empty()) return;
   const size_t count = names.size();
   names.resize(std::min(count, kNamed));
   data.warnings.push_back(absl::StrCat(
-      "The newest point of ", count, count == 1 ? " series" : " of the series",
-      " is worse than its level (", absl::StrJoin(names, "; "),
-      count > kNamed ? "; ..." : "",
-      "). A verdict here takes several points. The gate compares the newest "
-      "run alone and may fail already; next: optrail gate",
+      "The newest point of ", count,
+      " series is worse than its level: ", absl::StrJoin(names, "; "),
+      count > kNamed ? absl::StrCat("; and ", count - kNamed, " more") : "",
+      ". A verdict here takes several points; the gate judges the newest run "
+      "alone, and may warn or fail already; next: optrail gate "
+      "--candidate=latest",
       data.history_flag));
 }
 

@@ -165,7 +165,7 @@ TEST(OverviewTest, PairsDefaultWithTunedAndCountsVerdicts) {
     EXPECT_GT(*cell.tuned_speedup, 3);
   }
   ASSERT_FALSE(overview.attention.empty());
-  EXPECT_EQ(overview.attention[0].verdict, Verdict::kFailed);
+  EXPECT_EQ(overview.attention[0].verdict, Verdict::kSlower);
 }
 
 TEST(OverviewTest, ARowHasAllThatOneCommitMayExplain) {

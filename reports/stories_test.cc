@@ -216,8 +216,9 @@ TEST_F(Stories, AReportSaysWhereTheGateMayDiffer) {
   EXPECT_EQ(Reported("BM_Hash").verdict, Verdict::kUnchanged);
   EXPECT_THAT(report_.warnings,
               ElementsAre(AllOf(HasSubstr("newest point of 1 series"),
-                                HasSubstr("BM_Hash on "), HasSubstr(": +"),
-                                HasSubstr("next: optrail gate"))));
+                                HasSubstr("level: BM_Hash on "),
+                                HasSubstr("; next: optrail gate "
+                                          "--candidate=latest"))));
 }
 
 TEST_F(Stories, WhatIsSlowerThanItsMachineIsARegression) {

@@ -137,8 +137,8 @@ function amount(value, unit) {
 function signedPercent(fraction, decimals = 1) {
   if (!isNumber(fraction)) return kNotMeasured;
   const text = Math.abs(fraction * 100).toFixed(decimals);
-  if (Number(text) === 0) return '0' + kNarrowSpace + '%';
-  return (fraction < 0 ? kMinus : '+') + text + kNarrowSpace + '%';
+  if (Number(text) === 0) return '0%';
+  return (fraction < 0 ? kMinus : '+') + text + '%';
 }
 
 // As tracker/series/series.h has it.
@@ -152,7 +152,7 @@ function rooflineShare(fraction) {
 
 function percent(fraction, decimals = 0) {
   if (!isNumber(fraction)) return kNotMeasured;
-  return (fraction * 100).toFixed(decimals) + kNarrowSpace + '%';
+  return (fraction * 100).toFixed(decimals) + '%';
 }
 
 function times(ratio) {

@@ -65,7 +65,7 @@ function changeText(change) {
     text += ` (${signedPercent(low)} to ${signedPercent(high)})`;
   }
   if (isNumber(confidence)) {
-    text += confidence > 0.999 ? ', confidence above 99.9' + kNarrowSpace + '%' :
+    text += confidence > 0.999 ? ', confidence above 99.9%' :
                                  `, confidence ${percent(confidence, 1)}`;
   }
   return text + (provisional ? '' : ', confirmed') + (state ? `, ${state}` : '');

@@ -112,8 +112,8 @@ function regretOptions(session) {
                   label: {position: 'insideEndTop', fontSize: 10,
                           color: theme.color('muted')},
                   lineStyle: {color: theme.color('strong-line'), type: 'dashed'},
-                  data: [{yAxis: 5, label: {formatter: '5 %'}},
-                         {yAxis: 1, label: {formatter: '1 %'}}]}},
+                  data: [{yAxis: 5, label: {formatter: '5%'}},
+                         {yAxis: 1, label: {formatter: '1%'}}]}},
     ],
   };
 }

@@ -72,9 +72,9 @@ ABSL_FLAG(std::vector<std::string>, weights, {},
           "One number per objective or metric: minimise the weighted product "
           "instead of searching for the Pareto front.");
 ABSL_FLAG(double, price_per_kwh, 0,
-          "Of --objective=cost: what a kWh costs, in any currency.");
+          "Price of a kWh in any currency, for --objective=cost.");
 ABSL_FLAG(double, price_per_hour, 0,
-          "Of --objective=cost: what an hour of the machine costs.");
+          "Price of an hour of the machine, for --objective=cost.");
 ABSL_FLAG(int32_t, meter_windows, 1,
           "With --objective=joules: windows in which each process is metered; "
           "their median counts.");
@@ -100,14 +100,16 @@ ABSL_FLAG(std::string, strategy, "default",
           "How to choose configs to try (docs/method/search.md); an unknown "
           "name lists "
           "them.");
-ABSL_FLAG(uint64_t, seed, 1, "Of everything that is drawn at random.");
+ABSL_FLAG(uint64_t, seed, 1,
+          "Seed of all random choices: the same seed makes the same choices.");
 ABSL_FLAG(int64_t, trials, 0, "Most configs to try per task; 0: no limit.");
 ABSL_FLAG(absl::Duration, time_budget, absl::ZeroDuration(),
-          "About how long each task takes on a clock, such as 30s: half for "
-          "the search, the rest to rank finalists and prove the winner. With "
-          "--proof_time it is the search alone, without opening processes. 0: "
-          "the workload's seconds of search, else "
-          "20s of search unless --trials is given, and the proof on top.");
+          "About how long each task takes on a clock, such as 30s: at most "
+          "half for the search, the rest to rank finalists and prove the "
+          "winner. Two configs and a proof of ten measurements are the least. "
+          "With --proof_time it is the search alone, without opening "
+          "processes. 0: the workload's seconds of search, else 20s of search "
+          "unless --trials is given, and the proof on top.");
 ABSL_FLAG(int64_t, total_trials, 0,
           "Configs to try over all tasks together; 0: no such limit. Each next "
           "trial goes to the task from which a run of the workload gains most "

@@ -334,19 +334,21 @@ Command TuneCommand(const std::string& op) {
       "there.\n"
       "With --backend=all each backend has a session, the winners meet in one\n"
       "interleaved bench, and the store keeps which is best.\n"
-      "Exit code 1: a task has no winner.\n"
+      "Exit code 1: for some task no config could be measured and proven, such "
+      "as\nwhere every config failed; the others keep their winners.\n"
       "\n",
-      op.empty() ? "  tune --op=matmul --shape=m=384 --time_budget=30s\n"
-                 : absl::StrCat("  ", op, "_tune --time_budget=30s\n"),
+      op.empty()
+          ? "  optrail tune --op=matmul --shape=m=384 --time_budget=30s\n"
+          : absl::StrCat("  ", op, "_tune --time_budget=30s\n"),
       "\n"
       "With a total, trials go where a run of the workload gains most:\n"
       "\n",
-      op.empty() ? "  tune --workload=smoke --total_time=5m\n"
+      op.empty() ? "  optrail tune --workload=smoke --total_time=5m\n"
                  : absl::StrCat("  ", op, "_tune --total_time=5m\n"),
       "\n"
       "A range of shapes gets a few configs and the boundaries between them:\n"
       "\n  ",
-      op.empty() ? "tune --op=softmax" : absl::StrCat(op, "_tune"),
+      op.empty() ? "optrail tune --op=softmax" : absl::StrCat(op, "_tune"),
       " --shape=rows=1..512,cols=384/f32 --trials=20\n");
   command.flags = Concat(
       {SelectionFlags(), TuneFlags(), PlaceFlags(), {"format", "quiet"}});
@@ -370,13 +372,14 @@ Command BenchCommand(const std::string& op) {
       "What was interrupted or killed goes on with --resume.\n"
       "Exit code 1: a benchmark failed; 3: the machine was too busy for one.\n"
       "\n",
-      op.empty() ? "  bench --op=softmax --record\n"
-                   "  bench --op=matmul --config=\"mr=4,...\" --record\n"
-                   "  bench --op=matmul --shape=m=512 --backend=all\n"
-                   "  bench --workload=smoke --benchmark_out=smoke.json\n"
-                 : absl::StrCat("  ", op, "_bench --record\n  ", op,
-                                "_bench --backend=all --benchmark_out=", op,
-                                ".json\n"));
+      op.empty()
+          ? "  optrail bench --op=softmax --record\n"
+            "  optrail bench --op=matmul --config=\"mr=4,...\" --record\n"
+            "  optrail bench --op=matmul --shape=m=512 --backend=all\n"
+            "  optrail bench --workload=smoke --benchmark_out=smoke.json\n"
+          : absl::StrCat("  ", op, "_bench --record\n  ", op,
+                         "_bench --backend=all --benchmark_out=", op,
+                         ".json\n"));
   command.flags = Concat({SelectionFlags(),
                           BenchFlags(),
                           PlaceFlags(),

@@ -758,9 +758,19 @@ absl::Status TuneCall::OneByOne() {
         kPerTask * std::accumulate(of_tasks.begin(), of_tasks.end(), 0.0));
   };
   OrderPending();
+  bool is_told = false;  // that the budget is short
   for (size_t i = 0; i < pending_.size(); ++i) {
     pending_[i].tune.finalists_ahead = [this, i] { return turn_ == i; };
     pending_[i].tune.on_progress = [&, i](const tuning::TuneProgress& now) {
+      if (!is_told && pending_[i].session != nullptr) {
+        const std::string text = pending_[i].session->ShortBudgetText();
+        if (!text.empty()) {
+          progress.Clear();
+          std::cerr << "note: " << ShortTaskText(pending_[i].task->task) << ": "
+                    << text << "\n";
+          is_told = true;
+        }
+      }
       shares[i] = now.share;
       earlier[i] = now.earlier_share;
       progress.SetEarlier(units(earlier));
@@ -771,7 +781,9 @@ absl::Status TuneCall::OneByOne() {
   for (size_t i = 0; i < pending_.size(); ++i) {
     Pending& pending = pending_[i];
     progress.Update(units(shares), Title(i));
-    OPTRAIL_RETURN_IF_ERROR(Record(pending, SearchAlone(i)));
+    absl::StatusOr<proto::Session> searched = SearchAlone(i);
+    progress.Clear();  // for notes
+    OPTRAIL_RETURN_IF_ERROR(Record(pending, std::move(searched)));
     shares[i] = 1;
     pending.session.reset();
     pending.evaluator->Rest();

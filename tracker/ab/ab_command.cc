@@ -14,6 +14,7 @@
 #include "tracker/checkout/temporary_folder.h"
 #include "tracker/gate/gate.h"
 #include "tracker/series/commit.h"
+#include "tracker/series/work_tree.h"
 
 namespace optrail::tracker {
 namespace {
@@ -182,8 +183,9 @@ absl::StatusOr<int> RunGateCommits(AbCommand options, std::ostream& out) {
                            builder->trees().Resolve(options.b));
   // What is built is the commit.
   const auto facts = FindGitFacts(options.common.workspace);
-  if (options.b == "HEAD" && facts.ok() && facts->dirty) {
-    options.notes.push_back(UncommittedText(head));
+  if (options.b == "HEAD" && facts.ok()) {
+    std::string uncommitted = UncommittedText(*facts);
+    if (!uncommitted.empty()) options.notes.push_back(std::move(uncommitted));
   }
   std::pair<std::string, std::string> base;
   if (options.a.empty()) {

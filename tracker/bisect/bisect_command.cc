@@ -21,6 +21,7 @@
 #include "tracker/bisect/noisy_bisection.h"
 #include "tracker/checkout/commit_builder.h"
 #include "tracker/checkout/interruptible.h"
+#include "tracker/series/value_text.h"
 
 namespace optrail::tracker {
 namespace {
@@ -166,13 +167,14 @@ class Bisection {
     metric_name_ = chosen->metric;
     end_rounds_ = result.rounds;
     effect_.log_ratio = std::log1p(chosen->worse_by);
+    change_ = chosen->ratio->ratio - 1;
     effect_.standard_error =
         WidenedStandardError(chosen->ratio->standard_error, result.rounds);
-    Say(absl::StrCat(
-        name_, " (", metric_name_, "): ", FormatChange(chosen->worse_by),
-        " worse at BAD, ", "give or take ",
-        FormatShortPercent(std::expm1(effect_.standard_error)), " after ",
-        result.rounds, " rounds; ", line_.size() - 1, " commits"));
+    Say(absl::StrCat(name_, " (", metric_name_, "): ", EffectText(),
+                     " at BAD, give or take ",
+                     FormatShortPercent(std::expm1(effect_.standard_error)),
+                     " after ", result.rounds, " rounds; ", line_.size() - 1,
+                     " commits"));
     return true;
   }
 
@@ -265,6 +267,12 @@ class Bisection {
     });
   }
 
+  // "7.8% slower".
+  std::string EffectText() const {
+    return absl::StrCat(FormatPercent(std::abs(change_)), " ",
+                        ChangeWord(change_, metric_name_));
+  }
+
   void Say(absl::string_view text) const {
     if (!options_.quiet) std::cerr << EscapeForTerminal(text) << "\n";
   }
@@ -274,8 +282,7 @@ class Bisection {
     const OutputFormat format = options_.common.format;
     if (IsForPeople(format)) {
       out_ << (answer.is_sure ? "found" : "not sure") << ": "
-           << EscapeForTerminal(name_) << " is "
-           << FormatChange(std::expm1(effect_.log_ratio)) << " worse from "
+           << EscapeForTerminal(name_) << " is " << EffectText() << " from "
            << (answer.first == answer.last
                    ? "this commit"
                    : "one of these commits, which can't be told apart,")
@@ -313,6 +320,7 @@ class Bisection {
   Built good_, bad_;
   std::string name_, metric_name_;  // what is slower
   BisectMeasurement effect_;        // at BAD
+  double change_ = 0;               // the same, of the metric's value
   int end_rounds_ = 0;
   int measurements_ = 0;
   int looked_ = 0;                    // commits, those skipped included

@@ -13,6 +13,7 @@
 #include "tracker/compare/machine_slope.h"
 #include "tracker/compare/process_log.h"
 #include "tracker/series/series.h"
+#include "tracker/series/value_text.h"
 
 namespace optrail::tracker {
 namespace {
@@ -196,10 +197,9 @@ std::string ReasonOf(const PairedEvidence& evidence,
   switch (row->verdict) {
     case Verdict::kSlower:
     case Verdict::kFaster:
-      return absl::StrCat(
-          FormatShortPercent(std::expm1(std::abs(evidence.log_ratio))),
-          row->verdict == Verdict::kSlower ? " worse" : " better", " over ",
-          rounds, " rounds", ratios);
+      return absl::StrCat(FormatShortPercent(std::abs(row->ratio->ratio - 1)),
+                          " ", ChangeWord(row->ratio->ratio - 1, row->metric),
+                          " over ", rounds, " rounds", ratios);
     case Verdict::kUnchanged:
       return absl::StrCat(
           "worse by at most ",

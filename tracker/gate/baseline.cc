@@ -261,10 +261,10 @@ void BaselineFinder::FindWindow(const proto::Baseline::Window& window,
 std::string BaselineFinder::WindowProblem(
     const proto::Baseline::Window& window, size_t runs, int needed,
     const std::map<Standing, int>& left_out) const {
-  std::string text =
-      absl::StrCat(runs, " earlier runs of suite '", candidate_.suite(),
-                   "' on ", candidate_.hardware().id(), ", branch ",
-                   window.branch(), "; at least ", needed, " are needed");
+  std::string text = absl::StrCat(
+      runs, runs == 1 ? " earlier run" : " earlier runs", " of suite '",
+      candidate_.suite(), "' on ", candidate_.hardware().id(), ", branch ",
+      window.branch(), "; at least ", needed, " are needed");
   std::set<std::string> other_branches;
   for (const RunInfo& run : runs_) {
     if (StandingOf(window, run) == Standing::kOtherBranch) {
@@ -293,6 +293,17 @@ std::string BaselineFinder::WindowProblem(
     const auto count = left_out.find(standing);
     if (count == left_out.end()) continue;
     absl::StrAppend(&text, " (", count->second, " more ", what, ")");
+  }
+  // Nobody has to wait for a window.
+  for (auto run = runs_.rbegin(); run != runs_.rend(); ++run) {
+    if (StandingOf(window, *run) != Standing::kOfWindow ||
+        run->header.commit().id().empty()) {
+      continue;
+    }
+    absl::StrAppend(
+        &text, " (--baseline=commit:", ShortHash(run->header.commit().id()),
+        " compares with the newest of them)");
+    break;
   }
   return text;
 }

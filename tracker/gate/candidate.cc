@@ -180,7 +180,8 @@ class Finder {
       candidate->problem = absl::StrCat(
           candidate->name, " has no run in history ", history_.dir(),
           DamagedText(all_.bad_files), NewestText(),
-          "; next: measure it (optrail bench --record, or optrail import)");
+          "; next: optrail gate --run=COMMAND, which measures it, or record it "
+          "with optrail bench --record or optrail import");
       return wanted;
     }
     candidate->reason = GateReason::kMissing;

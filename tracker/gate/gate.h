@@ -159,10 +159,6 @@ using LackingRuns = std::set<std::pair<std::string, std::string>>;
 void JudgeTogether(const proto::Quorum& quorum, const LackingRuns& lacking,
                    GateReport* report);
 
-// The note that the work tree has changes that `commit`, which is judged,
-// lacks.
-std::string UncommittedText(absl::string_view commit);
-
 // Adds a note that is not there yet.
 void AddNote(std::string note, GateReport* report);
 

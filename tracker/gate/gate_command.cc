@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -19,6 +20,7 @@
 #include "tracker/gate/policy.h"
 #include "tracker/history/index/history_index.h"
 #include "tracker/history/selectors.h"
+#include "tracker/series/work_tree.h"
 
 namespace optrail::tracker {
 namespace {
@@ -44,9 +46,8 @@ std::string DefaultCandidate(const std::string& workspace,
                      facts.status().message()));
     return "latest";
   }
-  if (facts->dirty) {
-    notes->push_back(UncommittedText(facts->commit));
-  }
+  std::string uncommitted = UncommittedText(*facts);
+  if (!uncommitted.empty()) notes->push_back(std::move(uncommitted));
   return "HEAD";
 }
 

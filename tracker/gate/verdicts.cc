@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tracker/gate/gate.h"
-#include "tracker/history/selectors.h"
 
 namespace optrail::tracker {
 namespace {
@@ -69,12 +68,6 @@ std::string GateReasonName(GateReason reason) {
       "no_candidate", "missing",      "damaged_record",
       "no_baseline",  "no_benchmark", "inconclusive"};
   return kNames[static_cast<size_t>(reason)];
-}
-
-std::string UncommittedText(absl::string_view commit) {
-  return absl::StrCat("the work tree has changes that commit ",
-                      ShortHash(commit),
-                      " lacks: the commit is judged, not the changes");
 }
 
 void AddNote(std::string note, GateReport* report) {

@@ -65,6 +65,15 @@ std::string Explanation(const Change& change) {
   return absl::StrJoin(parts, "; ");
 }
 
+// The report's words: "slower", "maybe slower", of other metrics "worse".
+std::string DirectionText(const Change& change) {
+  const bool is_time = change.series->key.metric == "time";
+  const bool may_go = change.provisional || change.kind == ChangeKind::kCreep;
+  return absl::StrCat(may_go ? "maybe " : "",
+                      change.worse_by > 0 ? (is_time ? "slower" : "worse")
+                                          : (is_time ? "faster" : "better"));
+}
+
 bool IsNoChangeOfTheCode(const Change& change) {
   return change.kind == ChangeKind::kEpoch ||
          change.kind == ChangeKind::kMachine;
@@ -148,7 +157,7 @@ Table ChangesTable(const std::vector<Change>& changes,
       std::initializer_list<Column>{
           {"change", Align::kRight, "relative_change"},
           {"interval", Align::kRight},
-          {"worse", Align::kRight, "worse_by"},
+          {"verdict", Align::kLeft, "worse_by"},
           {"good", Align::kLeft, "last_commit_before", Clip::kNever},
           {"first", Align::kLeft, "first_commit_after", Clip::kNever},
           {"points since", Align::kRight, "points_since"}});
@@ -183,7 +192,7 @@ Table ChangesTable(const std::vector<Change>& changes,
                          FormatChange(point.relative_change)),
             absl::StrCat(FormatChange(point.relative_change_low), "..",
                          FormatChange(point.relative_change_high)),
-            Cell::Number(change.worse_by, change.worse_by > 0 ? "yes" : "no"),
+            Cell::Number(change.worse_by, DirectionText(change)),
             change.before == nullptr ? "-" : CommitText(change.before->commit),
             CommitText(change.after().commit),
             Cell::Integer(change.PointsSince())});
@@ -299,9 +308,10 @@ void PrintStandings(const std::vector<Series>& series,
   std::sort(reasons.begin(), reasons.end());
   constexpr size_t kMostReasons = 5;
   for (size_t i = 0; i < reasons.size() && i < kMostReasons; ++i) {
-    out << WrapProse(absl::StrCat("  ", -reasons[i].first, " not told: ",
-                                  EscapeForTerminal(reasons[i].second), "\n"),
-                     TerminalWidth());
+    out << WrapProse(
+        absl::StrCat("  ", -reasons[i].first, " without a verdict: ",
+                     EscapeForTerminal(reasons[i].second), "\n"),
+        TerminalWidth());
   }
   if (reasons.size() > kMostReasons) {
     out << "  and " << reasons.size() - kMostReasons << " other reasons\n";

@@ -1,8 +1,10 @@
 #include "tracker/judge/evidence.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -158,15 +160,19 @@ std::string NarrowingCommand(const Change& change, const Evidence& evidence) {
 std::string EvidenceText(const Change& change, const Evidence& evidence) {
   const Series& series = *change.series;
   const ChangePoint& point = change.change;
-  const bool is_time = series.key.metric == "time";
-  const bool worse = change.worse_by > 0;
-  std::string text =
-      absl::StrCat(DisplayName(series.key.benchmark), " ", series.key.metric,
-                   ": ", FormatChange(point.relative_change),
-                   worse ? (is_time ? ", slower" : ", worse")
-                         : (is_time ? ", faster" : ", better"),
-                   " (", FormatChange(point.relative_change_low), " to ",
-                   FormatChange(point.relative_change_high), "); ");
+  const double by = point.relative_change;
+  // An interval with zero in it needs its signs.
+  const bool is_signed =
+      point.relative_change_low * point.relative_change_high <= 0;
+  double least = point.relative_change_low, most = point.relative_change_high;
+  if (!is_signed && by < 0) std::swap(least, most);
+  const auto percent = [&](double change) {
+    return is_signed ? FormatChange(change) : FormatPercent(std::abs(change));
+  };
+  std::string text = absl::StrCat(
+      DisplayName(series.key.benchmark), " ", series.key.metric, ": ",
+      FormatPercent(std::abs(by)), " ", ChangeWord(by, series.key.metric), " (",
+      percent(least), " to ", percent(most), "); ");
   if (evidence.before.points > 0) {
     absl::StrAppend(&text,
                     LevelText(point.level_before, series, evidence.before,

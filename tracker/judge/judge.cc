@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "base/distributions.h"
 #include "base/parallel_for.h"
 #include "base/statistics.h"
@@ -16,6 +18,7 @@
 #include "tracker/detect/online.h"
 #include "tracker/judge/beside.h"
 #include "tracker/judge/fold_memory.h"
+#include "tracker/series/series_key.h"
 #include "tuning/proto/canonical.h"
 
 namespace optrail::tracker {
@@ -480,6 +483,23 @@ void AddRenaming(const Series& from, const Series& to, const ChangePoint& point,
   judgement.decided_by = 0;
 }
 
+// The text that all versions of a benchmark have in common.
+std::string TextOfAllVersions(const SeriesKey& key) {
+  return absl::StrJoin({TextWithoutVersion(key.benchmark), key.metric, key.unit,
+                        key.hardware_id, key.branch},
+                       "|");
+}
+
+// The series that is still measured, by TextOfAllVersions().
+std::map<std::string, size_t> Versions(const std::vector<Series>& series,
+                                       const std::vector<bool>& missing) {
+  std::map<std::string, size_t> versions;
+  for (size_t i = 0; i < series.size(); ++i) {
+    if (!missing[i]) versions[TextOfAllVersions(series[i].key)] = i;
+  }
+  return versions;
+}
+
 }  // namespace
 
 bool Change::IsAlert() const {
@@ -514,16 +534,27 @@ std::vector<Judgement> JudgeAll(const std::vector<Series>& series,
   }
   if (options.runs == nullptr) return judgements;
   const std::vector<bool> missing = FindMissing(series, *options.runs);
+  const std::map<std::string, size_t> versions = Versions(series, missing);
   for (size_t i = 0; i < series.size(); ++i) {
     if (!missing[i]) continue;
     Judgement& judgement = judgements[i];
-    judgement.standing = Verdict::kMissing;
-    judgement.why =
-        absl::StrCat("the newest run of its suite lacks it",
-                     judgement.renamed_to.empty()
-                         ? ""
-                         : absl::StrCat("; it may be called ",
-                                        judgement.renamed_to, " now"));
+    const auto say = [&](Verdict verdict, std::string why) {
+      judgement.standing = verdict;
+      judgement.why = std::move(why);
+    };
+    const auto version = versions.find(TextOfAllVersions(series[i].key));
+    if (version != versions.end()) {
+      // The gate calls the two sides so, too.
+      say(Verdict::kNewVersion,
+          absl::StrCat("version ", series[i].key.benchmark.version(), " -> ",
+                       series[version->second].key.benchmark.version(),
+                       ": not compared"));
+    } else if (!judgement.renamed_to.empty()) {
+      say(Verdict::kRenamed,
+          absl::StrCat("it may be called ", judgement.renamed_to, " now"));
+    } else {
+      say(Verdict::kMissing, "the newest run of its suite lacks it");
+    }
   }
   return judgements;
 }

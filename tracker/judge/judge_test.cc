@@ -313,6 +313,33 @@ TEST_F(JudgeTest, WhatTheNewestRunOfItsSuiteLacksIsMissing) {
   EXPECT_EQ(judge(), Verdict::kMissing);
 }
 
+// The gate calls the two sides so, too.
+TEST_F(JudgeTest, AnotherVersionOrNameTakesThePlaceOfABenchmark) {
+  const auto ended = [&](const std::function<void(proto::Run&)>& edit) {
+    runs_.clear();
+    Measure(30, 100);
+    Measure(1, 100, edit);
+    series_ = BuildSeries(runs_);
+    JudgeOptions options;
+    options.runs = &runs_;
+    const auto judgements = JudgeAll(series_, TriageBook({}, 0), options);
+    for (size_t i = 0; i < series_.size(); ++i) {
+      if (series_[i].points.size() == 30) return judgements[i];
+    }
+    return Judgement();
+  };
+  const Judgement versioned = ended([](proto::Run& run) {
+    run.mutable_results(0)->mutable_key()->set_version(2);
+  });
+  EXPECT_EQ(versioned.standing, Verdict::kNewVersion);
+  EXPECT_EQ(versioned.why, "version 0 -> 2: not compared");
+  const Judgement renamed = ended([](proto::Run& run) {
+    run.mutable_results(0)->mutable_key()->set_operator_name("BM_xs");
+  });
+  EXPECT_EQ(renamed.standing, Verdict::kRenamed);
+  EXPECT_EQ(renamed.why, "it may be called BM_xs now");
+}
+
 TEST_F(JudgeTest, TheEvidenceIsOfThePointsThatItNames) {
   Measure(40, 100);
   Measure(30, 130);
@@ -339,7 +366,7 @@ TEST_F(JudgeTest, TheEvidenceIsOfThePointsThatItNames) {
   EXPECT_EQ(SuspectsText(evidence), CommitId(40).substr(0, 12));
   EXPECT_EQ(NarrowingCommand(change, evidence), "") << "one suspect";
   EXPECT_THAT(EvidenceText(change, evidence),
-              AllOf(HasSubstr("BM_x time: +2"), HasSubstr(", slower ("),
+              AllOf(HasSubstr("BM_x time: 2"), HasSubstr("% slower ("),
                     HasSubstr(" up to " + CommitId(39).substr(0, 12))));
 }
 

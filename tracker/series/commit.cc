@@ -7,6 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/git.h"
+#include "tracker/series/work_tree.h"
 
 namespace optrail::tracker {
 namespace {
@@ -47,7 +48,7 @@ proto::Commit HeadCommit(const std::string& workspace, std::string* note) {
   }
   commit.set_commit_unix_ns(facts->commit_time_unix_s * int64_t{1'000'000'000});
   commit.set_subject(facts->subject);
-  commit.set_dirty(facts->dirty);
+  commit.set_dirty(FindWorkTreeChanges(*facts).any());
   return commit;
 }
 

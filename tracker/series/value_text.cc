@@ -13,4 +13,11 @@ std::string FormatValue(absl::optional<double> value, absl::string_view unit) {
                       unit);
 }
 
+absl::string_view ChangeWord(double relative_change, absl::string_view metric) {
+  if (metric == "time" || metric == "cpu_time") {
+    return relative_change > 0 ? "slower" : "faster";
+  }
+  return relative_change > 0 ? "higher" : "lower";
+}
+
 }  // namespace optrail::tracker

@@ -211,7 +211,16 @@ absl::StatusOr<proto::Session> TuneCommand::Run(std::vector<proto::Trial> known,
   progress_options.quiet = options_.quiet;
   Progress bar("tuning", options_.budget.trials(), progress_options);
   const std::string& metric = setup.header.objectives(0).metric();
+  const Session* running = nullptr;
+  bool is_told = false;
   setup.on_progress = [&](const TuneProgress& now) {
+    if (!is_told && running != nullptr) {
+      if (const std::string text = running->ShortBudgetText(); !text.empty()) {
+        bar.Clear();
+        log << "note: " << text << "\n";
+        is_told = true;
+      }
+    }
     bar.Update(now.trials,
                absl::StrCat(now.phase == "search" ? "" : now.phase + ", ",
                             now.best_value ? absl::StrCat("best ", metric, " ",
@@ -224,6 +233,7 @@ absl::StatusOr<proto::Session> TuneCommand::Run(std::vector<proto::Trial> known,
   OPTRAIL_ASSIGN_OR_RETURN(
       const std::unique_ptr<Session> session,
       Session::Open(std::move(setup), slots, *Clock::Real()));
+  running = session.get();
   if (resumed) {
     log << "goes on with the journal "
         << SessionJournal::Path(options_.journal_directory, setup_.header)
@@ -231,6 +241,7 @@ absl::StatusOr<proto::Session> TuneCommand::Run(std::vector<proto::Trial> known,
   }
   while (!session->search_ended()) OPTRAIL_RETURN_IF_ERROR(session->Advance());
   OPTRAIL_ASSIGN_OR_RETURN(proto::Session finished, session->Finish());
+  bar.Finish();
   if (session->ranking_cut()) log << "note: " << kRankingCut << "\n";
   return finished;
 }

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/statistics.h"
 #include "base/status_macros.h"
+#include "base/units.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/session/metering.h"
 #include "tuning/session/numerics.h"
@@ -383,13 +384,16 @@ absl::Status Session::AskWhatFits() {
   if (!stopped()) {
     if (const absl::optional<StopReason> reason = stop_(progress_)) {
       session_.set_stop_reason(StoredReason(reason->kind));
+    } else if (MustLeaveTheRest()) {
+      session_.set_stop_reason(proto::TIME_SPENT);
     }
   }
   // Those of an earlier sitting first; they were asked, so they are tried.
   for (auto& [ticket, flight] : in_flight_) {
     if (!flight.submitted) Submit(ticket);
   }
-  while (!all_asked() && static_cast<int>(in_flight_.size()) < window_) {
+  while (!all_asked() && static_cast<int>(in_flight_.size()) < window_ &&
+         (in_flight_.empty() || !MustLeaveTheRest())) {
     const size_t before = in_flight_.size();
     OPTRAIL_RETURN_IF_ERROR(AskNext());
     if (in_flight_.size() == before) break;
@@ -801,7 +805,65 @@ absl::Duration Session::TimeLeft() const {
 }
 
 absl::Duration Session::TimeBeforeProof() const {
-  return TimeLeft() - MostProofTime(progress_.elapsed);
+  return TimeLeft() -
+         std::max(MostProofTime(progress_.elapsed), LeastProofTime());
+}
+
+absl::Duration Session::ReadingTime() const {
+  // The newest are as long as those to come. A process stays open for many
+  // trials, and each reading of a finalist opens one, as the first trial did.
+  constexpr int kNewest = 16;
+  const int first = session_.warm_start_trial_count();
+  const int end = session_.trials_size();
+  int64_t elapsed_ns = 0, open_ns = 0;
+  int count = 0;
+  for (int i = end - 1; i >= first && count < kNewest; --i) {
+    const proto::Trial& trial = session_.trials(i);
+    open_ns = std::max(open_ns, trial.effort().open_ns());
+    if (trial.outcome() != proto::OK) continue;
+    elapsed_ns += trial.elapsed_ns();
+    ++count;
+  }
+  if (count == 0) return absl::ZeroDuration();
+  open_ns = std::max(open_ns, session_.trials(first).effort().open_ns());
+  return absl::Nanoseconds(elapsed_ns / count + open_ns);
+}
+
+absl::Duration Session::LeastProofTime() const {
+  return 2 * setup_.proof.min_rounds * ReadingTime();
+}
+
+bool Session::MustLeaveTheRest() const {
+  // The default and one other config, and this share of the time: less is no
+  // search. What a reading takes is a guess, too: the first process may have
+  // been slow to open.
+  constexpr int kLeastTrials = 2;
+  constexpr double kLeastShare = .25;
+  const auto in_flight = static_cast<int>(in_flight_.size());
+  if (!setup_.proof.session_max_time.has_value() ||
+      progress_.trials + in_flight < kLeastTrials ||
+      Spent(setup_, session_) < kLeastShare * *setup_.proof.session_max_time) {
+    return false;
+  }
+  return TimeBeforeProof() < (in_flight + 1 + setup_.finalists) * ReadingTime();
+}
+
+std::string Session::ShortBudgetText() const {
+  const absl::Duration whole =
+      setup_.proof.session_max_time.value_or(absl::InfiniteDuration());
+  const absl::Duration reading = ReadingTime();
+  // Two trials and a proof are the least.
+  const absl::Duration least = 2 * reading + LeastProofTime();
+  if (least <= whole) return "";
+  const auto text = [](absl::Duration duration) {
+    return FormatDurationNs(absl::ToDoubleNanoseconds(duration));
+  };
+  return absl::StrCat("one measurement takes ", text(reading),
+                      ", and a proof at least ", 2 * setup_.proof.min_rounds,
+                      " of them: this takes about ", text(least), ", not the ",
+                      text(whole),
+                      " of the time budget, and tries few configs; next: a "
+                      "larger budget");
 }
 
 void Session::SortByPreference(std::vector<int>* finalists) const {
@@ -828,8 +890,19 @@ absl::StatusOr<std::vector<int>> Session::Rank() {
   }
   std::vector<int> few = all;
   // The incumbent is there beside the best of the search.
-  few.resize(std::min<size_t>(few.size(),
-                              setup_.finalists + (incumbent_ > 0 ? 1 : 0)));
+  int most = setup_.finalists + (incumbent_ > 0 ? 1 : 0);
+  // A round of more would take the time of the proof.
+  if (const absl::Duration reading = ReadingTime();
+      setup_.proof.session_max_time.has_value() &&
+      reading > absl::ZeroDuration()) {
+    const double affordable = absl::FDivDuration(TimeBeforeProof(), reading);
+    const int least = incumbent_ > 0 ? 2 : 1;
+    if (affordable < most && most > least) {
+      most = std::max(least, static_cast<int>(affordable));
+      ranking_cut_ = true;
+    }
+  }
+  few.resize(std::min<size_t>(few.size(), most));
   SortByPreference(&few);
   const absl::Duration spent_before = Spent(setup_, session_);
   SequentialHalving ranking(static_cast<int>(few.size()),

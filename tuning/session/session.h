@@ -141,6 +141,9 @@ class Session {
 
   // proof.session_max_time ended the ranking early.
   bool ranking_cut() const { return ranking_cut_; }
+  // Says what the session takes at least, once a trial has shown that this is
+  // more than proof.session_max_time; "" otherwise.
+  std::string ShortBudgetText() const;
 
   // False: Advance() would wait for a compiler or a process, and somebody else
   // may have the device meanwhile.
@@ -255,6 +258,12 @@ class Session {
   // The rest of proof.session_max_time; infinite without one.
   absl::Duration TimeLeft() const;
   absl::Duration TimeBeforeProof() const;
+  // The time of reading a finalist, judged by the trials; 0 before the first.
+  absl::Duration ReadingTime() const;
+  // The time of the fewest rounds of a proof.
+  absl::Duration LeastProofTime() const;
+  // The rest of proof.session_max_time is needed for the finalists.
+  bool MustLeaveTheRest() const;
   absl::StatusOr<Reading> Read(bool of_proof, int round, int finalist);
   // Those that Read() is going to be called for, in this order, where the
   // evaluator begins ahead.

@@ -411,6 +411,38 @@ TEST_F(SessionTest, ATimeOfTheSessionPaysForOpeningProcesses) {
   EXPECT_GT(trials(run(absl::nullopt)), 2 * trials(bounded));
 }
 
+// Reading with its process takes 10 ms, the least proof ten readings.
+TEST_F(SessionTest, ATimeOfTheSessionIsLeftToTheFinalists) {
+  setup_.header.mutable_budget()->clear_trials();
+  const auto run = [&](absl::Duration whole, std::string* short_text) {
+    FakeEvaluator evaluator;
+    evaluator.open_ns = 9'000'000;
+    setup_.header.mutable_budget()->set_time_ns(
+        absl::ToInt64Nanoseconds(whole / 2));
+    setup_.proof.max_time = whole / 3;
+    setup_.proof.session_max_time = whole;
+    auto opened = Session::Open(setup_, evaluator, clock_);
+    EXPECT_TRUE(opened.ok()) << opened.status();
+    EXPECT_EQ((*opened)->ShortBudgetText(), "");  // nothing is known yet
+    while (!(*opened)->search_ended()) EXPECT_TRUE((*opened)->Advance().ok());
+    *short_text = (*opened)->ShortBudgetText();
+    auto session = (*opened)->Finish();
+    EXPECT_TRUE(session.ok()) << session.status();
+    EXPECT_TRUE(session->has_winner());
+    EXPECT_TRUE(RemoveSessionJournal(setup_).ok());
+    return absl::Nanoseconds(session->elapsed_ns() +
+                             session->time().effort().open_ns());
+  };
+  std::string text;
+  // Half of it for the search would leave too little for the proof. A round of
+  // the ranking that has begun ends.
+  EXPECT_LE(run(absl::Milliseconds(180), &text), absl::Milliseconds(190));
+  EXPECT_EQ(text, "");
+  // The least is two trials and a proof of one config.
+  EXPECT_EQ(run(absl::Milliseconds(50), &text), absl::Milliseconds(120));
+  EXPECT_THAT(text, HasSubstr("about 120 ms, not the 50.0 ms"));
+}
+
 TEST_F(SessionTest, TheProofIsOfRoundsThatHadNoPartInTheChoice) {
   setup_.header.mutable_budget()->set_trials(1000);
   // Whatever chooses sees the best as twice as fast as it is.

@@ -97,6 +97,7 @@ void SlowerOnThePageIsAnAlertOfChanges(Examination& of, Findings& found) {
     // What failed or is gone says that instead.
     const bool other = verdict == "failed" || verdict == "crashed" ||
                        verdict == "missing" || verdict == "can't tell" ||
+                       verdict == "renamed" || verdict == "new version" ||
                        verdict == "wrong result";
     if (other) alerts.erase(text);
   }

@@ -1,5 +1,6 @@
-// What wants attention: a row for each range of commits of which one may explain
-// all of its series, with the commands that answer it.
+// What wants attention: a row for the series of a verdict that one commit may
+// explain, with the commands that answer it. A range of commits in which some
+// series got slower and others faster has a row for each.
 'use strict';
 
 function rangeText(row) {
@@ -33,8 +34,10 @@ function sizeCell(row) {
             alone || same ? signedPercent(changeOf(series)) :
                 `${signedPercent(row.low)} to ${signedPercent(row.high)}`,
             intervalText(series) ?
-                el('small', {}, (alone ? '95 %: ' : 'largest, 95 %: ') +
-                       intervalText(series)) : null);
+                el('small', {}, alone ?
+                       '95% interval: ' + intervalText(series) :
+                       'largest: ' + intervalText(series) + ' (95% interval)') :
+                null);
 }
 
 // "softmax, attention": what the series belong to.
@@ -59,7 +62,8 @@ function memberRow(index) {
          el('span', {class: 'muted'}, data(variantOf(series)))),
          el('small', {class: 'only-narrow muted'}, verdictName(series), ' on ',
             data(hardwareOf(series)),
-            intervalText(series) ? ', 95 %: ' + intervalText(series) : '')),
+            intervalText(series) ?
+                ', 95% interval: ' + intervalText(series) : '')),
       el('td', {class: 'hide-narrow'}, data(hardwareOf(series))),
       el('td', {class: 'num'}, change === null ? '' : signedPercent(change)),
       el('td', {class: 'num hide-narrow'}, intervalText(series)));
@@ -91,7 +95,7 @@ function attentionBody(row) {
                el('th', {scope: 'col', class: 'hide-narrow'}, 'Hardware'),
                el('th', {scope: 'col', class: 'num'}, 'Change'),
                el('th', {scope: 'col', class: 'num hide-narrow'},
-                  '95 % interval'))),
+                  '95% interval'))),
             members)),
       more,
       row.range && row.suspects.length ? [
@@ -116,8 +120,11 @@ function hardwareText(row) {
       .filter(cell => families.has(cell.o) && !row.hardware.includes(cell.h))
       .map(cell => cell.h));
   const names = list => [...list].map(h => report.hardware[h].id).join(', ');
+  const without = isVerdict(row.v, 'missing') ? '; measured on ' :
+      isVerdict(row.v, 'failed') ? '; no such failure on ' :
+                                   '; no such change found on ';
   return 'on ' + names(row.hardware) +
-      (others.size ? '; not on ' + names(others) : '');
+      (others.size ? without + names(others) : '');
 }
 
 function attentionItem(row) {
@@ -134,7 +141,7 @@ function attentionItem(row) {
       el('span', {class: 'why clip'}, rangeText(row),
          el('small', {class: 'clip muted'},
             row.range && row.bad >= 0 ? date(report.commits[row.bad][2]) : '',
-            isNumber(row.low) ? null : [' ', data(first.d)]))));
+            first.d ? [' ', data(first.d)] : null))));
   // Only what is opened, or printed, is made.
   const fill = () => {
     if (item.children.length === 1) item.append(attentionBody(row));
@@ -193,21 +200,32 @@ function reasonsText() {
                 `; ${plural(all.length - 5, 'other reason')}` : '', '.');
 }
 
+// Warnings say "...; next: COMMAND" where a command answers them.
+function notice(text) {
+  const [told, command] = text.split('; next: ');
+  return el('div', {class: 'notice'}, el('p', {}, sentence(told)),
+            command ? commandLine(command) : null);
+}
+
 function attentionSection() {
-  if (report.series.length === 0) return null;
+  const notices = report.warnings.map(notice);
+  if (report.series.length === 0) {
+    return notices.length ? el('section', {id: 'attention'}, notices) : null;
+  }
   const rows = report.overview.attention;
   const list = el('ul', {class: 'attention card'});
   const more = withMore(rows.map(row => () => attentionItem(row)), 8, list, 200);
-  if (list.firstChild) list.firstChild.firstChild.open = true;
+  // Several rows stay closed: the first screen has room for all that got slower.
+  if (rows.length === 1) list.firstChild.firstChild.open = true;
   return el(
       'section', {id: 'attention'},
       sectionHead('Wants attention', rows.length ?
-          'A row for each range of commits that may explain what changed, the ' +
-              'worst first.' : null),
+          'A row joins what one commit may explain. What got slower comes ' +
+              'first. Open a row for its benchmarks and commands.' : null),
       rows.length ? list :
           el('p', {class: 'card calm'}, 'Nothing failed, is missing or changed ' +
              'its level.'),
-      more, reasonsText(), answersList());
+      more, notices, reasonsText(), answersList());
 }
 
 addSection({id: 'attention', title: 'Attention', order: 20,

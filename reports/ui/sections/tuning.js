@@ -349,9 +349,9 @@ function drawSession(pane, session) {
                  session.warm_start_trials ?
                      `beside ${count(session.warm_start_trials)} of earlier sessions` : '']
                     .filter(Boolean).join(', ')),
-         figure('To 95 % of the best', session.trials_to_95_percent === null ?
+         figure('To 95% of the best', session.trials_to_95_percent === null ?
                 kNotMeasured : count(session.trials_to_95_percent), 'trials'),
-         figure('To 99 %', session.trials_to_99_percent === null ?
+         figure('To 99%', session.trials_to_99_percent === null ?
                 kNotMeasured : count(session.trials_to_99_percent), 'trials'),
          figure('Took', duration(session.elapsed_ns / 1e6),
                 session.stop_reason)),
