@@ -134,6 +134,7 @@ class Sorter {
     }
     std::map<std::string, const Evidence*> baseline_versions;
     for (const auto& [text, evidence] : baseline) {
+      if (IsSkipped(evidence.side)) continue;
       baseline_versions[Versionless(evidence)] = &evidence;
     }
     for (const auto& [text, evidence] : candidate) {
