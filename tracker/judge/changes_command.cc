@@ -59,10 +59,11 @@ std::string Explanation(const Change& change) {
         DescribeSettingsChange(series, *change.before, after);
     if (!settings.empty()) parts.push_back(settings);
   }
-  if (change.before != nullptr && after.config != change.before->config) {
+  if (change.before != nullptr &&
+      after.attributes->config != change.before->attributes->config) {
     parts.push_back("another config was chosen");
   }
-  if (parts.empty()) parts.push_back(after.commit.subject());
+  if (parts.empty()) parts.push_back(after.runs->commit.subject());
   return absl::StrJoin(parts, "; ");
 }
 
@@ -109,20 +110,21 @@ std::vector<Cell> FailureRow(const Failure& failure) {
       std::find_if(series.points.rbegin(), series.points.rend(),
                    [](const Point& point) { return point.value.has_value(); });
   const std::string name = DisplayName(series.key.benchmark);
-  std::vector<Cell> row = {
-      VerdictName(Verdict::kFailed),
-      name,
-      series.key.metric,
-      Cell::None(),
-      "",
-      Cell::None(),
-      measured == series.points.rend() ? "-" : CommitText(measured->commit),
-      CommitText(newest.commit),
-      Cell::Integer(0),
-      Cell::None(),
-      failure.why,
-      series.text,
-      Cell::Integer(0)};
+  std::vector<Cell> row = {VerdictName(Verdict::kFailed),
+                           name,
+                           series.key.metric,
+                           Cell::None(),
+                           "",
+                           Cell::None(),
+                           measured == series.points.rend()
+                               ? "-"
+                               : CommitText(measured->runs->commit),
+                           CommitText(newest.runs->commit),
+                           Cell::Integer(0),
+                           Cell::None(),
+                           failure.why,
+                           series.text,
+                           Cell::Integer(0)};
   row.insert(row.end(), 4, Cell::None());
   row.insert(row.end(), 2, Cell::Integer(0));
   row.push_back(series.key.unit);
@@ -188,8 +190,9 @@ Table ChangesTable(const std::vector<Change>& changes,
             absl::StrCat(FormatChange(point.relative_change_low), "..",
                          FormatChange(point.relative_change_high)),
             Cell::Number(change.worse_by, change.worse_by > 0 ? "yes" : "no"),
-            change.before == nullptr ? "-" : CommitText(change.before->commit),
-            CommitText(change.after().commit),
+            change.before == nullptr ? "-"
+                                     : CommitText(change.before->runs->commit),
+            CommitText(change.after().runs->commit),
             Cell::Integer(change.PointsSince())});
     if (for_people) {
       row.push_back(change.series->key.hardware_id);

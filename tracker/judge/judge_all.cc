@@ -80,10 +80,12 @@ const Point* NewestWorking(const Series& series) {
 // Returns whether `a` is of a later commit than `b`, on whatever branches, and
 // was measured later.
 bool IsLater(const Point& a, const Point& b) {
-  if (a.first_started_unix_ns <= b.first_started_unix_ns) return false;
-  return !a.commit.has_first_parent_position() ||
-         !b.commit.has_first_parent_position() ||
-         a.commit.first_parent_position() > b.commit.first_parent_position();
+  if (a.runs->first_started_unix_ns <= b.runs->first_started_unix_ns)
+    return false;
+  return !a.runs->commit.has_first_parent_position() ||
+         !b.runs->commit.has_first_parent_position() ||
+         a.runs->commit.first_parent_position() >
+             b.runs->commit.first_parent_position();
 }
 
 // A benchmark that works on another branch, at a later commit and measured

@@ -277,7 +277,7 @@ TEST_F(JudgeTest, AFailureIsOneOfEveryMetric) {
   }
 }
 
-// Of a branch that was merged or given up nobody will measure anything again.
+// Nobody measures a branch again that was merged or given up.
 TEST_F(JudgeTest, AFailureIsPastOnceALaterCommitOfAnotherBranchWorks) {
   const auto crash = [](int position) {
     return [position](proto::Run& run) {
@@ -287,10 +287,10 @@ TEST_F(JudgeTest, AFailureIsPastOnceALaterCommitOfAnotherBranchWorks) {
       run.mutable_results(0)->set_outcome(proto::CRASHED);
     };
   };
-  // Of the branch.
   const auto judge = [&] {
     series_ = BuildSeries(runs_);
     EXPECT_THAT(series_, SizeIs(2));
+    // The branch sorts first.
     return JudgeAll(series_, TriageBook({}, 0)).at(0);
   };
   Measure(30, 100);
@@ -407,7 +407,7 @@ TEST_F(JudgeTest, TheEvidenceIsOfThePointsThatItNames) {
     std::vector<std::string> run_ids;
     for (int i = level.begin; i < level.end; ++i) {
       values.push_back(*series_[0].points[i].value);
-      run_ids.push_back(series_[0].points[i].run_ids[0]);
+      run_ids.push_back(series_[0].points[i].runs->ids[0]);
     }
     EXPECT_EQ(Median(values), value);
     EXPECT_EQ(level.run_ids, run_ids);
