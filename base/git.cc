@@ -208,6 +208,13 @@ absl::StatusOr<std::string> MergeBase(const std::string& dir,
       absl::StrCat("commits ", a, " and ", b, " have no common ancestor"));
 }
 
+absl::StatusOr<std::string> DiffCommits(const std::string& dir,
+                                        const std::string& a,
+                                        const std::string& b) {
+  return GitOutput(dir, {"diff", "--no-color", "--no-ext-diff", "-U0",
+                         "--end-of-options", a, b, "--"});
+}
+
 std::string WorkspaceDirectory() {
   const char* workspace = std::getenv("BUILD_WORKSPACE_DIRECTORY");
   if (workspace != nullptr && *workspace != '\0') return workspace;

@@ -62,6 +62,11 @@ absl::StatusOr<std::string> MergeBase(const std::string& dir,
                                       const std::string& a,
                                       const std::string& b);
 
+// Returns the output of `git diff` for two commits, without lines of context.
+absl::StatusOr<std::string> DiffCommits(const std::string& dir,
+                                        const std::string& a,
+                                        const std::string& b);
+
 // The root of the work tree the user is in, which holds .optrail/: the
 // workspace of `bazel run`, else the nearest folder above with a .git, else the
 // current one.

@@ -112,6 +112,12 @@ TEST_F(GitTest, CountsOnlyFirstParents) {
   EXPECT_EQ(FirstParentPosition(dir_, "main~3").value(), 1);
 }
 
+TEST_F(GitTest, DiffsTwoCommits) {
+  EXPECT_EQ(DiffCommits(dir_, "main", "main").value(), "");
+  EXPECT_TRUE(absl::IsFailedPrecondition(
+      DiffCommits(dir_, "main", "--output=x").status()));
+}
+
 TEST_F(GitTest, FindsTheMergeBase) {
   MakeHistory();
   EXPECT_EQ(MergeBase(dir_, "main~2", "side").value(),

@@ -53,8 +53,8 @@ Suspicion SuspicionOf(const ReportData& data, int index) {
   } else {
     good = LastMeasured(series, points);
     if (good + 1 < points) bad = good + 1;
-    if (good >= 0) result.evidence.good = &series.points()[good].commit;
-    if (bad >= 0) result.evidence.bad = &series.points()[bad].commit;
+    if (good >= 0) result.evidence.good = &series.points()[good].runs->commit;
+    if (bad >= 0) result.evidence.bad = &series.points()[bad].runs->commit;
   }
   if (good >= 0) result.good = series.commits[good];
   result.bad = bad >= 0 ? series.commits[bad]
@@ -97,10 +97,10 @@ void AddCommands(const ReportData& data, const tracker::Evidence& evidence,
   };
   // A change has commands of its own.
   if (!tracker::InfoOf(first.verdict).is_change && !first.of->points.empty() &&
-      !first.of->points.back().run_ids.empty()) {
+      !first.of->points.back().runs->ids.empty()) {
     row.commands.push_back(
         {"show", with_history(tracker::ShowCommand(
-                     first.of->points.back().run_ids.back(),
+                     first.of->points.back().runs->ids.back(),
                      tracker::DisplayName(first.of->key.benchmark)))});
   }
   if (bad.empty()) return;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <set>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -79,49 +80,62 @@ class HardwareTable {
 // Tells the commits of points apart. Outside of git each time is its own.
 using CommitKey = std::tuple<std::string, bool, int64_t>;
 
-CommitKey KeyOf(const tracker::Point& point) {
-  return {point.commit.id(), point.commit.dirty(),
-          point.commit.id().empty() ? point.first_started_unix_ns : 0};
+CommitKey KeyOf(const tracker::PointRuns& runs) {
+  return {runs.commit.id(), runs.commit.dirty(),
+          runs.commit.id().empty() ? runs.first_started_unix_ns : 0};
 }
+
+// The places of commits in the report.
+struct CommitPlaces {
+  std::map<CommitKey, int> by_key;
+  // Points share their runs: most need not be looked up by text.
+  std::unordered_map<const tracker::PointRuns*, int> by_runs;
+};
 
 // All commits that points refer to, in the order of series: by position where
 // all know it, else by time.
-std::map<CommitKey, int> OrderCommits(const std::vector<tracker::Series>& all,
-                                      std::vector<Commit>& commits) {
+CommitPlaces OrderCommits(const std::vector<tracker::Series>& all,
+                          std::vector<Commit>& commits) {
   struct Found {
     const tracker::Point* point;
     int64_t first_unix_ns;
   };
   std::map<CommitKey, Found> found;
+  CommitPlaces places;
   bool positions_known = true;
   for (const tracker::Series& series : all) {
     for (const tracker::Point& point : series.points) {
+      if (!places.by_runs.emplace(point.runs.get(), 0).second) continue;
       auto [it, inserted] = found.emplace(
-          KeyOf(point), Found{&point, point.first_started_unix_ns});
+          KeyOf(*point.runs), Found{&point, point.runs->first_started_unix_ns});
       it->second.first_unix_ns =
-          std::min(it->second.first_unix_ns, point.first_started_unix_ns);
-      positions_known &= point.commit.has_first_parent_position();
+          std::min(it->second.first_unix_ns, point.runs->first_started_unix_ns);
+      positions_known &= point.runs->commit.has_first_parent_position();
     }
   }
   std::vector<std::pair<CommitKey, Found>> ordered(found.begin(), found.end());
-  std::stable_sort(
-      ordered.begin(), ordered.end(), [&](const auto& a, const auto& b) {
-        if (positions_known) {
-          const int64_t pa = a.second.point->commit.first_parent_position();
-          const int64_t pb = b.second.point->commit.first_parent_position();
-          if (pa != pb) return pa < pb;
-        }
-        return a.second.first_unix_ns < b.second.first_unix_ns;
-      });
-  std::map<CommitKey, int> index;
+  std::stable_sort(ordered.begin(), ordered.end(),
+                   [&](const auto& a, const auto& b) {
+                     if (positions_known) {
+                       const int64_t pa =
+                           a.second.point->runs->commit.first_parent_position();
+                       const int64_t pb =
+                           b.second.point->runs->commit.first_parent_position();
+                       if (pa != pb) return pa < pb;
+                     }
+                     return a.second.first_unix_ns < b.second.first_unix_ns;
+                   });
   for (const auto& [key, each] : ordered) {
-    index[key] = static_cast<int>(commits.size());
-    commits.push_back(ConvertCommit(each.point->commit));
+    places.by_key[key] = static_cast<int>(commits.size());
+    commits.push_back(ConvertCommit(each.point->runs->commit));
     if (commits.back().unix_ns == 0) {
       commits.back().unix_ns = each.first_unix_ns;
     }
   }
-  return index;
+  for (auto& [runs, place] : places.by_runs) {
+    place = places.by_key.at(KeyOf(*runs));
+  }
+  return places;
 }
 
 // "threads=1/hot/v2": what the key holds beyond operator, shape and selection.
@@ -171,8 +185,7 @@ std::string FamilyOf(const std::string& imported) {
 }
 
 SeriesView ConvertSeries(const tracker::Series& series,
-                         const std::map<CommitKey, int>& commits,
-                         int hardware) {
+                         const CommitPlaces& commits, int hardware) {
   const proto::BenchmarkKey& key = series.key.benchmark;
   SeriesView result;
   result.of = &series;
@@ -192,7 +205,7 @@ SeriesView ConvertSeries(const tracker::Series& series,
   result.variant = VariantText(key);
   result.hardware = hardware;
   for (const tracker::Point& point : series.points) {
-    result.commits.push_back(commits.at(KeyOf(point)));
+    result.commits.push_back(commits.by_runs.at(point.runs.get()));
     if (point.roofline_fraction && series.key.metric == "time") {
       result.roofline_fraction = *point.roofline_fraction;
     }
@@ -318,7 +331,7 @@ class SuiteCommits {
                           const std::vector<int>& at) const {
     std::set<int> suites;
     for (const tracker::Point& point : series.points) {
-      for (const std::string& id : point.run_ids) {
+      for (const std::string& id : point.runs->ids) {
         const auto suite = suite_of_run_.find(id);
         if (suite != suite_of_run_.end()) suites.insert(suite->second);
       }
@@ -419,7 +432,7 @@ ReportData BuildReportData(const std::vector<proto::Run>& runs,
   }
   data.hardware = hardware.Take();
 
-  const std::map<CommitKey, int> commits = OrderCommits(all, data.commits);
+  const CommitPlaces commits = OrderCommits(all, data.commits);
   tracker::JudgeOptions judge;
   judge.recent_points = options.recent_points;
   judge.runs = &runs;
@@ -427,7 +440,7 @@ ReportData BuildReportData(const std::vector<proto::Run>& runs,
   const std::vector<tracker::Judgement> judgements = tracker::JudgeAll(
       all, tracker::TriageBook(options.triage, options.now_unix_ns), judge);
   const std::vector<bool> main = tracker::MainSeries(all);
-  const SuiteCommits suites(runs, commits);
+  const SuiteCommits suites(runs, commits.by_key);
   for (size_t i = 0; i < all.size(); ++i) {
     const tracker::Series& series = all[i];
     SeriesView converted = ConvertSeries(

@@ -95,7 +95,7 @@ TEST(BuildReportDataTest, NotesEpochsAndRetuning) {
   EXPECT_THAT(series->of->epochs[1].change, HasSubstr("13.2.0"));
   std::set<std::string> configs;
   for (const tracker::Point& point : series->of->points) {
-    configs.insert(point.config);
+    configs.insert(point.attributes->config);
   }
   EXPECT_THAT(configs, SizeIs(2));
 }

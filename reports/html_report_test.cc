@@ -59,12 +59,17 @@ ReportData LargeData(
     for (int i = 0; i < points; ++i) {
       tracker::Point point;
       point.outcome = proto::OK;
-      point.first_started_unix_ns = int64_t{1790000000} * 1000000000 + i;
+      tracker::PointRuns runs;
+      runs.first_started_unix_ns = int64_t{1790000000} * 1000000000 + i;
+      point.runs = std::make_shared<const tracker::PointRuns>(runs);
       point.value = 123456.789 + (i * 7919 + s) % 1009;
       for (const double share : {0.991, 0.998, 1., 1.003, 1.017}) {
         point.processes.push_back({*point.value * share});
       }
-      point.config = i > points / 2 ? "a=2,b=2" : "a=1,b=2";
+      tracker::ResultAttributes attributes;
+      attributes.config = i > points / 2 ? "a=2,b=2" : "a=1,b=2";
+      point.attributes =
+          std::make_shared<const tracker::ResultAttributes>(attributes);
       if (alter) alter(i, point);
       series.points.push_back(std::move(point));
       view.commits.push_back(i);

@@ -26,10 +26,12 @@ Json PointsJson(const SeriesView& series) {
     const std::string outcome = OutcomeText(point);
     points.push_back(
         {{"commit", series.commits[i]},
-         {"recorded_unix_ns", point.first_started_unix_ns},
+         {"recorded_unix_ns", point.runs->first_started_unix_ns},
          {"value", point.value ? Number(*point.value) : Json(nullptr)},
          {"process_medians", std::move(medians)},
-         {"config", point.config.empty() ? Json(nullptr) : Json(point.config)},
+         {"config", point.attributes->config.empty()
+                        ? Json(nullptr)
+                        : Json(point.attributes->config)},
          {"outcome", outcome.empty() ? "OK" : outcome},
          {"detail", outcome.empty() ? "" : point.detail}});
   }
@@ -41,20 +43,20 @@ Json EvidenceJson(const SeriesView& series) {
   if (!series.decided_by) return nullptr;
   const tracker::Change& change = *series.decided_by;
   const tracker::Evidence evidence = tracker::EvidenceOf(change);
-  return {
-      {"baseline",
-       {{"value", Number(change.change.level_before)},
-        {"commit", change.before == nullptr ? Json(nullptr)
-                                            : Json(change.before->commit.id())},
-        {"run_ids", evidence.before.run_ids}}},
-      {"newest",
-       {{"value", Number(change.change.level_after)},
-        {"commit", change.after().commit.id()},
-        {"run_ids", evidence.after.run_ids}}},
-      {"suspects", tracker::SuspectsText(evidence)},
-      {"narrow_with", tracker::NarrowingCommand(change, evidence)},
-      {"text", tracker::EvidenceText(change, evidence)},
-      {"changed", series.changed}};
+  return {{"baseline",
+           {{"value", Number(change.change.level_before)},
+            {"commit", change.before == nullptr
+                           ? Json(nullptr)
+                           : Json(change.before->runs->commit.id())},
+            {"run_ids", evidence.before.run_ids}}},
+          {"newest",
+           {{"value", Number(change.change.level_after)},
+            {"commit", change.after().runs->commit.id()},
+            {"run_ids", evidence.after.run_ids}}},
+          {"suspects", tracker::SuspectsText(evidence)},
+          {"narrow_with", tracker::NarrowingCommand(change, evidence)},
+          {"text", tracker::EvidenceText(change, evidence)},
+          {"changed", series.changed}};
 }
 
 Json SeriesJson(const ReportData& data, const SeriesView& series) {

@@ -50,7 +50,8 @@ void AddTrend(const SeriesView& series, Trend& trend) {
 }
 
 std::string NewestConfig(const SeriesView& series) {
-  return series.points().empty() ? "" : series.points().back().config;
+  return series.points().empty() ? ""
+                                 : series.points().back().attributes->config;
 }
 
 std::vector<TunedPair> FindPairs(const ReportData& data) {

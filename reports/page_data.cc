@@ -80,7 +80,8 @@ std::vector<int> PointsToKeep(const SeriesView& series) {
   // Failures and changes of config can be many: the newest of them.
   int others = 0;
   for (int i = n - 1; i >= 0 && others < 8; --i) {
-    const bool new_config = i > 0 && points[i].config != points[i - 1].config;
+    const bool new_config = i > 0 && points[i].attributes->config !=
+                                         points[i - 1].attributes->config;
     if (OutcomeText(points[i]).empty() && !new_config) continue;
     keep.push_back(i);
     ++others;
@@ -143,7 +144,7 @@ Json MinutesJson(const ReportData& data, const SeriesView& series,
   for (const int i : picked) {
     wanted = wanted || data.commits[series.commits[i]].unix_ns <= 0;
     const int64_t minute =
-        series.points()[i].first_started_unix_ns / 60000000000;
+        series.points()[i].runs->first_started_unix_ns / 60000000000;
     minutes.push_back(minute - last_minute);
     last_minute = minute;
   }
@@ -208,8 +209,9 @@ Json SeriesJson(const ReportData& data, const SeriesView& series,
     processes.push_back(many || i + kPointsWithProcesses >= picked.size()
                             ? ProcessMedians(point, limits.processes_per_point)
                             : Json::array());
-    configs.push_back(point.config.empty() ? -1
-                                           : shared->PlaceOf(point.config));
+    configs.push_back(point.attributes->config.empty()
+                          ? -1
+                          : shared->PlaceOf(point.attributes->config));
     if (std::string outcome = OutcomeText(point); !outcome.empty()) {
       failures[std::to_string(i)] = {std::move(outcome),
                                      point.detail.substr(0, 400)};
@@ -346,7 +348,7 @@ Json RecordedJson(const ReportData& data) {
   int64_t first = 0, last = 0;
   for (const SeriesView& series : data.series) {
     for (const tracker::Point& point : series.points()) {
-      const int64_t minute = point.first_started_unix_ns / 60000000000;
+      const int64_t minute = point.runs->first_started_unix_ns / 60000000000;
       if (minute <= 0) continue;
       first = first == 0 ? minute : std::min(first, minute);
       last = std::max(last, minute);

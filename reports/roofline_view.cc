@@ -19,7 +19,8 @@ struct Work {
 
 absl::optional<Work> WorkOf(const SeriesView& series) {
   for (auto it = series.points().rbegin(); it != series.points().rend(); ++it) {
-    if (it->flop && it->moved_bytes) return Work{*it->flop, *it->moved_bytes};
+    if (it->attributes->flop && it->attributes->moved_bytes)
+      return Work{*it->attributes->flop, *it->attributes->moved_bytes};
   }
   return absl::nullopt;
 }

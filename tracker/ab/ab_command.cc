@@ -7,7 +7,6 @@
 #include "absl/strings/strip.h"
 #include "base/git.h"
 #include "base/status_macros.h"
-#include "base/subprocess.h"
 #include "tracker/ab/sides.h"
 #include "tracker/checkout/benchmark_process.h"
 #include "tracker/checkout/interruptible.h"
@@ -54,17 +53,6 @@ absl::StatusOr<proto::Commit> BaselineCommit(const AbCommand& options,
   return commit;
 }
 
-std::string SourceDiff(const std::string& repository, const std::string& a,
-                       const std::string& b) {
-  CommandOptions options;
-  options.working_directory = repository;
-  options.environment = {{"LC_ALL", "C"}};
-  options.timeout = absl::Minutes(1);
-  const auto diff = RunCommand(
-      {"git", "diff", "--no-color", "--no-ext-diff", "-U0", a, b}, options);
-  return diff.ok() && diff->exit.ok() ? diff->stdout_text : "";
-}
-
 // Builds and compares commits that are resolved; `name_a` says what A is.
 absl::StatusOr<int> CompareBuilt(const AbCommand& options, const std::string& a,
                                  const std::string& name_a,
@@ -87,7 +75,7 @@ absl::StatusOr<int> CompareBuilt(const AbCommand& options, const std::string& a,
     sides.code_difference = [&] {
       return options.code_difference(
           built_a.path, built_b.path,
-          SourceDiff(options.common.workspace, a, b));
+          DiffCommits(options.common.workspace, a, b).value_or(""));
     };
   }
   return CompareSides(options, sides, out);

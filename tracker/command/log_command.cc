@@ -166,7 +166,7 @@ absl::Status LogSeries(const History& history, const LogCommand& options,
                                      FormatValue(newest.value, series.key.unit))
                       : Cell::None(),
                   tuning::OutcomeName(newest.outcome),
-                  CommitText(newest.commit), series.text});
+                  CommitText(newest.runs->commit), series.text});
   }
   PrintTable(table, options.common.format, out);
   SayWhatIsLeftOut(table.num_rows(), loaded.series.size(), "series");

@@ -90,19 +90,19 @@ int ShowRun(const proto::Run& run, const RE2& filter, OutputFormat format,
     const double spread = point.value && *point.value > 0
                               ? (point.high - point.low) / *point.value
                               : 0;
-    table.AddRow({name, series.key.metric, tuning::OutcomeName(point.outcome),
-                  point.value
-                      ? Cell::Number(*point.value,
-                                     FormatValue(point.value, series.key.unit))
-                      : Cell::None(),
-                  point.value ? Cell::Number(spread, FormatPercent(spread))
-                              : Cell::None(),
-                  Cell::Integer(point.processes.size()),
-                  point.roofline_fraction && series.key.metric == "time"
-                      ? Cell::Number(*point.roofline_fraction,
-                                     RooflineText(*point.roofline_fraction))
-                      : Cell::None(),
-                  point.detail.empty() ? point.config : point.detail});
+    table.AddRow(
+        {name, series.key.metric, tuning::OutcomeName(point.outcome),
+         point.value ? Cell::Number(*point.value,
+                                    FormatValue(point.value, series.key.unit))
+                     : Cell::None(),
+         point.value ? Cell::Number(spread, FormatPercent(spread))
+                     : Cell::None(),
+         Cell::Integer(point.processes.size()),
+         point.roofline_fraction && series.key.metric == "time"
+             ? Cell::Number(*point.roofline_fraction,
+                            RooflineText(*point.roofline_fraction))
+             : Cell::None(),
+         point.detail.empty() ? point.attributes->config : point.detail});
   }
   PrintTable(table, format, out);
   if (!all_bound) PrintNotices({std::string(kNoBoundText)});
@@ -219,11 +219,12 @@ void ShowSeries(const Series& series, OutputFormat format, std::ostream& out) {
       note = DescribeSettingsChange(series, *last, point);
     }
     if (point.settings != Point::kUnknownSettings) last = &point;
-    table.AddRow({TimeText(point.first_started_unix_ns),
-                  CommitText(point.commit), cell(point.value.value_or(0)),
+    table.AddRow({TimeText(point.runs->first_started_unix_ns),
+                  CommitText(point.runs->commit), cell(point.value.value_or(0)),
                   cell(point.low), cell(point.high),
                   Cell::Integer(point.processes.size()),
-                  tuning::OutcomeName(point.outcome), point.config, note});
+                  tuning::OutcomeName(point.outcome), point.attributes->config,
+                  note});
   }
   PrintTable(table, format, out);
 }

@@ -104,6 +104,16 @@ Evidences Collect(const RunPointers& runs, const CompareOptions& options) {
   return evidences;
 }
 
+// The benchmark says that it can't run here: it counts as one that the side
+// lacks.
+bool IsSkipped(const Side& side) {
+  return side.outcome == proto::UNSUPPORTED && !side.value.has_value();
+}
+
+std::string SkippedText(const Side& side) {
+  return absl::StrCat("skipped", side.detail.empty() ? "" : ": ", side.detail);
+}
+
 std::string FailureText(const Side& side) {
   return absl::StrCat(tuning::OutcomeName(side.outcome),
                       side.detail.empty() ? "" : ": ", side.detail);
@@ -124,13 +134,22 @@ class Sorter {
     }
     std::map<std::string, const Evidence*> baseline_versions;
     for (const auto& [text, evidence] : baseline) {
+      if (IsSkipped(evidence.side)) continue;
       baseline_versions[Versionless(evidence)] = &evidence;
     }
     for (const auto& [text, evidence] : candidate) {
       Row& row = AddRow(evidence);
       row.candidate = evidence.side;
       const auto found = baseline.find(text);
-      if (found != baseline.end()) {
+      if (IsSkipped(row.candidate)) {
+        const bool was_measured =
+            found != baseline.end() && found->second.side.value.has_value();
+        if (was_measured) row.baseline = found->second.side;
+        Decide(row, was_measured ? Verdict::kMissing : Verdict::kSkipped,
+               SkippedText(row.candidate));
+        continue;
+      }
+      if (found != baseline.end() && !IsSkipped(found->second.side)) {
         row.baseline = found->second.side;
         row.measured_differently = tuning::DescribeSettingsChange(
             row.baseline.settings, row.candidate.settings);
@@ -145,6 +164,10 @@ class Sorter {
                             evidence.key.version(), ": not compared"));
       } else if (tuning::IsFailure(row.candidate.outcome)) {
         DecideFailed(row, "new, and ");
+      } else if (found != baseline.end()) {
+        row.baseline = found->second.side;
+        Decide(row, Verdict::kNew,
+               absl::StrCat("in the baseline ", SkippedText(row.baseline)));
       } else {
         Decide(row, Verdict::kNew, "not in the baseline");
       }
@@ -152,7 +175,7 @@ class Sorter {
     for (const auto& [text, evidence] : baseline) {
       if (candidate.count(text) > 0 ||
           candidate_versions.count(Versionless(evidence)) > 0 ||
-          FailedInCandidate(evidence, candidate)) {
+          IsSkipped(evidence.side) || FailedInCandidate(evidence, candidate)) {
         continue;
       }
       Row& row = AddRow(evidence);
@@ -309,11 +332,15 @@ class Sorter {
     return same != row.baseline.outcomes.end() && 2 * same->second > runs;
   }
 
-  // The rows of the time with that verdict.
+  // The rows of the time with that verdict, but for benchmarks that one side
+  // skipped: those have kept their names.
   std::vector<const Row*> TimesThatAre(Verdict verdict) const {
     std::vector<const Row*> rows;
     for (const Row& row : rows_) {
-      if (row.metric == "time" && row.verdict == verdict) rows.push_back(&row);
+      if (row.metric == "time" && row.verdict == verdict &&
+          !IsSkipped(row.baseline) && !IsSkipped(row.candidate)) {
+        rows.push_back(&row);
+      }
     }
     return rows;
   }

@@ -285,6 +285,32 @@ TEST(Compare, HasAVerdictForWhatCannotBeCompared) {
   EXPECT_EQ(comparison.rows.size(), 9);  // the renamed one is one row
 }
 
+TEST(Compare, CountsASkippedBenchmarkAsOneThatTheSideLacks) {
+  proto::Run a, b;
+  const auto skip = [](proto::Run& run, const char* name) {
+    proto::BenchmarkResult* result = AddResult(run, name);
+    result->set_outcome(proto::UNSUPPORTED);
+    result->set_detail("needs AVX-512");
+  };
+  AddProcesses(a, "BM_Sort/1", {100, 101, 99});
+  skip(b, "BM_Sort/1");
+  skip(a, "BM_Sort/2");
+  AddProcesses(b, "BM_Sort/2", {100, 101, 99});
+  skip(a, "always");
+  skip(b, "always");
+  skip(b, "brand_new");
+  skip(a, "gone");
+  const Comparison comparison = CompareRuns(a, b);
+  EXPECT_EQ(RowOf(comparison, "BM_Sort/1").verdict, Verdict::kMissing);
+  EXPECT_EQ(RowOf(comparison, "BM_Sort/1").reason, "skipped: needs AVX-512");
+  EXPECT_EQ(RowOf(comparison, "BM_Sort/2").verdict, Verdict::kNew);
+  EXPECT_EQ(RowOf(comparison, "BM_Sort/2").reason,
+            "in the baseline skipped: needs AVX-512");
+  EXPECT_EQ(RowOf(comparison, "always").verdict, Verdict::kSkipped);
+  EXPECT_EQ(RowOf(comparison, "brand_new").verdict, Verdict::kSkipped);
+  EXPECT_EQ(comparison.rows.size(), 4) << "a side that lacks it is no news";
+}
+
 TEST(Compare, RefusesDifferentHardwareAndEmptySides) {
   proto::Run a, b;
   a.mutable_hardware()->set_id("epyc");

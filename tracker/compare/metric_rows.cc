@@ -98,6 +98,30 @@ bool Contains(const RunPointers& runs, const proto::Run* run) {
   return std::find(runs.begin(), runs.end(), run) != runs.end();
 }
 
+// The estimates of one pair of sides from `there` and from `back`, in which
+// they have changed places: the mean, whose error has their disagreement in it.
+// The runs of a baseline teach the model and those of a candidate do not, so
+// one way alone depends on which side is called the baseline.
+PanelEstimate MeanOfBothWays(PanelEstimate there, const PanelEstimate& back) {
+  for (size_t j = 0; j < there.benchmarks.size(); ++j) {
+    BenchmarkEstimate& one = there.benchmarks[j];
+    const BenchmarkEstimate& other = back.benchmarks[j];
+    if (!one.possible || !other.possible) continue;
+    const double off = (one.log_ratio + other.log_ratio) / 2;
+    one.log_ratio -= off;
+    one.log_machine += off;
+    one.log_ratio_low = (one.log_ratio_low - other.log_ratio_high) / 2;
+    one.log_ratio_high = (one.log_ratio_high - other.log_ratio_low) / 2;
+    one.standard_error = std::sqrt(
+        (std::pow(one.standard_error, 2) + std::pow(other.standard_error, 2)) /
+            2 +
+        off * off);
+    one.degrees_of_freedom =
+        std::min(one.degrees_of_freedom, other.degrees_of_freedom);
+  }
+  return there;
+}
+
 }  // namespace
 
 void AddSlowRuns(const SlowValues& slow, int candidates, int baselines,

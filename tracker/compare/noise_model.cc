@@ -463,26 +463,6 @@ Panel Oriented(Panel panel) {
 
 }  // namespace
 
-PanelEstimate MeanOfBothWays(PanelEstimate there, const PanelEstimate& back) {
-  for (size_t j = 0; j < there.benchmarks.size(); ++j) {
-    BenchmarkEstimate& one = there.benchmarks[j];
-    const BenchmarkEstimate& other = back.benchmarks[j];
-    if (!one.possible || !other.possible) continue;
-    const double off = (one.log_ratio + other.log_ratio) / 2;
-    one.log_ratio -= off;
-    one.log_machine += off;
-    one.log_ratio_low = (one.log_ratio_low - other.log_ratio_high) / 2;
-    one.log_ratio_high = (one.log_ratio_high - other.log_ratio_low) / 2;
-    one.standard_error = std::sqrt(
-        (std::pow(one.standard_error, 2) + std::pow(other.standard_error, 2)) /
-            2 +
-        off * off);
-    one.degrees_of_freedom =
-        std::min(one.degrees_of_freedom, other.degrees_of_freedom);
-  }
-  return there;
-}
-
 PanelEstimate EstimateChanges(const Panel& panel) {
   if (std::all_of(panel.worse_signs.begin(), panel.worse_signs.end(),
                   [](int sign) { return sign > 0; })) {

@@ -118,12 +118,6 @@ struct PanelEstimate {
 
 PanelEstimate EstimateChanges(const Panel& panel);
 
-// The estimates of one pair of sides from `there` and from `back`, in which
-// they have changed places: the mean, whose error has their disagreement in it.
-// The runs of a baseline teach the model and those of a candidate do not, so
-// one way alone depends on which side is called the baseline.
-PanelEstimate MeanOfBothWays(PanelEstimate there, const PanelEstimate& back);
-
 }  // namespace optrail::tracker
 
 #endif  // OPTRAIL_TRACKER_COMPARE_NOISE_MODEL_H_

@@ -22,7 +22,8 @@ enum class Verdict {
   kFaster,
   kCannotTell,
   kNoBaseline,
-  kMissing,
+  kSkipped,  // and never measured before
+  kMissing,  // skipped ones among them
   kNew,
   kRenamed,
   kNewVersion,

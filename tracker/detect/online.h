@@ -104,6 +104,11 @@ class OnlineDetector {
     int looks;
   };
 
+  // Every so many points the look-back is analysed.
+  static constexpr int kPointsPerLook = 5;
+  // A mark not confirmed by then was wrong.
+  static constexpr int kPatiencePoints = 40;
+
   // Without and with memory; computed when needed.
   using SharpStepsOfLook = std::array<absl::optional<std::vector<int>>, 2>;
 

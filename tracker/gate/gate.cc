@@ -94,12 +94,14 @@ std::map<std::string, std::string> LevelStarts(
       continue;
     }
     const Point& point = series[i].points[judgement.baseline_begin];
-    starts[PriorKey(key.benchmark, key.metric)] = point.run_ids.front();
+    starts[PriorKey(key.benchmark, key.metric)] = point.runs->ids.front();
     for (const Change& change : judgement.changes) {
       if (!change.IsAlert() || change.worse_by < kLeastEffect) continue;
-      (*unanswered)[ShortHash(change.after().commit.id())].insert(absl::StrCat(
-          name, " (", key.metric == "time" ? "" : absl::StrCat(key.metric, " "),
-          FormatChange(change.change.relative_change), ")"));
+      (*unanswered)[ShortHash(change.after().runs->commit.id())].insert(
+          absl::StrCat(
+              name, " (",
+              key.metric == "time" ? "" : absl::StrCat(key.metric, " "),
+              FormatChange(change.change.relative_change), ")"));
     }
   }
   return starts;

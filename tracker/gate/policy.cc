@@ -405,6 +405,7 @@ proto::Action Policy::ActionFor(Verdict verdict, const RuleView& rule) const {
   switch (verdict) {
     case Verdict::kUnchanged:
     case Verdict::kFaster:
+    case Verdict::kSkipped:
       return proto::IGNORE;
     case Verdict::kSlower:
       return rule.action;

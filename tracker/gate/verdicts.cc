@@ -150,6 +150,7 @@ void Conclude(GateReport* report) {
     warnings += row.action == proto::WARN;
     faster += row.row.verdict == Verdict::kFaster;
     judged += row.row.verdict != Verdict::kNew &&
+              row.row.verdict != Verdict::kSkipped &&
               row.row.verdict != Verdict::kCannotTell;
   }
   const std::string problems = BaselineProblems(*report);

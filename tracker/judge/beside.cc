@@ -266,8 +266,8 @@ std::vector<Renaming> FindRenamings(const std::vector<Series>& series) {
     for (const int i : group) {
       Life life;
       for (const Point& point : series[i].points) {
-        life.first = std::min(life.first, point.first_started_unix_ns);
-        life.last = std::max(life.last, point.first_started_unix_ns);
+        life.first = std::min(life.first, point.runs->first_started_unix_ns);
+        life.last = std::max(life.last, point.runs->first_started_unix_ns);
       }
       all.first = std::min(all.first, life.first);
       all.last = std::max(all.last, life.last);
@@ -279,7 +279,7 @@ std::vector<Renaming> FindRenamings(const std::vector<Series>& series) {
     std::vector<int64_t> times;
     for (const int i : group) {
       for (const Point& point : series[i].points) {
-        times.push_back(point.first_started_unix_ns);
+        times.push_back(point.runs->first_started_unix_ns);
       }
     }
     std::sort(times.begin(), times.end());
@@ -351,13 +351,13 @@ std::vector<bool> FindMissing(const std::vector<Series>& series,
     if (series[i].points.empty()) continue;
     const Point& last = series[i].points.back();
     bool lacked = false, found = false;
-    for (const std::string& id : last.run_ids) {
+    for (const std::string& id : last.runs->ids) {
       const auto run = by_id.find(id);
       if (run == by_id.end()) continue;
       const proto::Run& suite = *newest.at(suite_of(*run->second));
       // Another run of the same commit is the same point.
-      const bool same_commit =
-          !last.commit.id().empty() && suite.commit().id() == last.commit.id();
+      const bool same_commit = !last.runs->commit.id().empty() &&
+                               suite.commit().id() == last.runs->commit.id();
       (suite.run_id() == id || same_commit ? found : lacked) = true;
     }
     missing[i] = lacked && !found;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <initializer_list>
 #include <iostream>
+#include <iterator>
 #include <map>
 #include <string>
 #include <tuple>
@@ -58,10 +59,11 @@ std::string Explanation(const Change& change) {
         DescribeSettingsChange(series, *change.before, after);
     if (!settings.empty()) parts.push_back(settings);
   }
-  if (change.before != nullptr && after.config != change.before->config) {
+  if (change.before != nullptr &&
+      after.attributes->config != change.before->attributes->config) {
     parts.push_back("another config was chosen");
   }
-  if (parts.empty()) parts.push_back(after.commit.subject());
+  if (parts.empty()) parts.push_back(after.runs->commit.subject());
   return absl::StrJoin(parts, "; ");
 }
 
@@ -108,38 +110,42 @@ std::vector<Failure> FailuresOf(const std::vector<Series>& series,
   return failures;
 }
 
-// The row of an alert, in the order of the columns that programs get.
+// The row of a failure, in the order of the columns that programs get. It has
+// no size, and its commits are the last one that was measured and the newest.
 std::vector<Cell> FailureRow(const Failure& failure) {
   const Series& series = *failure.series;
-  return {"failed",
-          DisplayName(series.key.benchmark),
-          series.key.metric,
-          Cell::None(),
-          "",
-          Cell::None(),
-          "",
-          CommitText(series.points.back().commit),
-          Cell::Integer(0),
-          Cell::None(),
-          failure.why,
-          series.text,
-          Cell::Integer(0),
-          Cell::None(),
-          Cell::None(),
-          Cell::None(),
-          Cell::None(),
-          Cell::Integer(0),
-          Cell::Integer(0),
-          series.key.unit,
-          "",
-          "",
-          "",
-          ""};
+  const Point& newest = series.points.back();
+  const auto measured =
+      std::find_if(series.points.rbegin(), series.points.rend(),
+                   [](const Point& point) { return point.value.has_value(); });
+  const std::string name = DisplayName(series.key.benchmark);
+  std::vector<Cell> row = {VerdictName(Verdict::kFailed),
+                           name,
+                           series.key.metric,
+                           Cell::None(),
+                           "",
+                           Cell::None(),
+                           measured == series.points.rend()
+                               ? "-"
+                               : CommitText(measured->runs->commit),
+                           CommitText(newest.runs->commit),
+                           Cell::Integer(0),
+                           Cell::None(),
+                           failure.why,
+                           series.text,
+                           Cell::Integer(0)};
+  row.insert(row.end(), 4, Cell::None());
+  row.insert(row.end(), 2, Cell::Integer(0));
+  row.push_back(series.key.unit);
+  row.insert(row.end(), 2, "");
+  row.push_back(absl::StrCat(name, " ", series.key.metric, ": ", failure.why));
+  row.push_back("");
+  return row;
 }
 
 // Programs get every piece of the evidence; people get what they need to choose
-// a row, and a sentence for each that wants an answer. An alert has a row for
-// each of `failures`, too.
+// a row, and a sentence for each that wants an answer. `failures` have rows for
+// programs alone: people get a line for each.
 Table ChangesTable(const std::vector<Change>& changes,
                    const std::vector<Failure>& failures, OutputFormat format,
                    Explainer& explainer) {
@@ -193,8 +199,9 @@ Table ChangesTable(const std::vector<Change>& changes,
             absl::StrCat(FormatChange(point.relative_change_low), "..",
                          FormatChange(point.relative_change_high)),
             Cell::Number(change.worse_by, DirectionText(change)),
-            change.before == nullptr ? "-" : CommitText(change.before->commit),
-            CommitText(change.after().commit),
+            change.before == nullptr ? "-"
+                                     : CommitText(change.before->runs->commit),
+            CommitText(change.after().runs->commit),
             Cell::Integer(change.PointsSince())});
     if (for_people) {
       row.push_back(change.series->key.hardware_id);
@@ -226,6 +233,7 @@ Table ChangesTable(const std::vector<Change>& changes,
     }
     table.AddRow(std::move(row));
   }
+  if (for_people) return table;
   for (const Failure& failure : failures) table.AddRow(FailureRow(failure));
   return table;
 }
@@ -318,16 +326,24 @@ void PrintStandings(const std::vector<Series>& series,
   }
 }
 
-// Without --metric what each benchmark is judged by first.
-std::vector<Series> WithMetric(std::vector<Series> series,
-                               const std::string& metric) {
-  if (!metric.empty()) return series;
+// Moves the series to show to the front and returns how many they are: those of
+// `metric` or, without one, what each benchmark is judged by first. Times stay
+// behind them, as the judge asks them what became of other metrics.
+size_t ShownFirst(const RE2* metric, std::vector<Series>& series) {
   const std::vector<bool> main = MainSeries(series);
-  std::vector<Series> kept;
+  std::vector<Series> shown, times;
   for (size_t i = 0; i < series.size(); ++i) {
-    if (main[i]) kept.push_back(std::move(series[i]));
+    const std::string& name = series[i].key.metric;
+    if (metric == nullptr ? main[i] : MatchesWhole(*metric, name)) {
+      shown.push_back(std::move(series[i]));
+    } else if (name == "time") {
+      times.push_back(std::move(series[i]));
+    }
   }
-  return kept;
+  const size_t count = shown.size();
+  std::move(times.begin(), times.end(), std::back_inserter(shown));
+  series = std::move(shown);
+  return count;
 }
 
 // The changes to show, what wants an answer first.
@@ -384,11 +400,12 @@ absl::StatusOr<int> RunChanges(const ChangesCommand& options,
   query.runs.branch = options.branch;
   query.wanted = [&](const SeriesKey& key) {
     return MatchesPart(*filter, DisplayName(key.benchmark)) &&
-           MatchesWhole(*metric, key.metric);
+           (key.metric == "time" || MatchesWhole(*metric, key.metric));
   };
   OPTRAIL_ASSIGN_OR_RETURN(LoadedSeries loaded, LoadSeries(history, query));
-  const std::vector<Series> series =
-      WithMetric(std::move(loaded.series), options.metric);
+  std::vector<Series> series = std::move(loaded.series);
+  const size_t shown =
+      ShownFirst(options.metric.empty() ? nullptr : metric.get(), series);
   WarnOfBadFiles(loaded.bad_files);
   PrintNotices(loaded.notices);
   OPTRAIL_ASSIGN_OR_RETURN(const LoadedTriage triage, history.LoadTriage());
@@ -400,6 +417,8 @@ absl::StatusOr<int> RunChanges(const ChangesCommand& options,
   if (loaded.folds) judge.folds = &folds.emplace(*std::move(loaded.folds));
   std::vector<Judgement> judgements = JudgeAll(series, book, judge);
   if (folds) KeepFolds(history, folds->changed());
+  series.erase(series.begin() + shown, series.end());
+  judgements.resize(shown);
   std::vector<Change> changes = ChangesOf(judgements, options);
   const auto alerts =
       std::count_if(changes.begin(), changes.end(),
@@ -407,7 +426,7 @@ absl::StatusOr<int> RunChanges(const ChangesCommand& options,
   const std::vector<Failure> failures = FailuresOf(series, judgements);
   const OutputFormat format = options.common.format;
   Explainer explainer(history);
-  const std::string rows = ChangesTable(changes, {}, format, explainer)
+  const std::string rows = ChangesTable(changes, failures, format, explainer)
                                .Format(format, TerminalWidth());
   if (!IsForPeople(format)) {
     out << rows;

@@ -25,8 +25,8 @@ LevelEvidence LevelOf(const Series& series, int begin, int end) {
     const Point& point = series.points[i];
     if (!point.value) continue;
     ++level.points;
-    level.run_ids.insert(level.run_ids.end(), point.run_ids.begin(),
-                         point.run_ids.end());
+    level.run_ids.insert(level.run_ids.end(), point.runs->ids.begin(),
+                         point.runs->ids.end());
   }
   std::sort(level.run_ids.begin(), level.run_ids.end());
   level.run_ids.erase(std::unique(level.run_ids.begin(), level.run_ids.end()),
@@ -90,18 +90,20 @@ Evidence EvidenceOf(const Change& change) {
   const ChangePoint& point = change.change;
   if (change.kind == ChangeKind::kRenamed) {
     // The level before is another series'.
-    if (change.before != nullptr) evidence.good = &change.before->commit;
+    if (change.before != nullptr) evidence.good = &change.before->runs->commit;
   } else {
     // A creep has points between its two levels.
     evidence.before = LevelOf(
         series, point.begin,
         change.kind == ChangeKind::kCreep ? point.earliest : point.index);
     for (int i = point.earliest - 1; i >= 0 && evidence.good == nullptr; --i) {
-      if (series.points[i].value) evidence.good = &series.points[i].commit;
+      if (series.points[i].value)
+        evidence.good = &series.points[i].runs->commit;
     }
   }
   evidence.after = LevelOf(series, point.index, point.end);
-  evidence.bad = &series.points[std::max(point.latest, point.index)].commit;
+  evidence.bad =
+      &series.points[std::max(point.latest, point.index)].runs->commit;
   CountSuspects(evidence);
   return evidence;
 }
@@ -181,12 +183,12 @@ std::string EvidenceText(const Change& change, const Evidence& evidence) {
     absl::StrAppend(&text, FormatValue(point.level_before, series.key.unit));
   }
   if (change.before != nullptr) {
-    absl::StrAppend(&text, " up to ", ShortId(change.before->commit));
+    absl::StrAppend(&text, " up to ", ShortId(change.before->runs->commit));
   }
   absl::StrAppend(&text, ", ",
                   LevelText(point.level_after, series, evidence.after,
                             PointsBehind(series, evidence.after)),
-                  " since ", ShortId(change.after().commit),
+                  " since ", ShortId(change.after().runs->commit),
                   "; suspected: ", SuspectsText(evidence));
   if (evidence.suspects && *evidence.suspects > 1) {
     absl::StrAppend(&text, " (", *evidence.suspects, " commits)");

@@ -37,7 +37,7 @@ std::string TextOf(const Change& change) {
   absl::StrAppend(&text, " ", change.cause, " ", change.opinion.state, " ",
                   change.opinion.record_id, " ", change.opinion.reason);
   if (change.before != nullptr) {
-    absl::StrAppend(&text, " after ", change.before->run_ids.front());
+    absl::StrAppend(&text, " after ", change.before->runs->ids.front());
   }
   return text;
 }

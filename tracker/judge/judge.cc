@@ -3,22 +3,18 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "base/distributions.h"
-#include "base/parallel_for.h"
 #include "base/statistics.h"
 #include "base/units.h"
 #include "tracker/compare/ratio.h"
 #include "tracker/detect/online.h"
 #include "tracker/judge/beside.h"
 #include "tracker/judge/fold_memory.h"
-#include "tracker/series/series_key.h"
 #include "tuning/proto/canonical.h"
 
 namespace optrail::tracker {
@@ -40,31 +36,6 @@ std::vector<double> ValuesOf(const Series& series, int begin, int end) {
     if (series.points[i].value) values.push_back(*series.points[i].value);
   }
   return values;
-}
-
-// Notes whether the level of changes[i] went back later.
-void SetUndone(const Series& series, size_t i, std::vector<Change>& changes) {
-  Change& change = changes[i];
-  const double level = change.change.level_before;
-  if (level == 0) return;
-  for (size_t j = i + 1; j < changes.size(); ++j) {
-    const Change& later = changes[j];
-    if (later.kind == ChangeKind::kEpoch ||
-        later.kind == ChangeKind::kMachine) {
-      return;
-    }
-    if (later.kind != ChangeKind::kConfirmed &&
-        later.kind != ChangeKind::kReturn) {
-      continue;
-    }
-    const double remains =
-        WorseBy(series, (later.change.level_after - level) / std::abs(level));
-    const bool back =
-        change.worse_by > 0 ? remains < kLeastEffect : remains > -kLeastEffect;
-    if (back) change.undone = true;
-    // A confirmed change speaks for itself; a return takes it up again.
-    if (!back && later.kind == ChangeKind::kReturn) change.undone = false;
-  }
 }
 
 // One series on its way to its judgement, a step per function.
@@ -89,7 +60,7 @@ class Case {
       FoldEpoch(static_cast<int>(e));
     }
     KeepFolds();
-    FindUndone();
+    result_.FindUndone();
     FindBaseline();
     Weigh();
     Decide();
@@ -226,14 +197,6 @@ class Case {
     change.cause = *loop;
   }
 
-  void FindUndone() {
-    for (size_t i = 0; i < result_.changes.size(); ++i) {
-      if (result_.changes[i].kind == ChangeKind::kConfirmed) {
-        SetUndone(series_, i, result_.changes);
-      }
-    }
-  }
-
   void FindBaseline() {
     if (size() == 0) return;
     const int newest_epoch = result_.epoch_begins.back();
@@ -300,6 +263,31 @@ class Case {
     result_.decided_by = decided_by;
   }
 
+  // The newest run measured nothing, or the result was wrong.
+  void SayUnmeasured(const Point& newest) {
+    const bool was_measured = !result_.levels.empty();
+    const auto because = [&](absl::string_view what) {
+      return absl::StrCat(what, newest.detail.empty() ? "" : ": ",
+                          newest.detail);
+    };
+    switch (newest.outcome) {
+      case proto::UNSUPPORTED:
+        // A benchmark that is skipped counts as one that the run lacks.
+        return Say(was_measured ? Verdict::kMissing : Verdict::kSkipped,
+                   because("skipped"));
+      case proto::CONTENDED:
+        return Say(Verdict::kCannotTell,
+                   because(tuning::OutcomeName(newest.outcome)));
+      case proto::OK:
+      case proto::OUTCOME_UNSPECIFIED:
+        return Say(was_measured ? Verdict::kFailed : Verdict::kNoBaseline,
+                   because("nothing was measured"));
+      default:
+        return Say(Verdict::kFailed,
+                   because(tuning::OutcomeName(newest.outcome)));
+    }
+  }
+
   // The shift that five new points against ten old ones show at the 0.1% level
   // with a probability of 95%. The noise is that of the newest level, robustly.
   void FindMinimumDetectableEffect() {
@@ -324,14 +312,7 @@ class Case {
     result_.known_points = known;
     const Point& newest = series_.points.back();
     if (!newest.value || tuning::IsFailure(newest.outcome)) {
-      const bool contended = newest.outcome == proto::CONTENDED;
-      const std::string outcome =
-          newest.outcome == proto::OUTCOME_UNSPECIFIED
-              ? std::string("nothing was measured")
-              : std::string(tuning::OutcomeName(newest.outcome));
-      return Say(contended ? Verdict::kCannotTell : Verdict::kFailed,
-                 absl::StrCat(outcome, newest.detail.empty() ? "" : ": ",
-                              newest.detail));
+      return SayUnmeasured(newest);
     }
     if (DecideByAlert()) return;
     // What too few points are for, and what is not for want of more.
@@ -445,59 +426,30 @@ class Case {
   Judgement result_;
 };
 
-// What lies between the last level under the former name and the first.
-void AddRenaming(const Series& from, const Series& to, const ChangePoint& point,
-                 const TriageBook& book, const JudgeOptions& options,
-                 Judgement& judgement) {
-  Change change;
-  change.series = &to;
-  change.kind = ChangeKind::kRenamed;
-  change.change = point;
-  change.worse_by = WorseBy(to, point.relative_change);
-  change.opinion = book.OpinionOf(to, point);
-  change.cause = DisplayName(from.key.benchmark);
-  change.before = &from.points.back();
-  judgement.changes.insert(judgement.changes.begin(), std::move(change));
-  if (judgement.decided_by >= 0) ++judgement.decided_by;
-  SetUndone(to, 0, judgement.changes);
-  const Change& renamed = judgement.changes[0];
-  const int points = static_cast<int>(to.points.size());
-  // Until it has a level of its own to be judged by, or an answer.
-  const bool alert = renamed.IsAlert() && renamed.worse_by >= kLeastEffect;
-  if (judgement.standing == Verdict::kSlower || renamed.undone ||
-      !to.points.back().value ||
-      (!alert &&
-       (judgement.decided_by >= 0 || points > options.recent_points))) {
-    return;
+// Returns whether the level of changes[i] went back later.
+bool IsUndone(const std::vector<Change>& changes, size_t i) {
+  const Change& change = changes[i];
+  const double level = change.change.level_before;
+  bool undone = false;
+  for (size_t j = i + 1; level != 0 && j < changes.size(); ++j) {
+    const Change& later = changes[j];
+    if (later.kind == ChangeKind::kEpoch ||
+        later.kind == ChangeKind::kMachine) {
+      break;
+    }
+    if (later.kind != ChangeKind::kConfirmed &&
+        later.kind != ChangeKind::kReturn) {
+      continue;
+    }
+    const double remains = WorseBy(
+        *change.series, (later.change.level_after - level) / std::abs(level));
+    const bool back =
+        change.worse_by > 0 ? remains < kLeastEffect : remains > -kLeastEffect;
+    if (back) undone = true;
+    // A confirmed change speaks for itself; a return takes it up again.
+    if (!back && later.kind == ChangeKind::kReturn) undone = false;
   }
-  const bool answered = renamed.opinion.state != ChangeState::kNew;
-  judgement.standing = alert                  ? Verdict::kSlower
-                       : renamed.worse_by < 0 ? Verdict::kFaster
-                                              : Verdict::kUnchanged;
-  judgement.why = absl::StrCat(
-      answered ? absl::StrCat(ChangeStateName(renamed.opinion.state), ": ",
-                              renamed.opinion.reason, "; ")
-               : "",
-      "called ", renamed.cause, " before; since ", points,
-      points == 1 ? " point" : " points");
-  judgement.decided_by = 0;
-}
-
-// The text that all versions of a benchmark have in common.
-std::string TextOfAllVersions(const SeriesKey& key) {
-  return absl::StrJoin({TextWithoutVersion(key.benchmark), key.metric, key.unit,
-                        key.hardware_id, key.branch},
-                       "|");
-}
-
-// The series that is still measured, by TextOfAllVersions().
-std::map<std::string, size_t> Versions(const std::vector<Series>& series,
-                                       const std::vector<bool>& missing) {
-  std::map<std::string, size_t> versions;
-  for (size_t i = 0; i < series.size(); ++i) {
-    if (!missing[i]) versions[TextOfAllVersions(series[i].key)] = i;
-  }
-  return versions;
+  return undone;
 }
 
 }  // namespace
@@ -518,45 +470,13 @@ Judgement JudgeSeries(const Series& series, const TriageBook& book,
   return Case(series, book, options).Take();
 }
 
-std::vector<Judgement> JudgeAll(const std::vector<Series>& series,
-                                const TriageBook& book,
-                                const JudgeOptions& options, int threads) {
-  std::vector<Judgement> judgements(series.size());
-  ParallelFor(static_cast<int64_t>(series.size()), threads, [&](int64_t i) {
-    judgements[i] = JudgeSeries(series[i], book, options);
-  });
-  for (const Renaming& renaming : FindRenamings(series)) {
-    judgements[renaming.from].renamed_to =
-        DisplayName(series[renaming.to].key.benchmark);
-    if (!renaming.change) continue;
-    AddRenaming(series[renaming.from], series[renaming.to], *renaming.change,
-                book, options, judgements[renaming.to]);
-  }
-  if (options.runs == nullptr) return judgements;
-  const std::vector<bool> missing = FindMissing(series, *options.runs);
-  const std::map<std::string, size_t> versions = Versions(series, missing);
-  for (size_t i = 0; i < series.size(); ++i) {
-    if (!missing[i]) continue;
-    Judgement& judgement = judgements[i];
-    const auto say = [&](Verdict verdict, std::string why) {
-      judgement.standing = verdict;
-      judgement.why = std::move(why);
-    };
-    const auto version = versions.find(TextOfAllVersions(series[i].key));
-    if (version != versions.end()) {
-      // The gate calls the two sides so, too.
-      say(Verdict::kNewVersion,
-          absl::StrCat("version ", series[i].key.benchmark.version(), " -> ",
-                       series[version->second].key.benchmark.version(),
-                       ": not compared"));
-    } else if (!judgement.renamed_to.empty()) {
-      say(Verdict::kRenamed,
-          absl::StrCat("it may be called ", judgement.renamed_to, " now"));
-    } else {
-      say(Verdict::kMissing, "the newest run of its suite lacks it");
+void Judgement::FindUndone() {
+  for (size_t i = 0; i < changes.size(); ++i) {
+    if (changes[i].kind == ChangeKind::kConfirmed ||
+        changes[i].kind == ChangeKind::kRenamed) {
+      changes[i].undone = IsUndone(changes, i);
     }
   }
-  return judgements;
 }
 
 }  // namespace optrail::tracker

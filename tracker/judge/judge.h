@@ -129,6 +129,9 @@ struct Judgement {
   // The smallest relative change that the noise of the newest level lets one
   // see in five points; absent if there are too few to know.
   absl::optional<double> minimum_detectable_effect;
+
+  // Sets `undone` of each change: once more where one was put before others.
+  void FindUndone();
 };
 
 // Points further from their level than this are weighed down.
@@ -137,9 +140,13 @@ inline constexpr double kFarOff = 4;
 Judgement JudgeSeries(const Series& series, const TriageBook& book,
                       const JudgeOptions& options = {});
 
-// The same of many, in parallel, and across names: where a series ends and one
-// of a similar name begins, their levels are compared. `threads` 0: one per
-// core. `series` must outlive the result.
+// The same of many, in parallel, and across series:
+// - Where one ends and one of a similar name begins, their levels are compared.
+// - A metric that the newest run lacks, because its benchmark failed or was
+//   skipped, has the answer of the benchmark's time, if that is among `series`.
+// - A failure on one branch is past once another branch has measured a later
+//   commit: by its position, or by time where positions are unknown.
+// `threads` 0: one per core. `series` must outlive the result.
 std::vector<Judgement> JudgeAll(const std::vector<Series>& series,
                                 const TriageBook& book,
                                 const JudgeOptions& options = {},

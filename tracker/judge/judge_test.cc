@@ -233,6 +233,86 @@ TEST_F(JudgeTest, ACrashOfOneProcessOfTheNewestPointIsSaid) {
   EXPECT_EQ(Judge().why, "CRASHED: signal 11");
 }
 
+TEST_F(JudgeTest, WhatIsSkippedIsMissingOrWasNeverMeasured) {
+  const auto skip = [](proto::Run& run) {
+    run.mutable_results(0)->clear_measurements();
+    run.mutable_results(0)->set_outcome(proto::UNSUPPORTED);
+    run.mutable_results(0)->set_detail("needs AVX-512");
+  };
+  Measure(3, 100, skip);
+  EXPECT_EQ(Judge().standing, Verdict::kSkipped);
+  EXPECT_EQ(Judge().why, "skipped: needs AVX-512");
+  Measure(30, 100);
+  EXPECT_EQ(Judge().standing, Verdict::kUnchanged);
+  Measure(1, 100, skip);
+  EXPECT_EQ(Judge().standing, Verdict::kMissing);
+  EXPECT_EQ(Judge().why, "skipped: needs AVX-512");
+}
+
+TEST_F(JudgeTest, AFailureIsOneOfEveryMetric) {
+  const auto with_cpu_time = [](proto::Run& run) {
+    proto::MetricSamples* cpu =
+        run.mutable_results(0)->mutable_measurements(0)->add_metrics();
+    cpu->set_metric("cpu_time");
+    cpu->set_unit("ns");
+    cpu->add_values(90);
+  };
+  JudgeOptions options;
+  options.runs = &runs_;
+  for (const auto& [outcome, standing] :
+       {std::make_pair(proto::CRASHED, Verdict::kFailed),
+        std::make_pair(proto::CONTENDED, Verdict::kCannotTell),
+        std::make_pair(proto::UNSUPPORTED, Verdict::kMissing)}) {
+    Measure(30, 100, with_cpu_time);
+    Measure(1, 100, [outcome = outcome](proto::Run& run) {
+      run.mutable_results(0)->clear_measurements();
+      run.mutable_results(0)->set_outcome(outcome);
+    });
+    series_ = BuildSeries(runs_);
+    ASSERT_THAT(series_, SizeIs(2));
+    for (const Judgement& judgement :
+         JudgeAll(series_, TriageBook({}, 0), options)) {
+      EXPECT_EQ(judgement.standing, standing) << judgement.why;
+    }
+  }
+}
+
+// Nobody measures a branch again that was merged or given up.
+TEST_F(JudgeTest, AFailureIsPastOnceALaterCommitOfAnotherBranchWorks) {
+  const auto crash = [](int position) {
+    return [position](proto::Run& run) {
+      run.mutable_commit()->set_branch("feature");
+      run.mutable_commit()->set_first_parent_position(position);
+      run.mutable_results(0)->clear_measurements();
+      run.mutable_results(0)->set_outcome(proto::CRASHED);
+    };
+  };
+  const auto judge = [&] {
+    series_ = BuildSeries(runs_);
+    EXPECT_THAT(series_, SizeIs(2));
+    // The branch sorts first.
+    return JudgeAll(series_, TriageBook({}, 0)).at(0);
+  };
+  Measure(30, 100);
+  Measure(1, 100, crash(20));
+  EXPECT_EQ(judge().standing, Verdict::kFailed) << "measured after main";
+  Measure(1, 100, [](proto::Run& run) {
+    run.mutable_commit()->set_first_parent_position(19);
+  });
+  EXPECT_EQ(judge().standing, Verdict::kFailed) << "an earlier commit";
+  Measure(1, 100);
+  EXPECT_EQ(judge().standing, Verdict::kCannotTell);
+  EXPECT_EQ(judge().why, "CRASHED; a later commit of main works");
+  Measure(1, 100, crash(40));
+  Measure(1, 100);
+  EXPECT_EQ(judge().standing, Verdict::kFailed) << "the branch goes on";
+  // Without positions the clock alone tells.
+  for (proto::Run& run : runs_) {
+    run.mutable_commit()->clear_first_parent_position();
+  }
+  EXPECT_EQ(judge().standing, Verdict::kCannotTell);
+}
+
 TEST_F(JudgeTest, OneRunFarOffIsWeighedDown) {
   Measure(20, 100);
   Measure(1, 150);
@@ -354,7 +434,7 @@ TEST_F(JudgeTest, TheEvidenceIsOfThePointsThatItNames) {
     std::vector<std::string> run_ids;
     for (int i = level.begin; i < level.end; ++i) {
       values.push_back(*series_[0].points[i].value);
-      run_ids.push_back(series_[0].points[i].run_ids[0]);
+      run_ids.push_back(series_[0].points[i].runs->ids[0]);
     }
     EXPECT_EQ(Median(values), value);
     EXPECT_EQ(level.run_ids, run_ids);

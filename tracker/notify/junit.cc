@@ -33,7 +33,8 @@ Result ResultOf(const GateRow& row) {
   if (row.action == proto::FAIL) {
     return unclear ? Result::kError : Result::kFailure;
   }
-  return unclear ? Result::kSkipped : Result::kPassed;
+  return unclear || row.row.verdict == Verdict::kSkipped ? Result::kSkipped
+                                                         : Result::kPassed;
 }
 
 std::vector<TestSuite> SuitesOf(const GateReport& report) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -67,6 +68,20 @@ const proto::MetricSamples* FindMetric(const proto::Measurement& measurement,
   return nullptr;
 }
 
+std::shared_ptr<const ResultAttributes> AttributesOf(
+    const proto::BenchmarkResult& result) {
+  ResultAttributes attributes;
+  attributes.config = result.config();
+  attributes.config_source = result.config_source();
+  attributes.kernel_id = result.kernel_id();
+  attributes.tuning_session_id = result.tuning_session_id();
+  attributes.resolved_backend = result.resolved_backend();
+  attributes.library = result.library();
+  if (result.has_flop()) attributes.flop = result.flop();
+  if (result.has_moved_bytes()) attributes.moved_bytes = result.moved_bytes();
+  return std::make_shared<const ResultAttributes>(std::move(attributes));
+}
+
 // What makes two runs one point: the same code built the same way. Runs of no
 // commit are a point each.
 std::string PointIdentity(const proto::Run& run) {
@@ -122,9 +137,9 @@ void AddReadings(const std::vector<LoopReading>& more,
 }
 
 // No tuned config could be used, so that the default ran in its place.
-bool FellBack(const SeriesKey& key, proto::ConfigSource source) {
+bool FellBack(const SeriesKey& key, const ResultAttributes& attributes) {
   return key.benchmark.selection() == proto::TUNED &&
-         source == proto::FALLBACK_TO_DEFAULT;
+         attributes.config_source == proto::FALLBACK_TO_DEFAULT;
 }
 
 }  // namespace
@@ -191,14 +206,7 @@ std::vector<Observation> Observe(const proto::BenchmarkResult& result) {
   Observation shared;
   shared.outcome = result.outcome();
   shared.detail = result.detail();
-  shared.config = result.config();
-  shared.config_source = result.config_source();
-  shared.kernel_id = result.kernel_id();
-  shared.tuning_session_id = result.tuning_session_id();
-  shared.resolved_backend = result.resolved_backend();
-  shared.library = result.library();
-  if (result.has_flop()) shared.flop = result.flop();
-  if (result.has_moved_bytes()) shared.moved_bytes = result.moved_bytes();
+  shared.attributes = AttributesOf(result);
   if (result.has_roofline_fraction()) {
     shared.roofline_fraction = result.roofline_fraction();
   }
@@ -276,7 +284,7 @@ std::string DescribeSettingsChange(const Series& series, const Point& before,
 OrderedRuns::OrderedRuns(std::vector<const proto::Run*> runs)
     : runs_(std::move(runs)) {
   SortInSeriesOrder(runs_);
-  std::unordered_map<std::string, int> points, settings;
+  std::unordered_map<std::string, int> points, settings, toolchains;
   const auto number = [](std::unordered_map<std::string, int>& known,
                          std::string text) {
     const int next = static_cast<int>(known.size());
@@ -287,6 +295,10 @@ OrderedRuns::OrderedRuns(std::vector<const proto::Run*> runs)
     std::string key = tuning::SettingsKey(run->settings());
     settings_.push_back(key.empty() ? Point::kUnknownSettings
                                     : number(settings, std::move(key)));
+    toolchains_.push_back(
+        number(toolchains, run->toolchain().SerializeAsString()));
+    alone_.push_back(std::make_shared<const PointRuns>(
+        PointRuns{run->commit(), {run->run_id()}, run->started_unix_ns()}));
   }
 }
 
@@ -299,7 +311,10 @@ void SeriesBuilder::Numbers::Set(int known, int own) {
   own_[known] = own;
 }
 
-SeriesBuilder::SeriesBuilder(SeriesKey key, std::string text) {
+SeriesBuilder::SeriesBuilder(SeriesKey key, std::string text,
+                             size_t observations) {
+  series_.points.reserve(observations);
+  toolchains_.reserve(observations);
   series_.key = std::move(key);
   series_.text = std::move(text);
 }
@@ -311,10 +326,14 @@ Point& SeriesBuilder::PointOf(const OrderedRuns& runs, int place) {
     index = static_cast<int>(series_.points.size());
     points_.Set(runs.point(place), index);
     series_.points.emplace_back();
-    Point& point = series_.points.back();
-    point.commit = run.commit();
-    point.first_started_unix_ns = run.started_unix_ns();
-    toolchains_.push_back(&run.toolchain());
+    series_.points.back().runs = runs.alone(place);
+    toolchains_.push_back({runs.toolchain(place), &run.toolchain()});
+  } else {
+    PointRuns all = *series_.points[index].runs;
+    all.ids.push_back(run.run_id());
+    all.first_started_unix_ns =
+        std::min(all.first_started_unix_ns, run.started_unix_ns());
+    series_.points[index].runs = std::make_shared<const PointRuns>(all);
   }
   Point& point = series_.points[index];
   const int settings = runs.settings(place);
@@ -334,17 +353,13 @@ void SeriesBuilder::Add(const OrderedRuns& runs, int place,
   if (series_.points.empty()) {
     series_.direction = observation.metric.direction;
   }
-  const proto::Run& run = runs.run(place);
   Point& point = PointOf(runs, place);
-  point.run_ids.push_back(run.run_id());
-  point.first_started_unix_ns =
-      std::min(point.first_started_unix_ns, run.started_unix_ns());
-  if (FellBack(series_.key, point.config_source) !=
-          FellBack(series_.key, observation.config_source) &&
-      !point.processes.empty()) {
+  if (!point.processes.empty() &&
+      FellBack(series_.key, *point.attributes) !=
+          FellBack(series_.key, *observation.attributes)) {
     // Of a tuned config and the default that stood in for it, at one commit,
     // the tuned one counts.
-    if (!FellBack(series_.key, point.config_source)) return;
+    if (!FellBack(series_.key, *point.attributes)) return;
     point.processes.clear();
     point.calibrations.clear();
   }
@@ -355,14 +370,7 @@ void SeriesBuilder::Add(const OrderedRuns& runs, int place,
     point.outcome = observation.outcome;
     point.detail = observation.detail;
   }
-  point.config = observation.config;
-  point.config_source = observation.config_source;
-  point.kernel_id = observation.kernel_id;
-  point.tuning_session_id = observation.tuning_session_id;
-  point.resolved_backend = observation.resolved_backend;
-  point.library = observation.library;
-  if (observation.flop) point.flop = observation.flop;
-  if (observation.moved_bytes) point.moved_bytes = observation.moved_bytes;
+  point.attributes = observation.attributes;
   if (observation.roofline_fraction) {
     point.roofline_fraction = observation.roofline_fraction;
   }
@@ -385,21 +393,24 @@ Series SeriesBuilder::Take() {
       point.low = *std::min_element(values.begin(), values.end());
       point.high = *std::max_element(values.begin(), values.end());
     }
-    const proto::Toolchain& toolchain = *toolchains_[i];
-    std::vector<std::string> changes;
-    const bool fell_back = FellBack(series.key, point.config_source);
-    if (!series.epochs.empty()) {
-      changes = {
-          DescribeToolchainChange(series.epochs.back().toolchain, toolchain),
+    const bool fell_back = FellBack(series.key, *point.attributes);
+    if (i == 0) {
+      series.epochs.push_back({*toolchains_[i].of, ""});
+    } else if (toolchains_[i].number != toolchains_[i - 1].number ||
+               fell_back != last_fell_back || point.settings != last_settings) {
+      std::vector<std::string> changes = {
+          DescribeToolchainChange(series.epochs.back().toolchain,
+                                  *toolchains_[i].of),
           NewSettings(series, point, last_settings, settings_seen),
           fell_back == last_fell_back ? ""
           : fell_back ? "no tuned config could be used: the default ran"
                       : "a tuned config is used again"};
       changes.erase(std::remove(changes.begin(), changes.end(), ""),
                     changes.end());
-    }
-    if (series.epochs.empty() || !changes.empty()) {
-      series.epochs.push_back({toolchain, absl::StrJoin(changes, "; ")});
+      if (!changes.empty()) {
+        series.epochs.push_back(
+            {*toolchains_[i].of, absl::StrJoin(changes, "; ")});
+      }
     }
     if (point.settings != Point::kUnknownSettings) {
       last_settings = point.settings;

@@ -15,6 +15,7 @@
 // It is no judgement: see compare.h, gate.h and detect/.
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -62,14 +63,9 @@ struct LoopReading {
   int processes = 0;
 };
 
-// What one run says of one series, without the samples behind it: what an index
-// keeps of a result (tracker/history/index/history_index.h).
-struct Observation {
-  MetricInfo metric;
-  std::vector<ProcessReading> processes;
-  std::vector<LoopReading> calibrations;  // by name
-  proto::Outcome outcome = proto::OUTCOME_UNSPECIFIED;
-  std::string detail;
+// What a result tells beside what was measured. Points share what they have in
+// common: a history has millions.
+struct ResultAttributes {
   std::string config;
   proto::ConfigSource config_source = proto::CONFIG_SOURCE_UNSPECIFIED;
   std::string kernel_id;
@@ -78,17 +74,32 @@ struct Observation {
   std::string library;
   absl::optional<double> flop;
   absl::optional<double> moved_bytes;
+};
+
+// What one run says of one series, without the samples behind it: what an index
+// keeps of a result (tracker/history/index/history_index.h).
+struct Observation {
+  MetricInfo metric;
+  std::vector<ProcessReading> processes;
+  std::vector<LoopReading> calibrations;  // by name
+  proto::Outcome outcome = proto::OUTCOME_UNSPECIFIED;
+  std::string detail;
+  std::shared_ptr<const ResultAttributes> attributes;  // never null
   absl::optional<double> roofline_fraction;
 };
 
 // One for each of MetricsOf(result), in its order.
 std::vector<Observation> Observe(const proto::BenchmarkResult& result);
 
-struct Point {
+// The runs of a point, the same for most series that have it.
+struct PointRuns {
   proto::Commit commit;
-  std::vector<std::string> run_ids;
+  std::vector<std::string> ids;
   int64_t first_started_unix_ns = 0;
+};
 
+struct Point {
+  std::shared_ptr<const PointRuns> runs;  // never null
   // One per process that measured; empty if none did (see outcome).
   std::vector<ProcessReading> processes;
   // Beside them, by name; empty where none were recorded.
@@ -103,15 +114,8 @@ struct Point {
   double low = 0;
   double high = 0;
 
-  // Attributes of the last run of the point.
-  std::string config;
-  proto::ConfigSource config_source = proto::CONFIG_SOURCE_UNSPECIFIED;
-  std::string kernel_id;
-  std::string tuning_session_id;
-  std::string resolved_backend;
-  std::string library;
-  absl::optional<double> flop;
-  absl::optional<double> moved_bytes;
+  // Those of the last run of the point; never null.
+  std::shared_ptr<const ResultAttributes> attributes;
   absl::optional<double> roofline_fraction;
 
   // Index into Series::epochs.
@@ -171,18 +175,26 @@ class OrderedRuns {
   int point(int place) const { return points_[place]; }
   // Equal for runs that were measured alike; Point::kUnknownSettings.
   int settings(int place) const { return settings_[place]; }
+  // Equal for runs of one toolchain.
+  int toolchain(int place) const { return toolchains_[place]; }
+  // That run alone as a point.
+  const std::shared_ptr<const PointRuns>& alone(int place) const {
+    return alone_[place];
+  }
 
  private:
   std::vector<const proto::Run*> runs_;
-  std::vector<int> points_, settings_;
+  std::vector<int> points_, settings_, toolchains_;
+  std::vector<std::shared_ptr<const PointRuns>> alone_;
 };
 
 // Assembles one series from what each run says of it: for an index, which has
 // no results. BuildSeries gives the same series.
 class SeriesBuilder {
  public:
-  // `text` is CanonicalText(key).
-  SeriesBuilder(SeriesKey key, std::string text);
+  // `text` is CanonicalText(key). Add will be called about `observations`
+  // times.
+  SeriesBuilder(SeriesKey key, std::string text, size_t observations = 0);
 
   // In the order of places, and of one run in the order of its results; of the
   // same `runs` each time.
@@ -206,7 +218,12 @@ class SeriesBuilder {
   Point& PointOf(const OrderedRuns& runs, int place);
 
   Series series_;
-  std::vector<const proto::Toolchain*> toolchains_;  // by point
+  // By point.
+  struct PointToolchain {
+    int number;
+    const proto::Toolchain* of;
+  };
+  std::vector<PointToolchain> toolchains_;
   Numbers points_, settings_;
 };
 

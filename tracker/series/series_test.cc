@@ -138,12 +138,12 @@ TEST(BuildSeries, PoolsTheRunsOfACommitIntoOnePoint) {
   EXPECT_EQ(all[0].text, "BM|time|ns|cpu|main");
   ASSERT_EQ(all[0].points.size(), 2);
   const Point& a = all[0].points[0];
-  EXPECT_EQ(a.commit.id(), "a");
+  EXPECT_EQ(a.runs->commit.id(), "a");
   EXPECT_EQ(a.processes.size(), 3);
   EXPECT_EQ(a.value, 12);
   EXPECT_EQ(a.low, 10);
   EXPECT_EQ(a.high, 14);
-  EXPECT_THAT(a.run_ids, ElementsAre(runs[0].run_id(), runs[2].run_id()));
+  EXPECT_THAT(a.runs->ids, ElementsAre(runs[0].run_id(), runs[2].run_id()));
   EXPECT_EQ(all[0].points[1].value, 20);
 }
 
@@ -152,7 +152,8 @@ TEST(BuildSeries, OrdersByCommitWhateverTheClockSaid) {
       MakeRun(5, "a", 1, {10}), MakeRun(1, "c", 3, {30}),
       MakeRun(3, "b", 2, {20})});
   std::vector<std::string> commits;
-  for (const Point& point : all[0].points) commits.push_back(point.commit.id());
+  for (const Point& point : all[0].points)
+    commits.push_back(point.runs->commit.id());
   EXPECT_THAT(commits, ElementsAre("a", "b", "c"));
 }
 
@@ -198,8 +199,8 @@ TEST(BuildSeries, SplitsByVersionHardwareAndBranchButNotByConfig) {
               ElementsAre("BM/v2|time|ns|cpu|main", "BM|time|ns|cpu|main",
                           "BM|time|ns|cpu|topic", "BM|time|ns|other|main"));
   ASSERT_EQ(all[1].points.size(), 2);
-  EXPECT_EQ(all[1].points[0].config, "unroll=2");
-  EXPECT_EQ(all[1].points[1].config, "unroll=4");
+  EXPECT_EQ(all[1].points[0].attributes->config, "unroll=2");
+  EXPECT_EQ(all[1].points[1].attributes->config, "unroll=4");
 }
 
 TEST(BuildSeries, OpensAnEpochWhenTheToolchainChanges) {
@@ -284,11 +285,12 @@ TEST(BuildSeries, WhereNoTunedConfigCouldBeUsedTheSeriesSaysSo) {
             "no tuned config could be used: the default ran");
   EXPECT_EQ(series.epochs[2].change, "a tuned config is used again");
   EXPECT_EQ(series.points[1].epoch, 1);
-  EXPECT_EQ(series.points[1].config_source, proto::FALLBACK_TO_DEFAULT);
+  EXPECT_EQ(series.points[1].attributes->config_source,
+            proto::FALLBACK_TO_DEFAULT);
   EXPECT_EQ(series.points[2].epoch, 2);
   // Nothing of the default's readings is pooled with the tuned config's.
   EXPECT_EQ(series.points[2].high, 104);
-  EXPECT_EQ(series.points[2].config_source, proto::EXACT_SHAPE);
+  EXPECT_EQ(series.points[2].attributes->config_source, proto::EXACT_SHAPE);
   EXPECT_EQ(series.points[3].epoch, 2);
 }
 
@@ -310,8 +312,8 @@ TEST(BuildSeries, WhichBackendWasBestIsAnAttribute) {
   runs[1].mutable_results(0)->set_resolved_backend("openblas");
   const auto all = BuildSeries(runs);
   ASSERT_EQ(all.size(), 1);
-  EXPECT_EQ(all[0].points[0].resolved_backend, "");
-  EXPECT_EQ(all[0].points[1].resolved_backend, "openblas");
+  EXPECT_EQ(all[0].points[0].attributes->resolved_backend, "");
+  EXPECT_EQ(all[0].points[1].attributes->resolved_backend, "openblas");
 }
 
 TEST(BuildSeries, APointIsOnlyOkIfAllItsRunsAre) {

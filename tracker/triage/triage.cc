@@ -61,7 +61,7 @@ bool IsWithin(const ChangePoint& change, double low, double high) {
 absl::optional<int> LastPlaceOf(const proto::Commit& commit,
                                 const Series& series) {
   for (int i = static_cast<int>(series.points.size()) - 1; i >= 0; --i) {
-    const proto::Commit& at = series.points[i].commit;
+    const proto::Commit& at = series.points[i].runs->commit;
     if (!commit.id().empty() && at.id() == commit.id()) return i;
     if (commit.has_first_parent_position() && at.has_first_parent_position() &&
         at.first_parent_position() <= commit.first_parent_position()) {
@@ -199,14 +199,14 @@ bool Covers(const TriageBook::Entry& entry, const Series& series) {
 absl::optional<int> PlaceOf(const proto::Commit& commit, const Series& series) {
   const std::vector<Point>& points = series.points;
   for (size_t i = 0; i < points.size(); ++i) {
-    if (!commit.id().empty() && points[i].commit.id() == commit.id()) {
+    if (!commit.id().empty() && points[i].runs->commit.id() == commit.id()) {
       return static_cast<int>(i);
     }
   }
   if (!commit.has_first_parent_position()) return absl::nullopt;
   for (size_t i = 0; i < points.size(); ++i) {
-    if (points[i].commit.has_first_parent_position() &&
-        points[i].commit.first_parent_position() >=
+    if (points[i].runs->commit.has_first_parent_position() &&
+        points[i].runs->commit.first_parent_position() >=
             commit.first_parent_position()) {
       // Before the first point of the series nothing can have changed.
       if (i == 0) return absl::nullopt;

@@ -145,10 +145,10 @@ proto::AnsweredChange AnswerOf(const Judgement& judgement, const Series& series,
   proto::AnsweredChange answered;
   answered.set_series(series.text);
   if (earliest > 0) {
-    SetCommit(series.points[earliest - 1].commit,
+    SetCommit(series.points[earliest - 1].runs->commit,
               answered.mutable_last_before());
   }
-  SetCommit(series.points[change ? change->latest : place].commit,
+  SetCommit(series.points[change ? change->latest : place].runs->commit,
             answered.mutable_last());
   if (change) {
     answered.set_effect_low(change->relative_change_low);

@@ -1,5 +1,6 @@
 #include "tracker/triage/triage.h"
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +20,13 @@ constexpr int64_t kNow = 1'800'000'000'000'000'000;
 std::string CommitId(int i) { return absl::StrCat("c", i); }
 
 // Ten points at commits c0, c10, c20, ... whose positions are 0, 10, 20, ...
+std::shared_ptr<const PointRuns> RunsAt(int position) {
+  PointRuns runs;
+  runs.commit.set_id(CommitId(position));
+  runs.commit.set_first_parent_position(position);
+  return std::make_shared<const PointRuns>(runs);
+}
+
 Series TenPoints(const std::string& name = "BM_Sort/1024") {
   Series series;
   series.key.benchmark.set_operator_name(name);
@@ -29,8 +37,7 @@ Series TenPoints(const std::string& name = "BM_Sort/1024") {
   series.text = CanonicalText(series.key);
   for (int i = 0; i < 10; ++i) {
     Point point;
-    point.commit.set_id(CommitId(10 * i));
-    point.commit.set_first_parent_position(10 * i);
+    point.runs = RunsAt(10 * i);
     point.value = 1;
     series.points.push_back(point);
   }
@@ -182,8 +189,7 @@ TEST(TriageBookTest, AnAnswerCoversWhatItNamedAndNothingNewerOrLarger) {
 TEST(TriageBookTest, ASuspectThatIsMeasuredLaterIsStillAnswered) {
   Series series = TenPoints();
   Point between = series.points[5];
-  between.commit.set_id(CommitId(43));
-  between.commit.set_first_parent_position(43);
+  between.runs = RunsAt(43);
   series.points.insert(series.points.begin() + 5, between);
   EXPECT_EQ(StateOf(Answer(proto::ACKNOWLEDGE), 5, 5, .1, series),
             ChangeState::kAcknowledged);

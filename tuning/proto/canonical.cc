@@ -334,7 +334,7 @@ int Severity(proto::Outcome outcome) {
 }
 
 bool IsFailure(proto::Outcome outcome) {
-  return Severity(outcome) > Severity(proto::CONTENDED);
+  return Severity(outcome) > Severity(proto::UNSUPPORTED);
 }
 
 std::string OutcomeName(proto::Outcome outcome) {

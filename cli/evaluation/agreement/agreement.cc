@@ -23,6 +23,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/file.h"
+#include "base/git.h"
 #include "cli/evaluation/agreement/invariants.h"
 #include "cli/optrail.h"
 
@@ -42,10 +43,16 @@ struct Count {
   int contradictions = 0;
 };
 
+// Commands run in the folder of a history, whatever a path was relative to.
+std::string Absolute(const std::string& path) {
+  return path.empty() || path[0] == '/' ? path
+                                        : JoinPath(WorkingDirectory(), path);
+}
+
 std::string ScratchFolder() {
   const char* folder = std::getenv("TEST_TMPDIR");
   if (folder == nullptr) folder = std::getenv("TMPDIR");
-  return JoinPath(folder == nullptr ? "/tmp" : folder,
+  return JoinPath(Absolute(folder == nullptr ? "/tmp" : folder),
                   absl::StrCat("agreement-", getpid()));
 }
 
@@ -87,13 +94,8 @@ Shard ThisShard() {
 }
 
 int Run() {
-  std::string optrail = absl::GetFlag(FLAGS_optrail);
-  char here[4096];
-  if (!optrail.empty() && optrail[0] != '/' &&
-      getcwd(here, sizeof here) != nullptr) {
-    optrail = JoinPath(here, optrail);
-  }
-  const std::string keep = absl::GetFlag(FLAGS_keep);
+  const std::string optrail = Absolute(absl::GetFlag(FLAGS_optrail));
+  const std::string keep = Absolute(absl::GetFlag(FLAGS_keep));
   const std::string only = absl::GetFlag(FLAGS_only);
   std::map<std::string, Count> counts;
   bool is_wrong = false;

@@ -167,6 +167,64 @@ void AFailingBenchmarkFailsEverywhere(Workbench& bench, Findings& found) {
                "show calls it " + TextOf(shown, "outcome"));
 }
 
+void ASkippedBenchmarkIsMissingEverywhere(Workbench& bench, Findings& found) {
+  RecordSeries(bench, 30, 65, [](RunSpec& spec, int position) {
+    if (position == 30) spec.benchmarks[1].outcome = proto::UNSUPPORTED;
+    spec.benchmarks.push_back({"BM_never", 100, proto::UNSUPPORTED});
+  });
+  const Json gate =
+      At(bench.AskJson({"gate", "--candidate=latest"}).Parsed(), "rows");
+  const Json compared =
+      bench.AskJson({"compare", "latest~1", "latest"}).Parsed();
+  const Json report = ReportOf(bench);
+  for (const auto& [name, expected] :
+       {std::make_pair("BM_1", "missing"), {"BM_never", "skipped"}}) {
+    for (const std::string& verdict :
+         {VerdictOf(gate, name), VerdictOf(compared, name),
+          TextOf(ReportSeries(report, name), "verdict")}) {
+      found.Expect(verdict == expected,
+                   absl::StrCat(name, " is called ", verdict));
+    }
+  }
+  found.ExpectExit(bench.Ask({"changes"}), 0);
+  found.Expect(bench.Ask({"changes"}).Says("missing: BM_1"),
+               "changes does not name it");
+}
+
+void ACrashIsOneOfEveryMetric(Workbench& bench, Findings& found) {
+  RecordSeries(bench, 30, 68, [](RunSpec& spec, int position) {
+    spec.has_rate = true;
+    if (position == 30) spec.benchmarks[1].outcome = proto::CRASHED;
+  });
+  for (const char* metric : {"", "time", ".*_per_second"}) {
+    const Answer answer =
+        bench.AskJson({"changes", absl::StrCat("--metric=", metric)});
+    found.ExpectExit(answer, 1);
+    found.Expect(TextOf(RowWith(answer.Parsed(), "benchmark", "BM_1"),
+                        "state") == "failed",
+                 absl::StrCat("no row of the crash for --metric=", metric));
+  }
+}
+
+void AnAbandonedBranchFailsNothing(Workbench& bench, Findings& found) {
+  Rng rng(69);
+  for (int i = 1; i <= 30; ++i) {
+    RunSpec spec;
+    spec.position = i;
+    spec.branch = i == 10 ? "feature" : "main";
+    spec.commit = MadeCommit(i, spec.branch);
+    spec.started_unix_ns = kStartNs + i * kHourNs;
+    spec.benchmarks = Benchmarks(3);
+    if (i == 10) spec.benchmarks[1].outcome = proto::CRASHED;
+    bench.Record(MakeRun(spec, &rng));
+  }
+  found.ExpectExit(bench.Ask({"changes"}), 0);
+  found.ExpectExit(bench.Ask({"changes", "--branch=feature"}), 1);
+  const Json verdicts = At(ReportOf(bench), "verdicts");
+  found.Expect(!verdicts.contains("failed"),
+               "the report has a failure: " + verdicts.dump());
+}
+
 void ANewCompilerIsAnEpochEverywhere(Workbench& bench, Findings& found) {
   RecordSeries(bench, 30, 66, [](RunSpec& spec, int position) {
     if (position < 30) return;
@@ -245,6 +303,10 @@ std::vector<Case> PageCases() {
       {"AMissingBenchmarkIsMissingEverywhere",
        AMissingBenchmarkIsMissingEverywhere},
       {"AFailingBenchmarkFailsEverywhere", AFailingBenchmarkFailsEverywhere},
+      {"ASkippedBenchmarkIsMissingEverywhere",
+       ASkippedBenchmarkIsMissingEverywhere},
+      {"ACrashIsOneOfEveryMetric", ACrashIsOneOfEveryMetric},
+      {"AnAbandonedBranchFailsNothing", AnAbandonedBranchFailsNothing},
       {"ANewCompilerIsAnEpochEverywhere", ANewCompilerIsAnEpochEverywhere},
       {"ARenamedBenchmarkIsRenamedEverywhere",
        ARenamedBenchmarkIsRenamedEverywhere},

@@ -190,8 +190,8 @@ class Maker {
       if (Chance(plan_.failing)) {
         static constexpr proto::Outcome kOutcomes[] = {
             proto::CRASHED, proto::TIMED_OUT, proto::CONTENDED,
-            proto::WRONG_RESULT};
-        benchmark.outcome = kOutcomes[rng_.UniformInt(4)];
+            proto::WRONG_RESULT, proto::UNSUPPORTED};
+        benchmark.outcome = kOutcomes[rng_.UniformInt(5)];
       }
       spec->benchmarks.push_back(std::move(benchmark));
     }

@@ -68,15 +68,17 @@ absl::StatusOr<int64_t> ExportCsv(HistoryIndex& index,
       out << ',' << point.processes.size() << ','
           << tuning::OutcomeName(point.outcome) << ','
           << QuoteForCsv(series.key.unit) << ','
-          << QuoteForCsv(point.commit.id()) << ',';
-      if (point.commit.has_first_parent_position()) {
-        out << point.commit.first_parent_position();
+          << QuoteForCsv(point.runs->commit.id()) << ',';
+      if (point.runs->commit.has_first_parent_position()) {
+        out << point.runs->commit.first_parent_position();
       }
       out << ','
-          << absl::FormatTime("%Y-%m-%dT%H:%M:%SZ",
-                              absl::FromUnixNanos(point.first_started_unix_ns),
-                              absl::UTCTimeZone())
-          << ',' << point.epoch << ',' << QuoteForCsv(point.config) << '\n';
+          << absl::FormatTime(
+                 "%Y-%m-%dT%H:%M:%SZ",
+                 absl::FromUnixNanos(point.runs->first_started_unix_ns),
+                 absl::UTCTimeZone())
+          << ',' << point.epoch << ',' << QuoteForCsv(point.attributes->config)
+          << '\n';
       ++rows;
     }
   }

@@ -1,12 +1,11 @@
 // How the index answers with whole series.
 
 #include <algorithm>
-#include <deque>
-#include <numeric>
 #include <unordered_map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/parallel_for.h"
 #include "base/status_macros.h"
 #include "tracker/history/index/history_index.h"
 #include "tracker/history/index/index.pb.h"
@@ -16,8 +15,8 @@
 
 namespace optrail::tracker {
 
-// Reads series one after another; lives within one transaction, so that all
-// are of one state of the index.
+// Reads series, a group of neighbours at a time; lives within one transaction,
+// so that all are of one state of the index.
 class HistoryIndex::SeriesReader {
  public:
   static absl::StatusOr<SeriesReader> Create(Database& db) {
@@ -33,63 +32,57 @@ class HistoryIndex::SeriesReader {
     return reader;
   }
 
-  // Asks for the series of the rows [first, last], which Read then takes in
-  // ascending order. Neighbours together cost PostgreSQL little more than one:
-  // they lie on the same pages, run by run.
-  absl::Status Begin(int64_t first, int64_t last) {
+  // Fetches what the index has of the series of the rows [first, last] and of
+  // runs that have a place. Neighbours together cost PostgreSQL little more
+  // than one: they lie on the same pages, run by run.
+  absl::Status Fetch(int64_t first, int64_t last,
+                     const std::unordered_map<int64_t, int>& places) {
+    rows_.clear();
+    bytes_.clear();
     get_observations_->Reset();
     get_observations_->With(first, last);
-    OPTRAIL_ASSIGN_OR_RETURN(more_, get_observations_->Step());
-    return absl::OkStatus();
+    while (true) {
+      OPTRAIL_ASSIGN_OR_RETURN(const bool more, get_observations_->Step());
+      if (!more) return absl::OkStatus();
+      OPTRAIL_RETURN_IF_ERROR(TakeRow(places));
+    }
   }
 
-  // The series of that row, of the runs that have a place; without points if
-  // there are none.
-  absl::StatusOr<Series> Read(int64_t row, SeriesKey key, std::string text,
-                              const PlacedRuns& placed) {
-    OPTRAIL_RETURN_IF_ERROR(ReadRows(row, placed.places));
-    std::vector<int> order(count_);
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [this](int a, int b) {
-      return rows_[a].place < rows_[b].place;
+  // The series of that row, which was fetched; without points if there are
+  // none. Several threads may call it at once.
+  absl::StatusOr<Series> Build(int64_t series, SeriesKey key, std::string text,
+                               const OrderedRuns& runs) const {
+    const auto begin = std::lower_bound(
+        rows_.begin(), rows_.end(), series,
+        [](const Row& row, int64_t wanted) { return row.series < wanted; });
+    auto end = begin;
+    while (end != rows_.end() && end->series == series) ++end;
+    std::vector<Row> rows(begin, end);
+    std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
+      return a.place < b.place;
     });
-    SeriesBuilder builder(std::move(key), std::move(text));
+    SeriesBuilder builder(std::move(key), std::move(text), rows.size());
     Observation observation;
-    int64_t attributes = kNoAttributes;
-    for (const int i : order) {
-      if (rows_[i].attributes != attributes) {
-        attributes = rows_[i].attributes;
-        OPTRAIL_ASSIGN_OR_RETURN(const Observation* const known,
-                                 Attributes(attributes));
-        observation = *known;
-      }
-      OPTRAIL_RETURN_IF_ERROR(SetObservation(rows_[i].stored, &observation));
-      builder.Add(placed.runs, rows_[i].place, observation);
+    proto::IndexedObservation stored;
+    const Observation* attributes = nullptr;
+    for (const Row& row : rows) {
+      if (row.attributes != attributes) observation = *row.attributes;
+      attributes = row.attributes;
+      OPTRAIL_RETURN_IF_ERROR(DecodeRecord(
+          absl::string_view(bytes_).substr(row.begin, row.size), &stored));
+      OPTRAIL_RETURN_IF_ERROR(SetObservation(stored, &observation));
+      builder.Add(runs, row.place, observation);
     }
     return builder.Take();
   }
 
  private:
-  static constexpr int64_t kNoAttributes = -1;
-
   struct Row {
-    int place = 0;
-    int64_t attributes = 0;
-    proto::IndexedObservation stored;
+    int64_t series;
+    int place;
+    const Observation* attributes;
+    size_t begin, size;  // of bytes_
   };
-
-  // The first `count_` of `rows_`, whose memory is used again and again.
-  absl::Status ReadRows(int64_t series,
-                        const std::unordered_map<int64_t, int>& places) {
-    count_ = 0;
-    while (more_ && get_observations_->Int(0) <= series) {
-      if (get_observations_->Int(0) == series) {
-        OPTRAIL_RETURN_IF_ERROR(TakeRow(places));
-      }
-      OPTRAIL_ASSIGN_OR_RETURN(more_, get_observations_->Step());
-    }
-    return absl::OkStatus();
-  }
 
   absl::Status TakeRow(const std::unordered_map<int64_t, int>& places) {
     const auto place = places.find(get_observations_->Int(1));
@@ -97,11 +90,13 @@ class HistoryIndex::SeriesReader {
       return absl::DataLossError("index: a run is missing");
     }
     if (place->second == kNoPlace) return absl::OkStatus();
-    if (count_ == rows_.size()) rows_.emplace_back();
-    Row& row = rows_[count_++];
-    row.place = place->second;
-    row.attributes = get_observations_->Int(2);
-    return DecodeRecord(get_observations_->Bytes(3), &row.stored);
+    OPTRAIL_ASSIGN_OR_RETURN(const Observation* const attributes,
+                             Attributes(get_observations_->Int(2)));
+    const absl::string_view bytes = get_observations_->Bytes(3);
+    rows_.push_back({get_observations_->Int(0), place->second, attributes,
+                     bytes_.size(), bytes.size()});
+    bytes_.append(bytes.data(), bytes.size());
+    return absl::OkStatus();
   }
 
   absl::StatusOr<const Observation*> Attributes(int64_t row) {
@@ -118,9 +113,8 @@ class HistoryIndex::SeriesReader {
   }
 
   absl::optional<Statement> get_observations_, get_attributes_;
-  bool more_ = false;  // get_observations_ stands on a row
-  std::deque<Row> rows_;
-  size_t count_ = 0;
+  std::vector<Row> rows_;  // by series
+  std::string bytes_;      // of all rows
   std::unordered_map<int64_t, Observation> attributes_;
 };
 
@@ -178,8 +172,10 @@ absl::StatusOr<Series> HistoryIndex::ReadSeriesOnce(absl::string_view text) {
   if (!all_runs_.has_value()) all_runs_ = Place({});
   OPTRAIL_ASSIGN_OR_RETURN(SeriesKey key, KeyOf(get));
   OPTRAIL_ASSIGN_OR_RETURN(SeriesReader reader, SeriesReader::Create(*db_));
-  OPTRAIL_RETURN_IF_ERROR(reader.Begin(get.Int(0), get.Int(0)));
-  return reader.Read(get.Int(0), std::move(key), std::string(text), *all_runs_);
+  OPTRAIL_RETURN_IF_ERROR(
+      reader.Fetch(get.Int(0), get.Int(0), all_runs_->places));
+  return reader.Build(get.Int(0), std::move(key), std::string(text),
+                      all_runs_->runs);
 }
 
 absl::StatusOr<std::unordered_map<int64_t, std::string>>
@@ -254,25 +250,30 @@ absl::StatusOr<LoadedSeries> HistoryIndex::LoadSeriesOnce(
   }
   get.Reset();
   OPTRAIL_ASSIGN_OR_RETURN(SeriesReader reader, SeriesReader::Create(*db_));
-  size_t end = 0;
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    if (i == end) {
-      end = i + 1;
-      while (end < wanted.size() && end - i < kSeriesTogether &&
-             wanted[end].row - wanted[end - 1].row <= kFarthestTogether) {
-        ++end;
+  for (size_t begin = 0, end = 0; begin < wanted.size(); begin = end) {
+    end = begin + 1;
+    while (end < wanted.size() && end - begin < kSeriesTogether &&
+           wanted[end].row - wanted[end - 1].row <= kFarthestTogether) {
+      ++end;
+    }
+    OPTRAIL_RETURN_IF_ERROR(
+        reader.Fetch(wanted[begin].row, wanted[end - 1].row, placed.places));
+    std::vector<absl::StatusOr<Series>> built(end - begin);
+    ParallelFor(static_cast<int64_t>(built.size()), /*threads=*/0,
+                [&](int64_t i) {
+                  Wanted& one = wanted[begin + i];
+                  built[i] = reader.Build(one.row, std::move(one.key),
+                                          std::move(one.text), placed.runs);
+                });
+    for (size_t i = 0; i < built.size(); ++i) {
+      OPTRAIL_RETURN_IF_ERROR(built[i].status());
+      if (built[i]->points.empty()) continue;
+      const auto kept = folds.find(wanted[begin + i].row);
+      if (kept != folds.end()) {
+        loaded.folds->emplace(built[i]->text, std::move(kept->second));
       }
-      OPTRAIL_RETURN_IF_ERROR(reader.Begin(wanted[i].row, wanted[end - 1].row));
+      loaded.series.push_back(*std::move(built[i]));
     }
-    OPTRAIL_ASSIGN_OR_RETURN(
-        Series series, reader.Read(wanted[i].row, std::move(wanted[i].key),
-                                   std::move(wanted[i].text), placed));
-    if (series.points.empty()) continue;
-    const auto kept = folds.find(wanted[i].row);
-    if (kept != folds.end()) {
-      loaded.folds->emplace(series.text, std::move(kept->second));
-    }
-    loaded.series.push_back(std::move(series));
   }
   std::sort(loaded.series.begin(), loaded.series.end(),
             [](const Series& a, const Series& b) { return a.text < b.text; });

@@ -58,9 +58,10 @@ class HistoryIndexTest : public ::testing::Test {
 };
 
 void ExpectSame(const Point& a, const Point& b) {
-  EXPECT_EQ(a.commit.SerializeAsString(), b.commit.SerializeAsString());
-  EXPECT_EQ(a.run_ids, b.run_ids);
-  EXPECT_EQ(a.first_started_unix_ns, b.first_started_unix_ns);
+  EXPECT_EQ(a.runs->commit.SerializeAsString(),
+            b.runs->commit.SerializeAsString());
+  EXPECT_EQ(a.runs->ids, b.runs->ids);
+  EXPECT_EQ(a.runs->first_started_unix_ns, b.runs->first_started_unix_ns);
   ASSERT_EQ(a.processes.size(), b.processes.size());
   for (size_t i = 0; i < a.processes.size(); ++i) {
     EXPECT_EQ(a.processes[i].value, b.processes[i].value);
@@ -81,12 +82,12 @@ void ExpectSame(const Point& a, const Point& b) {
   EXPECT_EQ(a.value, b.value);
   EXPECT_EQ(a.low, b.low);
   EXPECT_EQ(a.high, b.high);
-  EXPECT_EQ(a.config, b.config);
-  EXPECT_EQ(a.config_source, b.config_source);
-  EXPECT_EQ(a.kernel_id, b.kernel_id);
-  EXPECT_EQ(a.tuning_session_id, b.tuning_session_id);
-  EXPECT_EQ(a.flop, b.flop);
-  EXPECT_EQ(a.moved_bytes, b.moved_bytes);
+  EXPECT_EQ(a.attributes->config, b.attributes->config);
+  EXPECT_EQ(a.attributes->config_source, b.attributes->config_source);
+  EXPECT_EQ(a.attributes->kernel_id, b.attributes->kernel_id);
+  EXPECT_EQ(a.attributes->tuning_session_id, b.attributes->tuning_session_id);
+  EXPECT_EQ(a.attributes->flop, b.attributes->flop);
+  EXPECT_EQ(a.attributes->moved_bytes, b.attributes->moved_bytes);
   EXPECT_EQ(a.roofline_fraction, b.roofline_fraction);
   EXPECT_EQ(a.epoch, b.epoch);
   EXPECT_EQ(a.settings, b.settings);
@@ -113,7 +114,7 @@ void ExpectSameAsFiles(const History& history, HistoryIndex& index) {
     std::set<std::string> runs;
     for (size_t p = 0; p < read->points.size(); ++p) {
       ExpectSame(read->points[p], scanned[i].points[p]);
-      for (const std::string& run : read->points[p].run_ids) runs.insert(run);
+      for (const std::string& run : read->points[p].runs->ids) runs.insert(run);
     }
     EXPECT_EQ((*listed)[i].runs, runs.size());
   }

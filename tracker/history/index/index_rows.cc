@@ -1,5 +1,8 @@
 #include "tracker/history/index/index_rows.h"
 
+#include <memory>
+#include <utility>
+
 #include "base/status_macros.h"
 #include "tracker/history/record.h"
 
@@ -35,14 +38,15 @@ std::string EncodeObservation(const Observation& observation) {
 std::string EncodeAttributes(const Observation& observation) {
   proto::IndexedAttributes stored;
   stored.set_detail(observation.detail);
-  stored.set_config(observation.config);
-  stored.set_config_source(observation.config_source);
-  stored.set_kernel_id(observation.kernel_id);
-  stored.set_tuning_session_id(observation.tuning_session_id);
-  stored.set_resolved_backend(observation.resolved_backend);
-  stored.set_library(observation.library);
-  if (observation.flop) stored.set_flop(*observation.flop);
-  if (observation.moved_bytes) stored.set_moved_bytes(*observation.moved_bytes);
+  const ResultAttributes& attributes = *observation.attributes;
+  stored.set_config(attributes.config);
+  stored.set_config_source(attributes.config_source);
+  stored.set_kernel_id(attributes.kernel_id);
+  stored.set_tuning_session_id(attributes.tuning_session_id);
+  stored.set_resolved_backend(attributes.resolved_backend);
+  stored.set_library(attributes.library);
+  if (attributes.flop) stored.set_flop(*attributes.flop);
+  if (attributes.moved_bytes) stored.set_moved_bytes(*attributes.moved_bytes);
   for (const LoopReading& reading : observation.calibrations) {
     stored.add_calibration_loops(reading.loop);
   }
@@ -93,14 +97,17 @@ absl::Status DecodeAttributes(absl::string_view bytes, Observation* result) {
   proto::IndexedAttributes stored;
   OPTRAIL_RETURN_IF_ERROR(DecodeRecord(bytes, &stored));
   result->detail = stored.detail();
-  result->config = stored.config();
-  result->config_source = stored.config_source();
-  result->kernel_id = stored.kernel_id();
-  result->tuning_session_id = stored.tuning_session_id();
-  result->resolved_backend = stored.resolved_backend();
-  result->library = stored.library();
-  if (stored.has_flop()) result->flop = stored.flop();
-  if (stored.has_moved_bytes()) result->moved_bytes = stored.moved_bytes();
+  ResultAttributes attributes;
+  attributes.config = stored.config();
+  attributes.config_source = stored.config_source();
+  attributes.kernel_id = stored.kernel_id();
+  attributes.tuning_session_id = stored.tuning_session_id();
+  attributes.resolved_backend = stored.resolved_backend();
+  attributes.library = stored.library();
+  if (stored.has_flop()) attributes.flop = stored.flop();
+  if (stored.has_moved_bytes()) attributes.moved_bytes = stored.moved_bytes();
+  result->attributes =
+      std::make_shared<const ResultAttributes>(std::move(attributes));
   result->calibrations.clear();
   for (const std::string& loop : stored.calibration_loops()) {
     result->calibrations.push_back({loop});

@@ -35,15 +35,19 @@ std::string Exact(const absl::optional<T>& value) {
 
 std::string TextOf(const Point& point) {
   std::string text = absl::StrCat(
-      point.commit.ShortDebugString(), " ", point.first_started_unix_ns, " ",
-      point.outcome, " ", point.detail, " ", Exact(point.value), " ",
-      absl::StrFormat("%a %a", point.low, point.high), " ", point.config, " ",
-      point.config_source, " ", point.kernel_id, " ", point.tuning_session_id,
-      " ", point.resolved_backend, " ", point.library, " ");
-  absl::StrAppend(&text, Exact(point.flop), " ", Exact(point.moved_bytes), " ",
+      point.runs->commit.ShortDebugString(), " ",
+      point.runs->first_started_unix_ns, " ", point.outcome, " ", point.detail,
+      " ", Exact(point.value), " ",
+      absl::StrFormat("%a %a", point.low, point.high), " ",
+      point.attributes->config, " ", point.attributes->config_source, " ",
+      point.attributes->kernel_id, " ", point.attributes->tuning_session_id,
+      " ", point.attributes->resolved_backend, " ", point.attributes->library,
+      " ");
+  absl::StrAppend(&text, Exact(point.attributes->flop), " ",
+                  Exact(point.attributes->moved_bytes), " ",
                   Exact(point.roofline_fraction), " ", point.epoch, " ",
                   point.settings);
-  for (const std::string& id : point.run_ids) absl::StrAppend(&text, " ", id);
+  for (const std::string& id : point.runs->ids) absl::StrAppend(&text, " ", id);
   for (const ProcessReading& process : point.processes) {
     absl::StrAppendFormat(&text, " %a/%a/%a/%d/%d", process.value,
                           process.fastest, process.relative_sample_spread,

@@ -59,11 +59,12 @@ absl::StatusOr<int64_t> ExportOpenMetrics(HistoryIndex& index,
       other.Add("", with_unit, *point->value);
     }
     measured.Add("", with_unit,
-                 static_cast<double>(point->first_started_unix_ns) / 1e9);
-    commit.Add("_info",
-               absl::StrCat(with_unit, ",",
-                            OpenMetricsLabel("commit", point->commit.id())),
-               1);
+                 static_cast<double>(point->runs->first_started_unix_ns) / 1e9);
+    commit.Add(
+        "_info",
+        absl::StrCat(with_unit, ",",
+                     OpenMetricsLabel("commit", point->runs->commit.id())),
+        1);
   }
   for (const Family* family : {&seconds, &bytes, &other, &measured, &commit}) {
     out << family->text();

@@ -68,11 +68,12 @@ TEST_F(StoredHistoryTest, SeriesReadAsTheirWriterReadThem) {
     for (size_t t = 0; t < series->points.size(); ++t) {
       const Point& point = series->points[t];
       ASSERT_TRUE(point.value.has_value()) << info.text;
-      absl::StrAppend(
-          &read, series->text, "\t", t, "\t",
-          absl::StrFormat("%.17g", *point.value), "\t", point.processes.size(),
-          "\t", tuning::OutcomeName(point.outcome), "\t",
-          point.commit.id().substr(0, 12), "\t", point.config, "\n");
+      absl::StrAppend(&read, series->text, "\t", t, "\t",
+                      absl::StrFormat("%.17g", *point.value), "\t",
+                      point.processes.size(), "\t",
+                      tuning::OutcomeName(point.outcome), "\t",
+                      point.runs->commit.id().substr(0, 12), "\t",
+                      point.attributes->config, "\n");
     }
   }
   EXPECT_EQ(read, *ReadFile(JoinPath(kStored, "series.tsv")));

@@ -14,6 +14,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -46,8 +47,10 @@ Series MakeSeries() {
   series.text = "a|time|ns|-|-";
   for (int i = 0; i < kPoints; ++i) {
     Point point;
-    point.commit.set_id(absl::StrCat("c", i));
-    if (i % 2 == 0) point.commit.set_first_parent_position(10 * i);
+    PointRuns runs;
+    runs.commit.set_id(absl::StrCat("c", i));
+    if (i % 2 == 0) runs.commit.set_first_parent_position(10 * i);
+    point.runs = std::make_shared<const PointRuns>(runs);
     series.points.push_back(point);
   }
   return series;
