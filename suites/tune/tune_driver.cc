@@ -455,7 +455,7 @@ absl::Status TuneCall::FindPending(const std::vector<TaskEntry>& tasks) {
         FindExact(store, task, objective, *space);
     const bool is_tuned =
         stored.config != nullptr && !stored.unverified &&
-        (!options_.tune.class_of_default ||
+        (!options_.tune.class_of_default || stored.tuned->ties() ||
          (!stored.tuned->numerics().empty() &&
           stored.tuned->numerics() == stored.tuned->default_numerics()));
     if (options_.stored_only) {

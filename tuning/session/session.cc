@@ -500,13 +500,20 @@ absl::Status Session::ChooseFinalists() {
                                  : absl::nullopt;
     });
     const std::string numerics = NumericsOf(session_, setup_.default_config);
-    const auto may_win = [&](const proto::Config& config) {
-      return !setup_.class_of_default ||
-             (!numerics.empty() && NumericsOf(session_, config) == numerics);
+    const std::string incumbent =
+        session_.has_incumbent() ? CanonicalText(session_.incumbent()) : "";
+    const auto may_win = [&](const proto::Config& config,
+                             const std::string& text) {
+      if (!setup_.class_of_default) return true;
+      const std::string known = NumericsOf(session_, config);
+      // A short search may not draw the incumbent, whose class is known from
+      // the session that it won.
+      if (known.empty()) return text == incumbent;
+      return known == numerics;
     };
     const auto add = [&](const proto::Config& config, bool is_default) {
-      if (!is_default && !may_win(config)) return;
       const std::string text = CanonicalText(config);
+      if (!is_default && !may_win(config, text)) return;
       if (!chosen.insert(text).second) return;
       proto::Finalist* finalist = session_.add_finalists();
       *finalist->mutable_config() = config;
@@ -1042,16 +1049,34 @@ absl::Status Session::DefendIncumbent(std::vector<int>* order) {
   return absl::OkStatus();
 }
 
+absl::Status Session::DefendAgainstDefault(int candidate) {
+  if (incumbent_ <= 0 || candidate == incumbent_ || Disqualified(incumbent_) ||
+      CanonicalText(session_.winner()) !=
+          CanonicalText(setup_.default_config)) {
+    return absl::OkStatus();
+  }
+  const proto::Proof proof = session_.proof();
+  OPTRAIL_ASSIGN_OR_RETURN(const Proven proven, Prove(incumbent_));
+  if (proven == Proven::kDecided) return absl::OkStatus();
+  *session_.mutable_proof() = proof;
+  *session_.mutable_winner() = setup_.default_config;
+  return absl::OkStatus();
+}
+
 absl::Status Session::DeclareWinner() {
   OPTRAIL_ASSIGN_OR_RETURN(std::vector<int> order, Rank());
-  OPTRAIL_RETURN_IF_ERROR(DefendIncumbent(&order));
   bool default_failed = false;
-  for (const int candidate : order) {
+  while (true) {
+    // Each time: what comes after one that failed has met no incumbent yet.
+    OPTRAIL_RETURN_IF_ERROR(DefendIncumbent(&order));
+    if (order.empty()) break;
+    const int candidate = order.front();
+    order.erase(order.begin());
     Proven proven = Proven::kBaseFailed;
     if (!default_failed) {
       OPTRAIL_ASSIGN_OR_RETURN(proven, Prove(candidate));
     }
-    if (proven == Proven::kDecided) return absl::OkStatus();
+    if (proven == Proven::kDecided) return DefendAgainstDefault(candidate);
     session_.clear_proof();
     if (proven == Proven::kCandidateFailed) continue;
     // There is nothing to be better than.

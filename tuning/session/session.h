@@ -102,7 +102,8 @@ struct SessionSetup {
   // by which the default has to be.
   double incumbent_margin = .01;
   // Only configs of the default's numerics class may win (numerics.h): what has
-  // other bits, or bits that nobody knows, is no finalist.
+  // other bits, or bits that nobody knows, is no finalist. An incumbent is
+  // taken to be of it, unless a trial says otherwise.
   bool class_of_default = false;
   // A config this many times worse than the best is raced out; 0: none.
   double race_factor = 1.5;
@@ -227,6 +228,9 @@ class Session {
   void SortByPreference(std::vector<int>* finalists) const;
   // Puts the incumbent first unless the first of *order is proven better.
   absl::Status DefendIncumbent(std::vector<int>* order);
+  // Where `candidate` beat the incumbent and did not beat the default, the
+  // default replaces the incumbent only if it is proven better than that.
+  absl::Status DefendAgainstDefault(int candidate);
   // Reads `candidates` until `ranking`, which is of these, is done.
   absl::Status ReadAll(const std::vector<int>& candidates, int first_round,
                        SequentialHalving& ranking);
