@@ -69,6 +69,8 @@ class Scripted : public OneAtATime {
     measurement.set_clean_sample_count(1);
     if (request.purpose == Purpose::kSearch && bits != nullptr) {
       AddNumerics(bits(text), trial.mutable_facts());
+      AddBatchInvariance(batch_invariant.count(text) > 0,
+                         trial.mutable_facts());
     }
     return answer;
   }
@@ -80,6 +82,7 @@ class Scripted : public OneAtATime {
   std::map<std::string, double> beside_default;
   double noise = .004;
   std::function<uint64_t(const std::string& config)> bits;  // nullptr: unknown
+  std::set<std::string> batch_invariant;
 
  private:
   static constexpr char kDefault[] = "tile=1,unroll=1";
@@ -261,6 +264,23 @@ TEST_F(IncumbentTest, InTheClassOfTheDefaultNoBitChanges) {
     }
   }
   EXPECT_GT(tiles.size(), 1);
+}
+
+// Of those whose rows keep their bits, the fastest wins, whatever the default
+// is like.
+TEST_F(IncumbentTest, OnlyBatchInvariantConfigsWin) {
+  setup_.batch_invariant = true;
+  Scripted evaluator(1);
+  evaluator.bits = BitsByUnroll;
+  evaluator.costs = {{"tile=2,unroll=1", .5e5},
+                     {"tile=4,unroll=1", .8e5},
+                     {"tile=1,unroll=1", 1e5}};
+  evaluator.batch_invariant = {"tile=1,unroll=1", "tile=4,unroll=1"};
+  EXPECT_EQ(CanonicalText(Tune(evaluator, 1).winner()), "tile=4,unroll=1");
+  evaluator.batch_invariant = {"tile=8,unroll=1"};
+  EXPECT_EQ(CanonicalText(Tune(evaluator, 1).winner()), "tile=8,unroll=1");
+  evaluator.batch_invariant = {};
+  EXPECT_FALSE(Tune(evaluator, 1).has_winner());
 }
 
 // A short search seldom draws the stored config again.

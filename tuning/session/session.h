@@ -105,6 +105,10 @@ struct SessionSetup {
   // other bits, or bits that nobody knows, is no finalist. An incumbent is
   // taken to be of it, unless a trial says otherwise.
   bool class_of_default = false;
+  // Only configs may win that are batch-invariant (numerics.h), the default
+  // among them; without such a config there is no winner. An incumbent is taken
+  // to be so, unless a trial says otherwise.
+  bool batch_invariant = false;
   // A config this many times worse than the best is raced out; 0: none.
   double race_factor = 1.5;
   // The folder with the journals of unfinished sessions; created if missing.
@@ -202,8 +206,8 @@ class Session {
   bool HasJournaledSteps() const;
   // The asks up to the journal's next trial, and that.
   absl::Status ReplayTrial();
-  // True before the first trial of a session within the class of the default,
-  // which nothing knows yet: the default is that trial.
+  // True before the first trial of a session that depends on the class of the
+  // default, which nothing knows yet: the default is that trial.
   bool AsksDefault() const;
   absl::Status AskNext();
   // Asks until the budget is spent or the evaluator has enough.
@@ -214,6 +218,8 @@ class Session {
   absl::Status NoteLost(const proto::Trial& lost);
 
   absl::Status ChooseFinalists();
+  // Whether its class allows that.
+  bool MayWin(const proto::Config& config) const;
   // With predictions in place of what was not metered (metering.h).
   std::vector<proto::Trial> CompletedTrials(double deviations) const;
   std::vector<proto::Config> BestByLimits(int count) const;
