@@ -1,7 +1,7 @@
 #ifndef OPTRAIL_CLI_COMPILE_FOR_H_
 #define OPTRAIL_CLI_COMPILE_FOR_H_
 
-// What --hw stands for, which commands share that compile kernels.
+// Commands that compile kernels share the flag --hw.
 
 #include "absl/status/statusor.h"
 #include "ops/core/device_type.h"

@@ -7,7 +7,8 @@
 namespace optrail::ops {
 namespace {
 
-// Whether `fewer` is `all` with its first dimension in the ratio of rows.
+// Returns true if `fewer` is `all` with its first dimension in the ratio of
+// rows.
 bool IsBeginning(const std::vector<int64_t>& all,
                  const std::vector<int64_t>& fewer, int64_t rows,
                  int64_t fewer_rows) {

@@ -41,12 +41,15 @@ def main():
     flags.add_argument("--seed", type=int, default=1)
     flags.add_argument("--trials", type=int, default=24)
     flags.add_argument("--proof_time", default="2s")
+    flags.add_argument("--ops", default=",".join(op for op, _ in TASKS))
     given = flags.parse_args()
     optrail = os.path.abspath(given.optrail)
     known, changes, unproven, bits, entries = {}, 0, 0, 0, 0
     with tempfile.TemporaryDirectory() as folder:
         for number in range(given.rounds):
             for op, shape in TASKS:
+                if op not in given.ops.split(","):
+                    continue
                 tuned = subprocess.run(
                     [optrail, "tune", f"--op={op}", f"--shape={shape}", "--retune", "--forget",
                      f"--trials={given.trials}", f"--proof_time={given.proof_time}",

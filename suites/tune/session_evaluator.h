@@ -69,8 +69,8 @@ struct SessionEvaluatorOptions {
   std::vector<std::string> costly_metrics;
   // The config that the winner is going to meet, compiled by then.
   absl::optional<proto::Config> default_config;
-  // Whether trials say their numerics class. On a device that is far that takes
-  // longer than most trials: results are brought to the host.
+  // Trials say their numerics class. On a device that is far that takes longer
+  // than most trials: results are brought to the host.
   bool tells_numerics = false;
   // Whether a config may be launched, by what compiling it told; empty: all
   // may.

@@ -77,7 +77,7 @@ class Scripted : public OneAtATime {
 
   std::map<std::string, double> costs;
   std::set<std::string> broken;
-  // What differs in a proof against the default.
+  // These differ in a proof against the default.
   std::string broken_beside_default;
   std::map<std::string, double> beside_default;
   double noise = .004;

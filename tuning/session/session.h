@@ -218,7 +218,7 @@ class Session {
   absl::Status NoteLost(const proto::Trial& lost);
 
   absl::Status ChooseFinalists();
-  // Whether its class allows that.
+  // Returns true if its numerics class allows that.
   bool MayWin(const proto::Config& config) const;
   // With predictions in place of what was not metered (metering.h).
   std::vector<proto::Trial> CompletedTrials(double deviations) const;

@@ -15,7 +15,7 @@ namespace {
 // it is. A multiple of kExportAlignment, and of no larger power of two.
 constexpr uint64_t kSpacing = uint64_t{1} << 42;
 
-// What the recorder writes in place of a tensor map.
+// The recorder writes this in place of a tensor map.
 constexpr uint64_t kMapMark = 0x6f70747261696c21;
 
 class Addresses {
