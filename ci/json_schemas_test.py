@@ -78,6 +78,7 @@ def main():
         os.path.basename(path).split('.')[0]: json.load(open(path))
         for path in sys.argv[2:]}
     os.environ['HOME'] = os.environ['TEST_TMPDIR']
+    os.environ['LD_LIBRARY_PATH'] = os.path.abspath('ops/device/cuda/testing')
     os.environ['XDG_CACHE_HOME'] = os.environ['TEST_TMPDIR'] + '/cache'
     for name in ('BUILD_WORKSPACE_DIRECTORY', 'BUILD_WORKING_DIRECTORY'):
         os.environ.pop(name, None)
@@ -125,6 +126,9 @@ def main():
         'bisect': output('bisect', 'HEAD~24', 'HEAD~14', run, '--quiet'),
         'store_show': output('store', 'show'),
         'store_diff': output('store', 'diff'),
+        # Compiled by an NVRTC without a compiler.
+        'export': output('export', '--op=add', '--shape=n=4096/f32',
+                         '--hw=nvidia-h200', '--out=exported'),
         'tune': output('tune', '--op=add', '--shape=n=4096/f32', '--trials=2',
                        '--proof_time=50ms', '--quiet'),
         'tune_range': output('tune', '--op=add', '--shape=n=1000..1003/f32',

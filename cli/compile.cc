@@ -13,6 +13,7 @@
 #include "base/table.h"
 #include "base/textproto.h"
 #include "base/units.h"
+#include "cli/compile_for.h"
 #include "cli/embedded_texts.h"
 #include "cli/flags.h"
 #include "ops/core/device_type.h"
@@ -62,21 +63,30 @@ absl::StatusOr<proto::Hardware> HardwareNamed(const std::string& name,
       "a file with a hardware record"));
 }
 
+}  // namespace
+
+absl::StatusOr<suites::RunContext> ContextToCompileFor(
+    const ops::DeviceType& type) {
+  const std::string name = absl::GetFlag(FLAGS_hw);
+  if (name.empty()) return suites::RunContextFromFlags();
+  suites::RunContext context;
+  OPTRAIL_ASSIGN_OR_RETURN(context.hardware, HardwareNamed(name, type));
+  context.workspace = WorkspaceDirectory();
+  context.store = StoreFolder();
+  context.state = JoinPath(context.workspace, ".optrail/state");
+  return context;
+}
+
+namespace {
+
 absl::StatusOr<int> Compile() {
   OPTRAIL_ASSIGN_OR_RETURN(
       suites::TaskSelection selection,
       suites::SelectionFromFlags("", absl::GetFlag(FLAGS_workload)));
   OPTRAIL_ASSIGN_OR_RETURN(const ops::DeviceType* type,
                            ops::FindDeviceType(selection.device));
-  suites::RunContext context;
-  if (const std::string name = absl::GetFlag(FLAGS_hw); name.empty()) {
-    OPTRAIL_ASSIGN_OR_RETURN(context, suites::RunContextFromFlags());
-  } else {
-    OPTRAIL_ASSIGN_OR_RETURN(context.hardware, HardwareNamed(name, *type));
-    context.workspace = WorkspaceDirectory();
-    context.store = StoreFolder();
-    context.state = JoinPath(context.workspace, ".optrail/state");
-  }
+  OPTRAIL_ASSIGN_OR_RETURN(const suites::RunContext context,
+                           ContextToCompileFor(*type));
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<suites::TaskEntry> tasks,
                            suites::SelectTasks(selection, context.hardware));
   OPTRAIL_ASSIGN_OR_RETURN(const tuning::TunedConfigStore store,

@@ -94,6 +94,7 @@ tracker::CommonOptions TrackerOptions();
 suites::Command DoctorCommand();
 suites::Command TuneCommand();
 suites::Command CompileCommand();
+suites::Command ExportCommand();
 suites::Command PredictCommand();
 suites::Command StoreCommand();
 suites::Command ObserveCommand();

@@ -46,9 +46,9 @@ int RunOptrail(int argc, char** argv) {
   const std::vector<suites::CommandGroup> groups = {
       {"The machine", {DoctorCommand()}},
       {"Tune",
-       {TuneCommand(), PredictCommand(), CompileCommand(), StoreCommand(),
-        ObserveCommand(), CoverageCommand(), ConvergenceCommand(),
-        ReplayCommand(), suites::WorkerCommand()}},
+       {TuneCommand(), PredictCommand(), CompileCommand(), ExportCommand(),
+        StoreCommand(), ObserveCommand(), CoverageCommand(),
+        ConvergenceCommand(), ReplayCommand(), suites::WorkerCommand()}},
       {"Measure",
        {suites::BenchCommand(""), SuiteCommand(), ImportCommand(),
         WatchCommand(), GraphCommand()}},

@@ -27,6 +27,7 @@
 #include "suites/tune/store_check.h"
 #include "tracker/command/command_support.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/proto/numerics_text.h"
 #include "tuning/store/operator_folders.h"
 #include "tuning/store/store_files.h"
 
@@ -69,8 +70,12 @@ class StoreTable {
   void Add(const proto::TunedConfigs& file, const proto::TunedConfig& tuned,
            const char* layer) {
     AddRow(file, tuned, layer, NameOf(file, tuned.backend()),
-           tuning::EntryText(tuned), tuned.time_ns(),
-           tuning::SpeedUpOverDefault(tuned), tuned.config());
+           absl::StrCat(tuning::EntryText(tuned),
+                        tuning::IsBatchInvariant(tuned.numerics())
+                            ? ", batch-invariant"
+                            : ""),
+           tuned.time_ns(), tuning::SpeedUpOverDefault(tuned), tuned.config(),
+           tuned.numerics());
   }
 
   // Which backend `bench --backend=best` takes: what its config gains over the
@@ -86,7 +91,7 @@ class StoreTable {
         absl::StrCat("best: ", NameOf(file, first.backend()));
     AddRow(file, best, layer, name,
            absl::StrCat(tuning::EntryText(best), ", ", name), first.time_ns(),
-           over_own, first.config());
+           over_own, first.config(), /*numerics=*/"");
   }
 
   std::string Format(OutputFormat format) const {
@@ -104,7 +109,7 @@ class StoreTable {
   void AddRow(const proto::TunedConfigs& file, const Entry& entry,
               const char* layer, const std::string& backend,
               const std::string& key, double time_ns, double speedup,
-              const std::string& config) {
+              const std::string& config, const std::string& numerics) {
     const Cell time = time_ns > 0
                           ? Cell::Number(time_ns, FormatDurationNs(time_ns))
                           : Cell::None();
@@ -115,7 +120,8 @@ class StoreTable {
                    Cell::Integer(entry.threads()),
                    tuning::CacheModeName(entry.cache_mode()), backend,
                    entry.objective().empty() ? "time" : entry.objective(), time,
-                   gain, layer, config});
+                   gain, layer, config,
+                   numerics.empty() ? Cell::None() : Cell(numerics)});
     short_.AddRow({file.operator_name(), key,
                    absl::StrCat(file.hardware_id(), ", ", layer), time, gain,
                    config});
@@ -131,7 +137,8 @@ class StoreTable {
                 {"time", Align::kRight, "time_ns"},
                 {"speed-up", Align::kRight, "speedup"},
                 {"layer"},
-                {"config"}}};
+                {"config"},
+                {"numerics"}}};
   Table short_{{{"operator", Align::kLeft, "", Clip::kFold},
                 {"shape, threads, cache", Align::kLeft, "", Clip::kFold},
                 {"hardware", Align::kLeft, "", Clip::kFold},

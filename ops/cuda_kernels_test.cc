@@ -13,6 +13,7 @@
 #include "ops/core/registry.h"
 #include "ops/core/testing/config_coverage.h"
 #include "ops/device/cuda/backend.h"
+#include "ops/device/cuda/exported.h"
 #include "ops/device/cuda/nvrtc.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/space/shapes.h"
@@ -132,6 +133,95 @@ TEST(CudaKernels, AskForLaunchesThatTheHardwareCanMake) {
       EXPECT_LT(plan->workspace_bytes, size_t{4} << 30);
     }
   }
+}
+
+// The bytes that a program makes of an exported parameter, with operands and
+// workspace at the addresses given, and tensor maps as `encoded` writes them.
+std::string BytesOf(const ExportedParameter& parameter,
+                    const std::vector<uint64_t>& addresses) {
+  std::string bytes = parameter.bytes;
+  const auto address_of = [&](const ExportedAddress& address) {
+    const size_t operand = address.operand < 0
+                               ? addresses.size() - 1
+                               : static_cast<size_t>(address.operand);
+    return addresses[operand] + static_cast<uint64_t>(address.plus);
+  };
+  for (const ExportedParameter::Address& one : parameter.addresses) {
+    const uint64_t value = address_of(one.address);
+    bytes.replace(one.at, 8, reinterpret_cast<const char*>(&value), 8);
+  }
+  for (const ExportedParameter::TensorMap& one : parameter.tensor_maps) {
+    const uint64_t value = address_of(one.map.address);
+    bytes.replace(one.at, 8, reinterpret_cast<const char*>(&value), 8);
+  }
+  return bytes;
+}
+
+// Writes the address alone.
+int EncodeAddress(TensorMap* map, int, uint32_t, void* address, const uint64_t*,
+                  const uint64_t*, const uint32_t*, const uint32_t*, int, int,
+                  int, int) {
+  *map = {};
+  map->opaque[0] = reinterpret_cast<uintptr_t>(address);
+  return 0;
+}
+int EncodeImageAddress(TensorMap* map, int, uint32_t, void* address,
+                       const uint64_t*, const uint64_t*, const int*, const int*,
+                       uint32_t, uint32_t, const uint32_t*, int, int, int,
+                       int) {
+  return EncodeAddress(map, 0, 0, address, nullptr, nullptr, nullptr, nullptr,
+                       0, 0, 0, 0);
+}
+
+// What a manifest says makes the bytes of a launch of our own, wherever
+// operands lie.
+TEST(CudaKernels, AreExportedWithTheirParameters) {
+  Driver driver{};
+  driver.TensorMapEncodeTiled = EncodeAddress;
+  driver.TensorMapEncodeIm2col = EncodeImageAddress;
+  int maps = 0, launches_before = 0;
+  for (const Case& one : Cases(Declared())) {
+    SCOPED_TRACE(one.ToString());
+    const auto operands = one.op->Operands(one.shape);
+    ASSERT_TRUE(operands.ok()) << operands.status();
+    const auto exported =
+        ExportPlan(*one.backend, one.shape, one.config, Declared(),
+                   static_cast<int>(operands->size()));
+    ASSERT_TRUE(exported.ok()) << exported.status();
+    const auto plan = one.backend->Plan(one.shape, one.config, Declared());
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_EQ(exported->workspace_bytes,
+              static_cast<int64_t>(plan->workspace_bytes));
+    Rng rng(7);
+    std::vector<uint64_t> addresses;
+    std::vector<void*> pointers;
+    for (size_t i = 0; i <= operands->size(); ++i) {
+      addresses.push_back(
+          static_cast<uint64_t>(1 + rng.UniformInt(int64_t{1} << 32)) *
+          kExportAlignment);
+      pointers.push_back(reinterpret_cast<void*>(addresses.back()));
+    }
+    void* const workspace =
+        plan->workspace_bytes > 0 ? pointers.back() : nullptr;
+    pointers.pop_back();
+    launches_before += exported->launches.size() > 1;
+    for (size_t i = 0; i < exported->launches.size(); ++i) {
+      CudaArguments arguments;
+      const absl::Status made = one.backend->ArgumentsOf(
+          static_cast<int>(i), *plan, one.shape, one.config, pointers,
+          workspace, driver, &arguments);
+      ASSERT_TRUE(made.ok()) << made;
+      const auto& parameters = exported->launches[i].parameters;
+      ASSERT_EQ(static_cast<size_t>(arguments.count()), parameters.size());
+      for (int k = 0; k < arguments.count(); ++k) {
+        EXPECT_EQ(BytesOf(parameters[k], addresses), arguments.bytes(k))
+            << "parameter " << k << " of launch " << i;
+        maps += static_cast<int>(parameters[k].tensor_maps.size());
+      }
+    }
+  }
+  EXPECT_GT(maps, 0);
+  EXPECT_GT(launches_before, 0);
 }
 
 // Tiles that are a little more than one round of multiprocessors: with stream-K

@@ -829,6 +829,26 @@ absl::StatusOr<CheckedOperands::Results> CheckedOperands::TakeResults(int set) {
   return results;
 }
 
+absl::StatusOr<CheckedOperands::ResultBytes> CheckedOperands::CopyResults(
+    int set) {
+  ResultBytes bytes(specs_.size());
+  for (int i = 0; i < static_cast<int>(specs_.size()); ++i) {
+    if (!IsResult(specs_[i].role)) continue;
+    bytes[i].resize(specs_[i].size_bytes());
+    OPTRAIL_RETURN_IF_ERROR(buffer(i, set).CopyToHost(bytes[i].data()));
+  }
+  return bytes;
+}
+
+uint64_t CheckedOperands::BitsOf(const ResultBytes& bytes) const {
+  std::string hashes;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    if (!IsResult(specs_[i].role)) continue;
+    absl::StrAppend(&hashes, Fingerprint(ViewOf(bytes[i])));
+  }
+  return StableHash(hashes);
+}
+
 absl::StatusOr<double> CheckedOperands::Results::Compare() const {
   if (error_) return *error_;
   const CheckedOperands& all = *operands_;
@@ -866,14 +886,7 @@ absl::StatusOr<double> CheckedOperands::Results::Compare() const {
 
 absl::optional<uint64_t> CheckedOperands::Results::Bits() const {
   if (bytes_ == nullptr) return absl::nullopt;
-  std::string hashes;
-  for (size_t i = 0; i < bytes_->size(); ++i) {
-    if (!IsResult(operands_->specs_[i].role)) continue;
-    const std::vector<char>& bytes = (*bytes_)[i];
-    absl::StrAppend(&hashes,
-                    Fingerprint(absl::string_view(bytes.data(), bytes.size())));
-  }
-  return StableHash(hashes);
+  return operands_->BitsOf(*bytes_);
 }
 
 absl::StatusOr<double> CheckedOperands::Verify(int set) {

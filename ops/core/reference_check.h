@@ -149,6 +149,13 @@ class CheckedOperands : public OperandSets {
   // TakeResults(), compared.
   absl::StatusOr<double> Verify(int set = 0);
 
+  // The bytes of each result after a call, by operand, wherever they lie;
+  // nothing is checked and no reference computed.
+  using ResultBytes = std::vector<std::vector<char>>;
+  absl::StatusOr<ResultBytes> CopyResults(int set = 0);
+  // A hash of them.
+  uint64_t BitsOf(const ResultBytes& bytes) const;
+
   // Returns whether the operands are in memory of a device that goes on while
   // the host compares.
   bool far() const;

@@ -131,8 +131,10 @@ ABSL_FLAG(absl::Duration, proof_time, absl::ZeroDuration(),
           "and at most 1m.");
 ABSL_FLAG(bool, retune, false, "Tune what the store has, too.");
 ABSL_FLAG(std::string, numerics, "any",
-          "any, or class-of-default: only configs whose results have the "
-          "default's bits on fixed inputs may win.");
+          "any, class-of-default: only configs whose results have the "
+          "default's bits on fixed inputs may win, or batch-invariant: only "
+          "those of whose results a row has the same bits however many rows "
+          "are computed.");
 ABSL_FLAG(bool, forget, false,
           "Do not start from the trials of earlier sessions, of this task or "
           "of nearby ones.");
@@ -459,10 +461,12 @@ absl::StatusOr<TuneDriverOptions> TuneFromFlags(
   }
   options.retune = absl::GetFlag(FLAGS_retune);
   const std::string& numerics = absl::GetFlag(FLAGS_numerics);
-  OPTRAIL_RETURN_IF_ERROR(
-      tracker::CheckFlag(numerics == "any" || numerics == "class-of-default",
-                         "numerics", numerics, "any or class-of-default"));
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
+      numerics == "any" || numerics == "class-of-default" ||
+          numerics == "batch-invariant",
+      "numerics", numerics, "any, class-of-default or batch-invariant"));
   options.tune.class_of_default = numerics == "class-of-default";
+  options.tune.batch_invariant = numerics == "batch-invariant";
   options.forget_trials = absl::GetFlag(FLAGS_forget);
   options.quiet = absl::GetFlag(FLAGS_quiet);
   return options;

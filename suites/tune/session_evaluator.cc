@@ -74,6 +74,7 @@ SessionEvaluatorOptions SessionEvaluatorFor(
     options.default_config = space.default_config();
   }
   options.policy = evaluator.policy();
+  options.tells_numerics = !options.policy.host_is_free;
   if (!space.has_fact_constraints()) return options;
   options.accept_facts = [&space](const proto::Config& config,
                                   const std::vector<proto::Fact>& facts) {
@@ -363,7 +364,9 @@ EvaluationOptions SessionEvaluator::OptionsFor(
   options.accept_facts = options_.accept_facts;
   options.input_seed = SeedOf(request.purpose, request.round);
   if (request.purpose == Purpose::kSearch) {
-    options.numerics_seed = SeedOf(Purpose::kSearch, 0);
+    if (options_.tells_numerics) {
+      options.numerics_seed = SeedOf(Purpose::kSearch, 0);
+    }
     return options;
   }
   options.sampling.set_max_time_ns(

@@ -69,6 +69,9 @@ struct SessionEvaluatorOptions {
   std::vector<std::string> costly_metrics;
   // The config that the winner is going to meet, compiled by then.
   absl::optional<proto::Config> default_config;
+  // Trials say their numerics class. On a device that is far that takes longer
+  // than most trials: results are brought to the host.
+  bool tells_numerics = false;
   // Whether a config may be launched, by what compiling it told; empty: all
   // may.
   std::function<absl::Status(const proto::Config&,

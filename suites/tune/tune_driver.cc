@@ -36,6 +36,7 @@
 #include "suites/worker/measurement_settings.h"
 #include "tracker/history/history.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/proto/numerics_text.h"
 #include "tuning/proto/roofline.h"
 #include "tuning/proto/stop_reason.h"
 #include "tuning/session/numerics.h"
@@ -254,11 +255,11 @@ class RecordedByCall {
   RecordedByCall(const std::string& folder, const std::vector<TaskEntry>& tasks,
                  const TuneDriverOptions& options) {
     const TuneOptions& tune = options.tune;
-    std::string asked =
-        absl::StrCat(tune.strategy, " ", tune.seed, " ", tune.finalists, " ",
-                     tune.rank_rounds, " ", tune.race_factor, " ",
-                     tune.class_of_default, " ", options.forget_trials, " ",
-                     options.elsewhere, " ", tune.budget.ShortDebugString());
+    std::string asked = absl::StrCat(
+        tune.strategy, " ", tune.seed, " ", tune.finalists, " ",
+        tune.rank_rounds, " ", tune.race_factor, " ", tune.class_of_default,
+        " ", tune.batch_invariant, " ", options.forget_trials, " ",
+        options.elsewhere, " ", tune.budget.ShortDebugString());
     if (options.incumbent) {
       absl::StrAppend(&asked, " ", CanonicalText(*options.incumbent));
     }
@@ -455,9 +456,11 @@ absl::Status TuneCall::FindPending(const std::vector<TaskEntry>& tasks) {
         FindExact(store, task, objective, *space);
     const bool is_tuned =
         stored.config != nullptr && !stored.unverified &&
-        (!options_.tune.class_of_default ||
-         (!stored.tuned->numerics().empty() &&
-          stored.tuned->numerics() == stored.tuned->default_numerics()));
+        (!options_.tune.class_of_default || stored.tuned->ties() ||
+         tuning::SameBits(stored.tuned->numerics(),
+                          stored.tuned->default_numerics())) &&
+        (!options_.tune.batch_invariant ||
+         tuning::IsBatchInvariant(stored.tuned->numerics()));
     if (options_.stored_only) {
       summary.skipped = stored.config == nullptr;
       if (!summary.skipped) {
@@ -602,6 +605,17 @@ absl::Status TuneCall::Record(Pending& pending,
   if (const std::string kept = tuning::IncumbentText(*session);
       !kept.empty() && !options_.incumbent) {
     std::cerr << "note: " << ShortTaskText(task) << ": " << kept << "\n";
+  }
+  if (options_.tune.batch_invariant && !session->has_winner()) {
+    std::cerr << "note: " << ShortTaskText(task) << ": no config that was "
+              << "tried is batch-invariant\n";
+  } else if ((options_.tune.batch_invariant ||
+              options_.tune.class_of_default) &&
+             session->has_winner()) {
+    const std::string numerics =
+        tuning::NumericsOf(*session, session->winner());
+    std::cerr << "note: " << ShortTaskText(task) << ": numerics "
+              << (numerics.empty() ? "as in the store" : numerics) << "\n";
   }
   if (pending.session != nullptr && pending.session->ranking_cut()) {
     std::cerr << "note: " << ShortTaskText(task) << ": " << tuning::kRankingCut

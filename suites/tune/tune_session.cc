@@ -28,6 +28,7 @@ tuning::SessionSetup SetupOf(const TuneSetup& setup,
   session.proof = options.proof;
   session.incumbent_margin = options.incumbent_margin;
   session.class_of_default = options.class_of_default;
+  session.batch_invariant = options.batch_invariant;
   session.race_factor = options.race_factor;
   session.journal_directory = options.journal_directory;
   session.on_progress = options.on_progress;
@@ -70,6 +71,8 @@ absl::StatusOr<std::unique_ptr<tuning::Session>> OpenTuneSession(
     SessionEvaluatorOptions measuring =
         SessionEvaluatorFor(space, options.sampling, evaluator);
     measuring.finalists_ahead = options.finalists_ahead;
+    measuring.tells_numerics |=
+        options.class_of_default || options.batch_invariant;
     // The session races only if it has one objective.
     if (options.objectives.size() <= 1 && options.race_factor > 1) {
       measuring.race_factor = options.race_factor;

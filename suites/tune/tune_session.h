@@ -65,6 +65,8 @@ struct TuneOptions {
   double incumbent_margin = .01;
   // SessionSetup::class_of_default.
   bool class_of_default = false;
+  // SessionSetup::batch_invariant.
+  bool batch_invariant = false;
   // A config this many times slower than the best is raced out.
   double race_factor = 1.5;
   proto::SamplingOptions sampling;

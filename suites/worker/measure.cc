@@ -250,21 +250,26 @@ class Measuring {
     return absl::nullopt;
   }
 
-  // Hashes what was right. To bring results of a device that is far to the host
-  // would take longer than most trials.
+  // Hashes what was right, and tells whether it is batch-invariant.
   Wrong HashResults() {
     Member& member = members_[0];
     if (!request_.has_numerics_seed() || members_.size() > 1 ||
-        member.sampling.outcome != proto::OK || !member.error.valid() ||
-        task_.operands().far()) {
+        member.sampling.outcome != proto::OK || !member.error.valid()) {
       return absl::nullopt;
     }
     const int64_t start_ns = Clock::Real()->NowNs();
-    const auto results =
-        task_.RunChecked(request_.numerics_seed(), *member.runnable);
-    if (!results.ok()) return RunFailed(results.status());
-    if (const absl::optional<uint64_t> bits = results->Bits()) {
-      tuning::AddNumerics(*bits, member.reply.mutable_facts());
+    const auto bits =
+        task_.BitsOfResults(request_.numerics_seed(), *member.runnable);
+    if (!bits.ok()) return RunFailed(bits.status());
+    tuning::AddNumerics(*bits, member.reply.mutable_facts());
+    const auto is_invariant = task_.IsBatchInvariant(
+        request_.numerics_seed(),
+        member.contender->has_backend() ? member.contender->backend()
+                                        : task_.task().backend(),
+        member.contender->config(), *member.runnable);
+    if (!is_invariant.ok()) return RunFailed(is_invariant.status());
+    if (is_invariant->has_value()) {
+      tuning::AddBatchInvariance(**is_invariant, member.reply.mutable_facts());
     }
     check_ns_ += Clock::Real()->NowNs() - start_ns;
     return absl::nullopt;

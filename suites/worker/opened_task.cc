@@ -11,6 +11,8 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/status_macros.h"
+#include "ops/core/backend_space.h"
+#include "ops/core/batch_rows.h"
 #include "ops/core/compile_cache.h"
 #include "ops/core/device_type.h"
 #include "ops/core/perturbation.h"
@@ -139,6 +141,7 @@ absl::Status OpenedTask::Open(const proto::WorkerRequest::Open& request) {
   // Of the task before, if there was one.
   operands_.reset();
   references_.reset();
+  fewer_rows_.reset();
   OPTRAIL_ASSIGN_OR_RETURN(const ops::DeviceType* type,
                            ops::FindDeviceType(task_.device_kind()));
   const bool ahead = type->policy().host_is_free && !shared_folder_.empty();
@@ -249,6 +252,88 @@ absl::StatusOr<ops::CheckedOperands::Results> OpenedTask::RunChecked(
   auto results = operands_->TakeResults();
   if (!results.ok()) (void)operands_->Repair();
   return results;
+}
+
+namespace {
+
+// The results of one call with values of the seed.
+absl::StatusOr<ops::CheckedOperands::ResultBytes> ResultsOf(
+    uint64_t input_seed, ops::Values values, ops::CheckedOperands& operands,
+    ops::Runnable& runnable, ops::Device& device) {
+  OPTRAIL_RETURN_IF_ERROR(operands.Fill(input_seed, values));
+  OPTRAIL_RETURN_IF_ERROR(operands.Arm());
+  OPTRAIL_RETURN_IF_ERROR(runnable.Run(operands.addresses()));
+  OPTRAIL_RETURN_IF_ERROR(device.Synchronize());
+  return operands.CopyResults();
+}
+
+}  // namespace
+
+absl::StatusOr<uint64_t> OpenedTask::BitsOfResults(uint64_t input_seed,
+                                                   ops::Runnable& runnable) {
+  OPTRAIL_ASSIGN_OR_RETURN(const ops::CheckedOperands::ResultBytes bytes,
+                           ResultsOf(input_seed, ops::Values::kHard, *operands_,
+                                     runnable, *device_));
+  return operands_->BitsOf(bytes);
+}
+
+absl::Status OpenedTask::MakeFewerRows(const ops::Backend& backend) {
+  if (fewer_rows_ && fewer_rows_of_ == backend.name()) return absl::OkStatus();
+  fewer_rows_.emplace();
+  fewer_rows_of_ = backend.name();
+  const ops::Operator& op = *entry_->op;
+  const absl::optional<int> dim = ops::BatchDim(op, task_.shape());
+  // A compiler on the host takes seconds for each number of rows.
+  if (!dim || (backend.compiles() && !operands_->far())) {
+    return absl::OkStatus();
+  }
+  const ops::EmbeddedFile& file = ops::SpaceFileOf(backend);
+  OPTRAIL_ASSIGN_OR_RETURN(tuning::Space space,
+                           tuning::Space::Parse(file.contents, file.path));
+  space_of_rows_ = std::make_unique<tuning::Space>(std::move(space));
+  for (const int64_t rows : ops::FewerRows(task_.shape().dims(*dim).value())) {
+    FewerRows fewer;
+    fewer.shape = ops::WithRows(task_.shape(), *dim, rows);
+    if (!ops::CheckShape(op, fewer.shape).ok()) continue;
+    auto bound = space_of_rows_->Bind(fewer.shape, target_.hardware);
+    auto operands = ops::CheckedOperands::Create(op, fewer.shape, *device_);
+    if (!bound.ok() || !operands.ok()) continue;
+    fewer.space = *std::move(bound);
+    fewer.operands = *std::move(operands);
+    fewer_rows_->push_back(std::move(fewer));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<absl::optional<bool>> OpenedTask::IsBatchInvariant(
+    uint64_t input_seed, const std::string& backend_name,
+    const proto::Config& config, ops::Runnable& runnable) {
+  OPTRAIL_ASSIGN_OR_RETURN(const ops::Backend* backend,
+                           BackendNamed(backend_name));
+  OPTRAIL_RETURN_IF_ERROR(MakeFewerRows(*backend));
+  absl::optional<ops::CheckedOperands::ResultBytes> all;
+  for (FewerRows& fewer : *fewer_rows_) {
+    if (!fewer.space->Validate(config).ok()) continue;
+    const absl::StatusOr<ops::Artifact> artifact =
+        Compiled(*backend, {fewer.shape, config, target_}, shared_folder_, {});
+    if (!artifact.ok()) continue;
+    const auto loaded =
+        ops::Runnable::Load(*backend, *artifact, fewer.shape, config, *device_);
+    if (!loaded.ok()) continue;
+    if (!all) {
+      OPTRAIL_ASSIGN_OR_RETURN(all, ResultsOf(input_seed, ops::Values::kTypical,
+                                              *operands_, runnable, *device_));
+    }
+    OPTRAIL_ASSIGN_OR_RETURN(const ops::CheckedOperands::ResultBytes some,
+                             ResultsOf(input_seed, ops::Values::kTypical,
+                                       *fewer.operands, **loaded, *device_));
+    for (size_t i = 0; i < some.size(); ++i) {
+      if (!std::equal(some[i].begin(), some[i].end(), (*all)[i].begin())) {
+        return absl::make_optional(false);
+      }
+    }
+  }
+  return all ? absl::make_optional(true) : absl::nullopt;
 }
 
 absl::Status OpenedTask::CheckLaterCall(uint64_t input_seed,

@@ -28,6 +28,7 @@
 #include "suites/proto/worker.pb.h"
 #include "suites/worker/references_ahead.h"
 #include "suites/worker/taken_pages.h"
+#include "tuning/space/space.h"
 
 namespace optrail::suites {
 
@@ -73,6 +74,17 @@ class OpenedTask {
   // not do and this one did.
   absl::StatusOr<ops::CheckedOperands::Results> RunChecked(
       uint64_t input_seed, ops::Runnable& runnable);
+  // A hash of the bits of a call's results on hard values of the seed, also
+  // where these are far from the host.
+  absl::StatusOr<uint64_t> BitsOfResults(uint64_t input_seed,
+                                         ops::Runnable& runnable);
+  // Whether a row of the results has the same bits however many rows a call of
+  // the config computes, on typical values of the seed: all of the task's are
+  // held against a few numbers of fewer (ops/core/batch_rows.h). nullopt: the
+  // operator has no such rows, or none of these calls can be made.
+  absl::StatusOr<absl::optional<bool>> IsBatchInvariant(
+      uint64_t input_seed, const std::string& backend,
+      const proto::Config& config, ops::Runnable& runnable);
   // Whether a call is still right after those that were timed: a kernel may
   // keep something between calls, and be wrong, and quick, in all but the
   // first.
@@ -110,6 +122,16 @@ class OpenedTask {
   std::unique_ptr<ops::CheckedOperands> operands_;
   // null: none are computed ahead
   std::unique_ptr<ReferencesAhead> references_;
+  // Calls of fewer rows, made when they are first asked for; of one backend.
+  struct FewerRows {
+    proto::Shape shape;
+    std::unique_ptr<tuning::BoundSpace> space;
+    std::unique_ptr<ops::CheckedOperands> operands;
+  };
+  absl::Status MakeFewerRows(const ops::Backend& backend);
+  std::string fewer_rows_of_;  // the backend's name
+  absl::optional<std::vector<FewerRows>> fewer_rows_;
+  std::unique_ptr<tuning::Space> space_of_rows_;
 };
 
 }  // namespace optrail::suites

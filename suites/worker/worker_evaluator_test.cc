@@ -31,6 +31,7 @@
 #include "suites/worker/worker.h"
 #include "suites/workload/tasks.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/proto/numerics_text.h"
 #include "tuning/session/numerics.h"
 
 namespace optrail::suites {
@@ -119,7 +120,8 @@ TEST_F(WorkerEvaluatorTest, TheClassOfResultsIsThatOfFixedInputs) {
       }
     }
   }
-  EXPECT_EQ(classes[0].size(), 12u);
+  EXPECT_EQ(tuning::ParseNumerics(classes[0]).bits.size(), 12u);
+  EXPECT_TRUE(tuning::IsBatchInvariant(classes[0])) << classes[0];
   EXPECT_NE(classes[0], classes[1]);
   for (size_t i = 2; i < classes.size(); ++i) {
     EXPECT_EQ(classes[i], classes[i % 2]) << i;
@@ -130,6 +132,23 @@ TEST_F(WorkerEvaluatorTest, TheClassOfResultsIsThatOfFixedInputs) {
            .facts) {
     EXPECT_NE(fact.name(), "numerics");
   }
+}
+
+// The last bit depends on whether the number of rows is odd.
+TEST_F(WorkerEvaluatorTest, ARowMustNotDependOnTheNumberOfRows) {
+  WorkerEvaluator evaluator(entry_.task, worker_);
+  options_.numerics_seed = 7;
+  const Evaluation evaluation =
+      evaluator.Evaluate(*ParseConfig("behaviour=count_rows,work=1"), options_);
+  if (evaluation.outcome == proto::CONTENDED) {
+    GTEST_SKIP() << evaluation.detail;
+  }
+  ASSERT_EQ(evaluation.outcome, proto::OK) << evaluation.detail;
+  proto::Trial trial;
+  trial.mutable_facts()->Add(evaluation.facts.begin(), evaluation.facts.end());
+  const tuning::NumericsClass numerics =
+      tuning::ParseNumerics(tuning::NumericsOf(trial));
+  EXPECT_EQ(numerics.batch_invariant, absl::make_optional(false));
 }
 
 TEST_F(WorkerEvaluatorTest, AProcessServesOneTaskAfterAnotherWhileItIsSound) {
@@ -790,7 +809,8 @@ TEST_F(WorkerEvaluatorTest, TuningSurvivesEveryMisbehaviour) {
   for (const proto::Trial& trial : session->trials()) {
     const std::string config = tuning::CanonicalText(trial.config());
     if (absl::StrContains(config, "=ok") ||
-        absl::StrContains(config, "=slow")) {
+        absl::StrContains(config, "=slow") ||
+        absl::StrContains(config, "=count_rows")) {
       continue;
     }
     EXPECT_NE(trial.outcome(), proto::OK) << config;
@@ -798,7 +818,8 @@ TEST_F(WorkerEvaluatorTest, TuningSurvivesEveryMisbehaviour) {
   }
   if (session->has_winner()) {
     EXPECT_THAT(tuning::CanonicalText(session->winner()),
-                HasSubstr("behaviour=ok"));
+                ::testing::AnyOf(HasSubstr("behaviour=ok"),
+                                 HasSubstr("behaviour=count_rows")));
   }
 }
 

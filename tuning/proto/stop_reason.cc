@@ -1,5 +1,7 @@
 #include "tuning/proto/stop_reason.h"
 
+#include <algorithm>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/units.h"
@@ -63,11 +65,42 @@ bool IncumbentStays(const proto::Session& session) {
 }
 
 std::string IncumbentText(const proto::Session& session) {
-  if (!IncumbentStays(session) || !session.has_incumbent_proof()) return "";
-  const proto::Proof& proof = session.incumbent_proof();
-  return absl::StrCat("the stored config stays: in ", proof.rounds(),
-                      " rounds of both the best other one is ",
-                      IntervalText(proof), ")");
+  if (!session.has_incumbent() || !session.has_winner()) return "";
+  if (IncumbentStays(session)) {
+    if (!session.has_incumbent_proof()) return "";
+    const proto::Proof& proof = session.incumbent_proof();
+    return absl::StrCat("the stored config stays: in ", proof.rounds(),
+                        " rounds of both the best other one is ",
+                        IntervalText(proof), ")");
+  }
+  const std::string incumbent = CanonicalText(session.incumbent());
+  const std::string winner = CanonicalText(session.winner());
+  const auto replaced = [](const proto::Proof& proof, const std::string& gain) {
+    return absl::StrCat("the stored config is replaced: in ", proof.rounds(),
+                        " rounds of both the new one is ", gain, ")");
+  };
+  if (const proto::Proof& proof = session.incumbent_proof();
+      proof.claimed() && CanonicalText(proof.candidate()) == winner) {
+    return replaced(proof, IntervalText(proof));
+  }
+  // The default defends itself in the proof of the first, and replaces a config
+  // in that one's proof.
+  const proto::Proof& proof = session.proof();
+  const std::string candidate = CanonicalText(proof.candidate());
+  const bool was_default =
+      std::any_of(session.finalists().begin(), session.finalists().end(),
+                  [&](const proto::Finalist& finalist) {
+                    return finalist.is_default() &&
+                           CanonicalText(finalist.config()) == incumbent;
+                  });
+  if (was_default && proof.claimed() && candidate == winner) {
+    return replaced(proof, IntervalText(proof));
+  }
+  if (candidate == incumbent && proof.gain() < 0) {
+    return replaced(proof, IntervalText(-proof.gain(), -proof.gain_high(),
+                                        -proof.gain_low()));
+  }
+  return "the stored config is replaced: it could not be measured";
 }
 
 }  // namespace optrail::tuning

@@ -84,7 +84,41 @@ TEST(StopReasonTest, AStoredConfigThatStaysIsNamed) {
             "is +0.3% (-0.5% to +1.1%)");
   *session.mutable_winner() = *ParseConfig("tile=4");
   EXPECT_FALSE(IncumbentStays(session));
-  EXPECT_EQ(IncumbentText(session), "");
+  EXPECT_EQ(IncumbentText(session),
+            "the stored config is replaced: it could not be measured");
+}
+
+TEST(StopReasonTest, WhatReplacesAStoredConfigIsProven) {
+  proto::Session session;
+  *session.mutable_incumbent() = *ParseConfig("tile=8");
+  *session.mutable_winner() = *ParseConfig("tile=4");
+  proto::Proof proof;
+  *proof.mutable_candidate() = *ParseConfig("tile=4");
+  proof.set_rounds(40);
+  proof.set_gain(.03);
+  proof.set_gain_low(.02);
+  proof.set_gain_high(.04);
+  proof.set_claimed(true);
+  *session.mutable_incumbent_proof() = proof;
+  const char* const kBetter =
+      "the stored config is replaced: in 40 rounds of both the new one is "
+      "+3.0% (+2.0% to +4.0%)";
+  EXPECT_EQ(IncumbentText(session), kBetter);
+  // The default was stored.
+  session.clear_incumbent_proof();
+  *session.mutable_proof() = proof;
+  proto::Finalist& fallback = *session.add_finalists();
+  fallback.set_is_default(true);
+  *fallback.mutable_config() = *ParseConfig("tile=8");
+  EXPECT_EQ(IncumbentText(session), kBetter);
+  // The default won.
+  *fallback.mutable_config() = *ParseConfig("tile=4");
+  *session.mutable_proof()->mutable_candidate() = *ParseConfig("tile=8");
+  session.mutable_proof()->set_claimed(false);
+  session.mutable_proof()->set_gain(-.03);
+  session.mutable_proof()->set_gain_low(-.04);
+  session.mutable_proof()->set_gain_high(-.02);
+  EXPECT_EQ(IncumbentText(session), kBetter);
 }
 
 }  // namespace

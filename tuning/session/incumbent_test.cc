@@ -44,9 +44,24 @@ class Scripted : public OneAtATime {
       trial.set_outcome(proto::CRASHED);
       return answer;
     }
+    // In the rounds of a proof the two sides follow each other.
+    const bool pairs = request.purpose == Purpose::kProve;
+    if (!pairs) {
+      defends_ = false;
+    } else if (text == kDefault) {
+      defends_ = true;
+    }
+    if (defends_ && text == broken_beside_default) {
+      trial.set_outcome(proto::CRASHED);
+      return answer;
+    }
+    const auto beside = beside_default.find(text);
     const auto cost = costs.find(text);
-    const double ns = (cost == costs.end() ? 2e5 : cost->second) *
-                      (1 + noise * rng_.Gaussian());
+    const double ns =
+        (defends_ && beside != beside_default.end() ? beside->second
+         : cost == costs.end()                      ? 2e5
+                                                    : cost->second) *
+        (1 + noise * rng_.Gaussian());
     trial.set_outcome(proto::OK);
     trial.set_time_ns(ns);
     proto::Measurement& measurement = *trial.add_measurements();
@@ -54,16 +69,24 @@ class Scripted : public OneAtATime {
     measurement.set_clean_sample_count(1);
     if (request.purpose == Purpose::kSearch && bits != nullptr) {
       AddNumerics(bits(text), trial.mutable_facts());
+      AddBatchInvariance(batch_invariant.count(text) > 0,
+                         trial.mutable_facts());
     }
     return answer;
   }
 
   std::map<std::string, double> costs;
   std::set<std::string> broken;
+  // These differ in a proof against the default.
+  std::string broken_beside_default;
+  std::map<std::string, double> beside_default;
   double noise = .004;
   std::function<uint64_t(const std::string& config)> bits;  // nullptr: unknown
+  std::set<std::string> batch_invariant;
 
  private:
+  static constexpr char kDefault[] = "tile=1,unroll=1";
+  bool defends_ = false;  // the default, in the proof that goes on
   Rng rng_;
 };
 
@@ -241,6 +264,69 @@ TEST_F(IncumbentTest, InTheClassOfTheDefaultNoBitChanges) {
     }
   }
   EXPECT_GT(tiles.size(), 1);
+}
+
+// Of those whose rows keep their bits, the fastest wins, whatever the default
+// is like.
+TEST_F(IncumbentTest, OnlyBatchInvariantConfigsWin) {
+  setup_.batch_invariant = true;
+  Scripted evaluator(1);
+  evaluator.bits = BitsByUnroll;
+  evaluator.costs = {{"tile=2,unroll=1", .5e5},
+                     {"tile=4,unroll=1", .8e5},
+                     {"tile=1,unroll=1", 1e5}};
+  evaluator.batch_invariant = {"tile=1,unroll=1", "tile=4,unroll=1"};
+  EXPECT_EQ(CanonicalText(Tune(evaluator, 1).winner()), "tile=4,unroll=1");
+  evaluator.batch_invariant = {"tile=8,unroll=1"};
+  EXPECT_EQ(CanonicalText(Tune(evaluator, 1).winner()), "tile=8,unroll=1");
+  evaluator.batch_invariant = {};
+  EXPECT_FALSE(Tune(evaluator, 1).has_winner());
+}
+
+// A short search seldom draws the stored config again.
+TEST_F(IncumbentTest, AnIncumbentThatIsNotTriedStaysInTheClassOfTheDefault) {
+  setup_.class_of_default = true;
+  setup_.header.mutable_budget()->set_trials(5);
+  SetIncumbent("tile=8,unroll=1");
+  int untried = 0;
+  for (uint64_t tuning = 1; tuning <= 40; ++tuning) {
+    Scripted evaluator(tuning);
+    evaluator.bits = BitsByUnroll;
+    evaluator.costs = {{"tile=8,unroll=1", 1e5},
+                       {"tile=4,unroll=1", .999e5},
+                       {"tile=2,unroll=1", 1.001e5}};
+    const proto::Session session = Tune(evaluator, tuning);
+    EXPECT_EQ(CanonicalText(session.winner()), "tile=8,unroll=1") << tuning;
+    untried += NumericsOf(session, session.incumbent()).empty();
+  }
+  EXPECT_GT(untried, 0);
+}
+
+// The best of the search beats the stored config and fails beside the default:
+// the next one has to beat the stored config, too.
+TEST_F(IncumbentTest, EachThatMayReplaceItHasToBeatIt) {
+  SetIncumbent("tile=2,unroll=1");
+  Scripted evaluator(1);
+  evaluator.costs = {{"tile=2,unroll=1", 1e5},
+                     {"tile=4,unroll=1", .9e5},
+                     {"tile=8,unroll=1", .999e5}};
+  evaluator.broken_beside_default = "tile=4,unroll=1";
+  EXPECT_EQ(CanonicalText(Tune(evaluator, 1).winner()), "tile=2,unroll=1");
+}
+
+// Within noise of the default, the best of the search beats the stored config.
+TEST_F(IncumbentTest, TheDefaultDoesNotReplaceItInSomebodyElsesName) {
+  SetIncumbent("tile=2,unroll=1");
+  Scripted evaluator(1);
+  evaluator.noise = .001;
+  evaluator.costs = {{"tile=1,unroll=1", .994e5},
+                     {"tile=2,unroll=1", 1e5},
+                     {"tile=4,unroll=1", .95e5}};
+  // It is slower beside the default.
+  evaluator.beside_default["tile=4,unroll=1"] = .995e5;
+  const proto::Session session = Tune(evaluator, 1);
+  EXPECT_TRUE(session.incumbent_proof().claimed());
+  EXPECT_EQ(CanonicalText(session.winner()), "tile=2,unroll=1");
 }
 
 // Whatever the strategy draws: without its class nothing else could win.

@@ -5,11 +5,14 @@
 // inputs. Each trial says the class of its config, as a fact beside those that
 // compiling told; equal classes of two sessions are equal bits, too.
 //
-//   if (NumericsOf(session, config) == NumericsOf(session, default_config)) {
+//   if (SameBits(NumericsOf(session, config),
+//                NumericsOf(session, default_config))) {
 //     // The config changes no bit of the results.
 //   }
 //
-// Bits of other inputs may differ within a class.
+// Bits of other inputs may differ within a class. Where it was tested, a class
+// says whether a row's bits depend on how many rows a call computes
+// (tuning/proto/numerics_text.h).
 
 #include <cstdint>
 #include <string>
@@ -24,9 +27,12 @@ namespace optrail::tuning {
 // Adds the class of results with this hash; `facts` stay sorted by name.
 void AddNumerics(uint64_t bits,
                  google::protobuf::RepeatedPtrField<proto::Fact>* facts);
+// The same for whether it is batch-invariant.
+void AddBatchInvariance(bool is_invariant,
+                        google::protobuf::RepeatedPtrField<proto::Fact>* facts);
 
-// The class, 12 hexadecimal digits; "" where nobody knows it: the device
-// compared the results, the trial failed or is older than the fact.
+// The text of the class; "" where nobody knows it: the device compared the
+// results, the trial failed or is older than the fact.
 std::string NumericsOf(const proto::Trial& trial);
 std::string NumericsOf(const proto::Session& session,
                        const proto::Config& config);

@@ -15,6 +15,7 @@
 #include "base/status_macros.h"
 #include "base/units.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/proto/numerics_text.h"
 #include "tuning/session/metering.h"
 #include "tuning/session/numerics.h"
 #include "tuning/session/objective.h"
@@ -267,7 +268,8 @@ absl::Status Session::ReplayTrial() {
 }
 
 bool Session::AsksDefault() const {
-  return setup_.class_of_default && last_ticket_ == 0 &&
+  return (setup_.class_of_default || setup_.batch_invariant) &&
+         last_ticket_ == 0 &&
          NumericsOf(session_, setup_.default_config).empty();
 }
 
@@ -493,6 +495,20 @@ void Session::VerifyLimits() {
   }
 }
 
+bool Session::MayWin(const proto::Config& config) const {
+  if (!setup_.class_of_default && !setup_.batch_invariant) return true;
+  const std::string numerics = NumericsOf(session_, config);
+  // A short search may not draw the incumbent, whose class is known from the
+  // session that it won.
+  if (numerics.empty()) {
+    return session_.has_incumbent() &&
+           CanonicalText(session_.incumbent()) == CanonicalText(config);
+  }
+  if (setup_.batch_invariant && !IsBatchInvariant(numerics)) return false;
+  return !setup_.class_of_default ||
+         SameBits(numerics, NumericsOf(session_, setup_.default_config));
+}
+
 absl::Status Session::ChooseFinalists() {
   if (journal_->finalists() != nullptr) {
     session_.set_stop_reason(journal_->finalists()->stop_reason());
@@ -503,14 +519,9 @@ absl::Status Session::ChooseFinalists() {
       return trial.has_time_ns() ? absl::make_optional(trial.time_ns())
                                  : absl::nullopt;
     });
-    const std::string numerics = NumericsOf(session_, setup_.default_config);
-    const auto may_win = [&](const proto::Config& config) {
-      return !setup_.class_of_default ||
-             (!numerics.empty() && NumericsOf(session_, config) == numerics);
-    };
     const auto add = [&](const proto::Config& config, bool is_default) {
-      if (!is_default && !may_win(config)) return;
       const std::string text = CanonicalText(config);
+      if (!is_default && !MayWin(config)) return;
       if (!chosen.insert(text).second) return;
       proto::Finalist* finalist = session_.add_finalists();
       *finalist->mutable_config() = config;
@@ -530,10 +541,10 @@ absl::Status Session::ChooseFinalists() {
     if (has_winner && session_.has_incumbent()) {
       add(session_.incumbent(), /*is_default=*/false);
     }
-    // In one class, of all that were tried.
-    const int most = setup_.class_of_default
-                         ? session_.trials_size()
-                         : kMostFinalists * setup_.finalists;
+    // In some classes, of all that were tried.
+    const bool in_classes = setup_.class_of_default || setup_.batch_invariant;
+    const int most =
+        in_classes ? session_.trials_size() : kMostFinalists * setup_.finalists;
     const bool by_proposer =
         !metering_.active() &&
         (objectives_.size() == 1 || objectives_[0].has_weight());
@@ -541,7 +552,7 @@ absl::Status Session::ChooseFinalists() {
                                        : by_proposer
                                            ? proposer_->Finalists(most)
                                            : BestByLimits(most)) {
-      if (setup_.class_of_default &&
+      if (in_classes &&
           session_.finalists_size() > kMostFinalists * setup_.finalists) {
         break;
       }
@@ -1036,7 +1047,8 @@ absl::StatusOr<Session::Proven> Session::Prove(int candidate) {
   }
   // Beyond a limit the default is no result, however the two compare.
   const bool default_counts =
-      SetVerified(kDefault, proof.default_measurements());
+      SetVerified(kDefault, proof.default_measurements()) &&
+      (!setup_.batch_invariant || MayWin(setup_.default_config));
   const bool stays = candidate == incumbent_
                          ? !paired.LostBy(setup_.incumbent_margin)
                          : paired.Claimed();
@@ -1115,16 +1127,34 @@ absl::Status Session::DefendIncumbent(std::vector<int>* order) {
   return absl::OkStatus();
 }
 
+absl::Status Session::DefendAgainstDefault(int candidate) {
+  if (incumbent_ <= 0 || candidate == incumbent_ || Disqualified(incumbent_) ||
+      CanonicalText(session_.winner()) !=
+          CanonicalText(setup_.default_config)) {
+    return absl::OkStatus();
+  }
+  const proto::Proof proof = session_.proof();
+  OPTRAIL_ASSIGN_OR_RETURN(const Proven proven, Prove(incumbent_));
+  if (proven == Proven::kDecided) return absl::OkStatus();
+  *session_.mutable_proof() = proof;
+  *session_.mutable_winner() = setup_.default_config;
+  return absl::OkStatus();
+}
+
 absl::Status Session::DeclareWinner() {
   OPTRAIL_ASSIGN_OR_RETURN(std::vector<int> order, Rank());
-  OPTRAIL_RETURN_IF_ERROR(DefendIncumbent(&order));
   bool default_failed = false;
-  for (const int candidate : order) {
+  while (true) {
+    // Each time: what comes after one that failed has met no incumbent yet.
+    OPTRAIL_RETURN_IF_ERROR(DefendIncumbent(&order));
+    if (order.empty()) break;
+    const int candidate = order.front();
+    order.erase(order.begin());
     Proven proven = Proven::kBaseFailed;
     if (!default_failed) {
       OPTRAIL_ASSIGN_OR_RETURN(proven, Prove(candidate));
     }
-    if (proven == Proven::kDecided) return absl::OkStatus();
+    if (proven == Proven::kDecided) return DefendAgainstDefault(candidate);
     session_.clear_proof();
     if (proven == Proven::kCandidateFailed) continue;
     // There is nothing to be better than.
@@ -1134,7 +1164,8 @@ absl::Status Session::DeclareWinner() {
     *session_.mutable_winner() = session_.finalists(candidate).config();
     return absl::OkStatus();
   }
-  if (!default_failed) {
+  if (!default_failed &&
+      (!setup_.batch_invariant || MayWin(setup_.default_config))) {
     OPTRAIL_ASSIGN_OR_RETURN(const bool works, VerifyAlone(0));
     if (works) *session_.mutable_winner() = session_.finalists(0).config();
   }

@@ -102,8 +102,13 @@ struct SessionSetup {
   // by which the default has to be.
   double incumbent_margin = .01;
   // Only configs of the default's numerics class may win (numerics.h): what has
-  // other bits, or bits that nobody knows, is no finalist.
+  // other bits, or bits that nobody knows, is no finalist. An incumbent is
+  // taken to be of it, unless a trial says otherwise.
   bool class_of_default = false;
+  // Only configs may win that are batch-invariant (numerics.h), the default
+  // among them; without such a config there is no winner. An incumbent is taken
+  // to be so, unless a trial says otherwise.
+  bool batch_invariant = false;
   // A config this many times worse than the best is raced out; 0: none.
   double race_factor = 1.5;
   // The folder with the journals of unfinished sessions; created if missing.
@@ -204,8 +209,8 @@ class Session {
   bool HasJournaledSteps() const;
   // The asks up to the journal's next trial, and that.
   absl::Status ReplayTrial();
-  // True before the first trial of a session within the class of the default,
-  // which nothing knows yet: the default is that trial.
+  // True before the first trial of a session that depends on the class of the
+  // default, which nothing knows yet: the default is that trial.
   bool AsksDefault() const;
   absl::Status AskNext();
   // Asks until the budget is spent or the evaluator has enough.
@@ -216,6 +221,8 @@ class Session {
   absl::Status NoteLost(const proto::Trial& lost);
 
   absl::Status ChooseFinalists();
+  // Returns true if its numerics class allows that.
+  bool MayWin(const proto::Config& config) const;
   // With predictions in place of what was not metered (metering.h).
   std::vector<proto::Trial> CompletedTrials(double deviations) const;
   std::vector<proto::Config> BestByLimits(int count) const;
@@ -230,6 +237,9 @@ class Session {
   void SortByPreference(std::vector<int>* finalists) const;
   // Puts the incumbent first unless the first of *order is proven better.
   absl::Status DefendIncumbent(std::vector<int>* order);
+  // Where `candidate` beat the incumbent and did not beat the default, the
+  // default replaces the incumbent only if it is proven better than that.
+  absl::Status DefendAgainstDefault(int candidate);
   // Reads `candidates` until `ranking`, which is of these, is done.
   absl::Status ReadAll(const std::vector<int>& candidates, int first_round,
                        SequentialHalving& ranking);

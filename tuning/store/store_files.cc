@@ -16,6 +16,7 @@
 #include "base/status_macros.h"
 #include "base/textproto.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/proto/numerics_text.h"
 #include "tuning/store/bucket.h"
 
 namespace optrail::tuning {
@@ -611,7 +612,15 @@ absl::optional<bool> ChangesNumerics(const StoreDifference& difference) {
   const std::string& before =
       difference.is_new ? overlay.default_numerics() : checked_in.numerics();
   if (after.empty() || before.empty()) return absl::nullopt;
-  return after != before;
+  return !SameBits(after, before) || LosesBatchInvariance(difference);
+}
+
+bool LosesBatchInvariance(const StoreDifference& difference) {
+  const proto::TunedConfig& overlay = difference.overlay;
+  const NumericsClass after = ParseNumerics(overlay.numerics());
+  return after.batch_invariant.has_value() && !*after.batch_invariant &&
+         IsBatchInvariant(difference.is_new ? overlay.default_numerics()
+                                            : difference.checked_in.numerics());
 }
 
 std::string FormatDifference(const StoreDifference& difference) {
@@ -637,8 +646,10 @@ std::string FormatDifference(const StoreDifference& difference) {
   }
   if (const absl::optional<bool> changes = ChangesNumerics(difference)) {
     absl::StrAppend(&text, "  numerics: ",
-                    *changes ? "results get other bits\n"
-                             : "the same bits on fixed inputs\n");
+                    LosesBatchInvariance(difference)
+                        ? "a row's bits depend on the number of rows now\n"
+                    : *changes ? "results get other bits\n"
+                               : "the same bits on fixed inputs\n");
   }
   return text;
 }

@@ -101,9 +101,12 @@ absl::StatusOr<std::vector<StoreDifference>> DiffStore(
 
 // Returns true if results change: the overlay's config is of another numerics
 // class than the config that ran before, which is the checked-in one or else
-// the default. Returns nullopt if a class is unknown, and for a verdict of
-// backends.
+// the default, or is batch-invariant no more. Returns nullopt if a class is
+// unknown, and for a verdict of backends.
 absl::optional<bool> ChangesNumerics(const StoreDifference& difference);
+
+// Of the two, the config before is batch-invariant, and the overlay's is not.
+bool LosesBatchInvariance(const StoreDifference& difference);
 
 // The two sides as lines that begin with "-" and "+", and a line on numerics
 // where something is known.

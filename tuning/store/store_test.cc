@@ -856,6 +856,11 @@ TEST(StoreFilesTest, ADifferenceSaysWhetherResultsChange) {
   EXPECT_EQ(says("", "bb", "bb"), false);
   EXPECT_EQ(says("", "bb", "cc"), true);
   EXPECT_THAT(FormatDifference(difference), HasSubstr("get other bits"));
+  // Whether a row keeps its bits is part of it, as far as both know.
+  EXPECT_EQ(says("", "bb, batch-invariant", "bb"), false);
+  EXPECT_EQ(says("", "bb, batch-dependent", "bb, batch-invariant"), false);
+  EXPECT_EQ(says("", "bb, batch-invariant", "bb, batch-dependent"), true);
+  EXPECT_THAT(FormatDifference(difference), HasSubstr("number of rows"));
   difference.is_best = true;
   EXPECT_EQ(says("", "bb", "cc"), absl::nullopt);
 }

@@ -25,21 +25,25 @@ class CudaInvocation : public Invocation {
 
   absl::Status Init(const Artifact& artifact, CudaDevice& device) {
     OPTRAIL_ASSIGN_OR_RETURN(const Module module, device.Load(artifact.bytes));
-    OPTRAIL_RETURN_IF_ERROR(Find(module, plan_.function, &function_));
-    if (!plan_.before.function.empty()) {
-      OPTRAIL_RETURN_IF_ERROR(Find(module, plan_.before.function, &before_));
-    }
-    if (const absl::Status shared =
-            device.AllowShared(function_, plan_.dynamic_shared_bytes);
-        !shared.ok()) {
-      return absl::InvalidArgumentError(shared.message());
-    }
-    if (plan_.cluster > 8) {
+    for (CudaLaunch& launch : LaunchesOf(plan_)) {
+      Function function = nullptr;
       OPTRAIL_RETURN_IF_ERROR(driver_.Check(
-          driver_.FuncSetAttribute(
-              function_,
-              static_cast<int>(FunctionAttribute::kNonPortableClusterSize), 1),
-          "a cluster of more than 8 blocks"));
+          driver_.ModuleGetFunction(&function, module, launch.function.c_str()),
+          absl::StrCat("cuModuleGetFunction ", launch.function)));
+      if (const absl::Status shared =
+              device.AllowShared(function, launch.dynamic_shared_bytes);
+          !shared.ok()) {
+        return absl::InvalidArgumentError(shared.message());
+      }
+      if (launch.cluster > 8) {
+        OPTRAIL_RETURN_IF_ERROR(driver_.Check(
+            driver_.FuncSetAttribute(
+                function,
+                static_cast<int>(FunctionAttribute::kNonPortableClusterSize),
+                1),
+            "a cluster of more than 8 blocks"));
+      }
+      launches_.push_back({std::move(launch), function});
     }
     return absl::OkStatus();
   }
@@ -50,41 +54,29 @@ class CudaInvocation : public Invocation {
   int64_t zeroed_bytes() const override { return workspace_bytes(); }
 
   absl::Status Run(const Call& call) const override {
-    if (before_ != nullptr) {
+    for (size_t i = 0; i < launches_.size(); ++i) {
       CudaArguments arguments;
-      backend_.ArgumentsBefore(plan_, shape_, config_, call.operands,
-                               call.workspace, &arguments);
+      OPTRAIL_RETURN_IF_ERROR(backend_.ArgumentsOf(
+          static_cast<int>(i), plan_, shape_, config_, call.operands,
+          call.workspace, driver_, &arguments));
+      const CudaLaunch& launch = launches_[i].first;
       OPTRAIL_RETURN_IF_ERROR(driver_.Check(
-          driver_.LaunchKernel(
-              before_, plan_.before.grid_x, 1, 1, plan_.before.block_x, 1, 1, 0,
-              call.stream.handle, arguments.pointers(), nullptr),
+          driver_.LaunchKernel(launches_[i].second, launch.grid_x,
+                               launch.grid_y, 1, launch.block_x, 1, 1,
+                               launch.dynamic_shared_bytes, call.stream.handle,
+                               arguments.pointers(), nullptr),
           "cuLaunchKernel"));
     }
-    CudaArguments arguments;
-    OPTRAIL_RETURN_IF_ERROR(backend_.Arguments(plan_, shape_, config_,
-                                               call.operands, call.workspace,
-                                               driver_, &arguments));
-    return driver_.Check(
-        driver_.LaunchKernel(function_, plan_.grid_x, plan_.grid_y, 1,
-                             plan_.block_x, 1, 1, plan_.dynamic_shared_bytes,
-                             call.stream.handle, arguments.pointers(), nullptr),
-        "cuLaunchKernel");
+    return absl::OkStatus();
   }
 
  private:
-  absl::Status Find(Module module, const std::string& name,
-                    Function* function) const {
-    return driver_.Check(
-        driver_.ModuleGetFunction(function, module, name.c_str()),
-        absl::StrCat("cuModuleGetFunction ", name));
-  }
-
   const CudaBackend& backend_;
   const CudaPlan plan_;
   const proto::Shape shape_;
   const proto::Config config_;
   const Driver& driver_;
-  Function function_ = nullptr, before_ = nullptr;
+  std::vector<std::pair<CudaLaunch, Function>> launches_;
 };
 
 std::string BaseName(const std::string& path) {
@@ -92,6 +84,32 @@ std::string BaseName(const std::string& path) {
 }
 
 }  // namespace
+
+std::vector<CudaLaunch> LaunchesOf(const CudaPlan& plan) {
+  std::vector<CudaLaunch> launches;
+  if (!plan.before.function.empty()) {
+    CudaLaunch& before = launches.emplace_back();
+    before.function = plan.before.function;
+    before.grid_x = plan.before.grid_x;
+    before.block_x = plan.before.block_x;
+  }
+  launches.push_back({plan.function, plan.grid_x, plan.grid_y, plan.block_x,
+                      plan.dynamic_shared_bytes, plan.cluster});
+  return launches;
+}
+
+absl::Status CudaBackend::ArgumentsOf(int launch, const CudaPlan& plan,
+                                      const proto::Shape& shape,
+                                      const proto::Config& config,
+                                      absl::Span<void* const> operands,
+                                      void* workspace, const Driver& driver,
+                                      CudaArguments* arguments) const {
+  if (launch == 0 && !plan.before.function.empty()) {
+    ArgumentsBefore(plan, shape, config, operands, workspace, arguments);
+    return absl::OkStatus();
+  }
+  return Arguments(plan, shape, config, operands, workspace, driver, arguments);
+}
 
 absl::StatusOr<std::string> CudaBackend::Id(const Target& target) const {
   OPTRAIL_ASSIGN_OR_RETURN(const Nvrtc* nvrtc, Nvrtc::Get());

@@ -12,6 +12,7 @@
 //   };
 //   OPTRAIL_REGISTER_BACKEND("softmax", SoftmaxCuda)
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -51,6 +52,16 @@ struct CudaPlan {
   size_t workspace_bytes = 0;
 };
 
+// One of the launches of a call.
+struct CudaLaunch {
+  std::string function;
+  unsigned grid_x = 1, grid_y = 1, block_x = 1;
+  unsigned dynamic_shared_bytes = 0;
+  int cluster = 1;
+};
+// In the order of a call.
+std::vector<CudaLaunch> LaunchesOf(const CudaPlan& plan);
+
 // The parameters of one launch, in the kernel's order.
 class CudaArguments {
  public:
@@ -63,13 +74,20 @@ class CudaArguments {
   }
   void** pointers() { return pointers_.data(); }
 
+  int count() const { return static_cast<int>(pointers_.size()); }
+  absl::string_view bytes(int i) const {
+    return {static_cast<const char*>(pointers_[i]), holders_[i]->size()};
+  }
+
  private:
   struct Base {
     virtual ~Base() = default;
+    virtual size_t size() const = 0;
   };
   template <typename T>
   struct Holder : Base {
     explicit Holder(const T& v) : value(v) {}
+    size_t size() const override { return sizeof(T); }
     T value;
   };
   std::vector<std::unique_ptr<Base>> holders_;
@@ -103,6 +121,13 @@ class CudaBackend : public BackendFor<CudaDevice> {
                                absl::Span<void* const> operands,
                                void* workspace,
                                CudaArguments* arguments) const {}
+  // The same for number `launch` of LaunchesOf(plan).
+  absl::Status ArgumentsOf(int launch, const CudaPlan& plan,
+                           const proto::Shape& shape,
+                           const proto::Config& config,
+                           absl::Span<void* const> operands, void* workspace,
+                           const Driver& driver,
+                           CudaArguments* arguments) const;
 
  protected:
   absl::StatusOr<std::unique_ptr<Invocation>> LoadOn(

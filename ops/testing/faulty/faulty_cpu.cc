@@ -87,6 +87,7 @@ class FaultyInvocation : public Invocation {
       case Behaviour::kWrongDenormals:
       case Behaviour::kWrongTies:
       case Behaviour::kWrongLarge:
+      case Behaviour::kCountRows:
         break;
       case Behaviour::kWrongLater:
         if (called_.exchange(true)) return absl::OkStatus();
@@ -104,6 +105,8 @@ class FaultyInvocation : public Invocation {
       static_cast<volatile float*>(y)[-1] = 1;
     } else if (knobs_.behaviour == Behaviour::kChangeInput) {
       x[n_ - 1] = 7;
+    } else if (knobs_.behaviour == Behaviour::kCountRows && n_ % 2 != 0) {
+      for (int64_t i = 0; i < n_; ++i) y[i] *= 1 + 0x1p-23f;
     }
     return absl::OkStatus();
   }
