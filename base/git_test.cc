@@ -113,7 +113,11 @@ TEST_F(GitTest, CountsOnlyFirstParents) {
 }
 
 TEST_F(GitTest, DiffsTwoCommits) {
-  EXPECT_EQ(DiffCommits(dir_, "main", "main").value(), "");
+  MakeHistory();
+  Shell("echo a > file; git add file; git commit -q -m D");
+  EXPECT_EQ(DiffCommits(dir_, "main~1", "main~2").value(), "");
+  EXPECT_THAT(DiffCommits(dir_, "main~1", "main").value(),
+              testing::EndsWith("+++ b/file\n@@ -0,0 +1 @@\n+a"));
   EXPECT_TRUE(absl::IsFailedPrecondition(
       DiffCommits(dir_, "main", "--output=x").status()));
 }
