@@ -192,10 +192,9 @@ struct Store::Answer {
   std::string op, shape, device, backend, cache_mode;
   int32_t threads;
   uint32_t flags;
-  // In the cache line of what the key is compared with.
-  LazyCounter counter = {};
   Choice choice;
   Answer* next = nullptr;
+  LazyCounter counter = {};
 
   Key key() const {
     return {op, shape, device, backend, cache_mode, threads, flags};
@@ -310,7 +309,6 @@ absl::StatusOr<const Choice*> Store::Find(
                                   std::string(key.cache_mode),
                                   key.threads,
                                   key.flags,
-                                  {},
                                   std::move(choice),
                                   known};
   while (!first.compare_exchange_weak(answer->next, answer,
