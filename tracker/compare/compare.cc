@@ -482,6 +482,7 @@ absl::StatusOr<Comparison> Compare(const RunPointers& baseline,
   DecideRows(sorted_baseline, sorted_candidate, options, sorter.compared(),
              &comparison);
   KeepUsedRuns(sorted_baseline, options, &comparison.rows);
+  for (Row& row : comparison.rows) NoteMedians(&row);
   comparison.notes = ComparisonNotes(sorted_baseline, sorted_candidate);
   if (!left_out.empty()) comparison.notes.push_back(left_out);
   return comparison;

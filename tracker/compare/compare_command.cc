@@ -318,6 +318,7 @@ absl::StatusOr<int> RunCompare(const CompareCommand& options,
     return threshold;
   };
   int told = 0;
+  size_t rows = 0;
   for (const SidesToCompare& sides : all) {
     OPTRAIL_ASSIGN_OR_RETURN(const std::vector<proto::Run> learned,
                              RunsToLearnFrom(options, history, sides));
@@ -329,11 +330,18 @@ absl::StatusOr<int> RunCompare(const CompareCommand& options,
     if (&sides != &all.front()) out << "\n";
     Print(options, sides, comparison, out);
     told += comparison.CountTold();
+    rows += comparison.rows.size();
   }
   if (told > 0) return 0;
   OPTRAIL_ASSIGN_OR_RETURN(const std::string unknown,
                            UnknownMetricText(history, *metric));
-  if (!unknown.empty()) std::cerr << "nothing is compared" << unknown << "\n";
+  if (!unknown.empty()) {
+    std::cerr << "nothing is compared" << unknown << "\n";
+  } else if (rows == 0 && !options.filter.empty()) {
+    std::cerr << "nothing is compared: no benchmark matches --filter='"
+              << options.filter << "'; next: optrail show "
+              << all.front().b.Pointers().front()->run_id() << "\n";
+  }
   return 3;
 }
 

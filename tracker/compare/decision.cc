@@ -372,26 +372,6 @@ void DecideShapes(const RunPointers& baseline, const RunPointers& candidate,
   }
 }
 
-// A row shows medians, and its ratio is that of the fastest samples: where the
-// two moved apart, the reason says both.
-void NoteMedians(Row* row) {
-  const absl::optional<double>& before = row->baseline.value;
-  const absl::optional<double>& after = row->candidate.value;
-  if (row->verdict == Verdict::kSlowerInMostSamples ||
-      !row->ratio.has_value() || !row->ratio->of_fastest ||
-      before.value_or(0) <= 0 || after.value_or(0) <= 0) {
-    return;
-  }
-  const double medians = std::log(*after / *before);
-  const double apart =
-      medians - row->ratio->log_ratio - std::log(row->ratio->machine);
-  if (std::abs(apart) < std::log1p(row->threshold.min_effect)) return;
-  absl::StrAppend(&row->reason,
-                  "; that is of the fastest samples, the medians ",
-                  medians < 0 ? "fall" : "rise", " by ",
-                  FormatShortPercent(std::abs(std::expm1(medians))));
-}
-
 }  // namespace
 
 void NoteShape(SamplePart part, double log_shift, Row* row) {
@@ -412,6 +392,24 @@ void NoteShape(SamplePart part, double log_shift, Row* row) {
                              " more, the fastest does not; ", row->reason);
 }
 
+void NoteMedians(Row* row) {
+  const absl::optional<double>& before = row->baseline.value;
+  const absl::optional<double>& after = row->candidate.value;
+  if (row->verdict == Verdict::kSlowerInMostSamples ||
+      !row->ratio.has_value() || !row->ratio->of_fastest ||
+      before.value_or(0) <= 0 || after.value_or(0) <= 0) {
+    return;
+  }
+  const double medians = std::log(*after / *before);
+  const double apart =
+      medians - row->ratio->log_ratio - std::log(row->ratio->machine);
+  if (std::abs(apart) < std::log1p(row->threshold.min_effect)) return;
+  absl::StrAppend(&row->reason,
+                  "; that is of the fastest samples, the medians ",
+                  medians < 0 ? "fall" : "rise", " by ",
+                  FormatShortPercent(std::abs(std::expm1(medians))));
+}
+
 void DecideRows(const RunPointers& baseline, const RunPointers& candidate,
                 const CompareOptions& options, const ComparedRows& compared,
                 Comparison* comparison) {
@@ -426,7 +424,6 @@ void DecideRows(const RunPointers& baseline, const RunPointers& candidate,
       PairsOf(baseline, candidate, compared);
   if (pairs.has_value()) {
     DecidePairs(*pairs, options, all);
-    for (Row* row : all) NoteMedians(row);
     return;
   }
   std::vector<MetricRows> metrics;
@@ -436,7 +433,6 @@ void DecideRows(const RunPointers& baseline, const RunPointers& candidate,
   }
   Decider(options, std::move(metrics)).Decide();
   DecideShapes(baseline, candidate, options, compared, all);
-  for (Row* row : all) NoteMedians(row);
 }
 
 }  // namespace optrail::tracker

@@ -25,6 +25,11 @@ enum class SamplePart { kFastest, kMedian, kUpperQuartile };
 // most samples, where `part` rose by `log_shift` more than the fastest.
 void NoteShape(SamplePart part, double log_shift, Row* row);
 
+// A row shows medians, and its ratio is that of the fastest samples: where the
+// two moved apart, its reason says both. Once the row's values are those of the
+// runs that were used.
+void NoteMedians(Row* row);
+
 // Decides the rows of `comparison` that `compared` names. Both sides are in
 // series order.
 void DecideRows(const std::vector<const proto::Run*>& baseline,

@@ -175,24 +175,26 @@ TEST_F(GateTest, TheEvidenceIsOfTheRunsThatWereUsed) {
   EXPECT_EQ(baseline.processes, 5 * baseline.run_ids.size());
 }
 
+// A run of benchmark a with ten samples a process, one of them `fastest`.
+proto::Run RunWithSamples(int position, double fastest, double others) {
+  proto::Run run = MakeRun(position, "main", {{"a", 100}});
+  for (proto::Measurement& measurement :
+       *run.mutable_results(0)->mutable_measurements()) {
+    const double noise = measurement.median_ns() / 100;
+    measurement.clear_median_ns();
+    measurement.set_calls_per_sample(1000);
+    for (int i = 0; i < 10; ++i) {
+      measurement.add_sample_ns(
+          static_cast<int64_t>(1000 * noise * (i == 0 ? fastest : others)));
+    }
+  }
+  return run;
+}
+
 // The fastest samples rise and the medians fall.
 TEST_F(GateTest, ARowNamesTheNumbersThatItsRatioIsOf) {
-  const auto run = [&](int position, double fastest, double others) {
-    proto::Run run = MakeRun(position, "main", {{"a", 100}});
-    for (proto::Measurement& measurement :
-         *run.mutable_results(0)->mutable_measurements()) {
-      const double noise = measurement.median_ns() / 100;
-      measurement.clear_median_ns();
-      measurement.set_calls_per_sample(1000);
-      for (int i = 0; i < 10; ++i) {
-        measurement.add_sample_ns(
-            static_cast<int64_t>(1000 * noise * (i == 0 ? fastest : others)));
-      }
-    }
-    return run;
-  };
-  for (int i = 1; i <= 12; ++i) Record(run(i, 100, 150));
-  Record(run(13, 112, 135));
+  for (int i = 1; i <= 12; ++i) Record(RunWithSamples(i, 100, 150));
+  Record(RunWithSamples(13, 112, 135));
   const GateReport report = Judged();
   const Row& row = RowOf(report, "a").row;
   EXPECT_EQ(row.verdict, Verdict::kSlower) << GateText(report);
@@ -204,8 +206,23 @@ TEST_F(GateTest, ARowNamesTheNumbersThatItsRatioIsOf) {
   EXPECT_THAT(GateText(report), HasSubstr("(levels of fastest samples "));
   EXPECT_THAT(GateJson(report), HasSubstr("\"of\": \"fastest samples\""));
   // There is no such column if both say the same.
-  Record(run(14, 100, 150));
+  Record(RunWithSamples(14, 100, 150));
   EXPECT_THAT(GateText(Judged()), Not(HasSubstr("ratio of")));
+}
+
+// Most of the window lies after the step: the medians that a reason speaks of
+// are those of the runs that were used, as the row's values are.
+TEST_F(GateTest, AReasonSpeaksOfTheRunsThatWereUsed) {
+  for (int i = 1; i < 20; ++i) Record(RunWithSamples(i, 100, 100));
+  int slower = 0;
+  for (int i = 20; i < 30; ++i) {
+    Record(RunWithSamples(i, 120, 120));
+    const GateReport report = Judged();
+    const Row& row = RowOf(report, "a").row;
+    slower += row.verdict == Verdict::kSlower ? 1 : 0;
+    EXPECT_THAT(row.reason, Not(HasSubstr("the medians"))) << i;
+  }
+  EXPECT_GT(slower, 3);
 }
 
 TEST_F(GateTest, ARedRowSaysHowToFindTheCommit) {
