@@ -8,6 +8,9 @@
 #include <vector>
 
 #include "absl/flags/flag.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "cli/compile_for.h"
@@ -23,11 +26,17 @@ absl::StatusOr<int> Export() {
   suites::ExportCommand command;
   command.out = UserPath(absl::GetFlag(FLAGS_out));
   if (command.out.empty()) {
-    return absl::InvalidArgumentError("flag --out=: expected a folder");
+    return absl::InvalidArgumentError(
+        "flag --out is missing; next: --out=FOLDER");
   }
   OPTRAIL_ASSIGN_OR_RETURN(
       const suites::TaskSelection selection,
       suites::SelectionFromFlags("", absl::GetFlag(FLAGS_workload)));
+  if (selection.device != "cuda") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("flag --device=", selection.device,
+                     ": expected cuda: cubins are of GPUs"));
+  }
   OPTRAIL_ASSIGN_OR_RETURN(const ops::DeviceType* type,
                            ops::FindDeviceType(selection.device));
   OPTRAIL_ASSIGN_OR_RETURN(command.context, ContextToCompileFor(*type));
