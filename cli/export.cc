@@ -10,7 +10,6 @@
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "cli/compile_for.h"
@@ -32,10 +31,9 @@ absl::StatusOr<int> Export() {
   OPTRAIL_ASSIGN_OR_RETURN(
       const suites::TaskSelection selection,
       suites::SelectionFromFlags("", absl::GetFlag(FLAGS_workload)));
-  if (selection.device != "cuda") {
+  if (selection.device != proto::CUDA) {
     return absl::InvalidArgumentError(
-        absl::StrCat("flag --device=", selection.device,
-                     ": expected cuda: cubins are of GPUs"));
+        "--device: expected cuda: cubins are of GPUs");
   }
   OPTRAIL_ASSIGN_OR_RETURN(const ops::DeviceType* type,
                            ops::FindDeviceType(selection.device));

@@ -175,9 +175,8 @@ TEST_F(GateTest, TheEvidenceIsOfTheRunsThatWereUsed) {
   EXPECT_EQ(baseline.processes, 5 * baseline.run_ids.size());
 }
 
-// A run of benchmark a with ten samples a process, one of them `fastest`.
-proto::Run RunWithSamples(int position, double fastest, double others) {
-  proto::Run run = MakeRun(position, "main", {{"a", 100}});
+// Gives benchmark a of `run` ten samples a process, one of them `fastest`.
+proto::Run WithSamples(proto::Run run, double fastest, double others) {
   for (proto::Measurement& measurement :
        *run.mutable_results(0)->mutable_measurements()) {
     const double noise = measurement.median_ns() / 100;
@@ -193,8 +192,9 @@ proto::Run RunWithSamples(int position, double fastest, double others) {
 
 // The fastest samples rise and the medians fall.
 TEST_F(GateTest, ARowNamesTheNumbersThatItsRatioIsOf) {
-  for (int i = 1; i <= 12; ++i) Record(RunWithSamples(i, 100, 150));
-  Record(RunWithSamples(13, 112, 135));
+  for (int i = 1; i <= 12; ++i)
+    Record(WithSamples(MakeRun(i, "main", {{"a", 100}}), 100, 150));
+  Record(WithSamples(MakeRun(13, "main", {{"a", 100}}), 112, 135));
   const GateReport report = Judged();
   const Row& row = RowOf(report, "a").row;
   EXPECT_EQ(row.verdict, Verdict::kSlower) << GateText(report);
@@ -206,17 +206,18 @@ TEST_F(GateTest, ARowNamesTheNumbersThatItsRatioIsOf) {
   EXPECT_THAT(GateText(report), HasSubstr("(levels of fastest samples "));
   EXPECT_THAT(GateJson(report), HasSubstr("\"of\": \"fastest samples\""));
   // There is no such column if both say the same.
-  Record(RunWithSamples(14, 100, 150));
+  Record(WithSamples(MakeRun(14, "main", {{"a", 100}}), 100, 150));
   EXPECT_THAT(GateText(Judged()), Not(HasSubstr("ratio of")));
 }
 
 // Most of the window lies after the step: the medians that a reason speaks of
 // are those of the runs that were used, as the row's values are.
 TEST_F(GateTest, AReasonSpeaksOfTheRunsThatWereUsed) {
-  for (int i = 1; i < 20; ++i) Record(RunWithSamples(i, 100, 100));
+  for (int i = 1; i < 20; ++i)
+    Record(WithSamples(MakeRun(i, "main", {{"a", 100}}), 100, 100));
   int slower = 0;
   for (int i = 20; i < 30; ++i) {
-    Record(RunWithSamples(i, 120, 120));
+    Record(WithSamples(MakeRun(i, "main", {{"a", 100}}), 120, 120));
     const GateReport report = Judged();
     const Row& row = RowOf(report, "a").row;
     slower += row.verdict == Verdict::kSlower ? 1 : 0;
