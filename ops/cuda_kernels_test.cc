@@ -173,8 +173,7 @@ int EncodeImageAddress(TensorMap* map, int, uint32_t, void* address,
                        0, 0, 0, 0);
 }
 
-// What a manifest says makes the bytes of a launch of our own, wherever
-// operands lie.
+// A manifest makes the bytes of a launch of our own, wherever operands lie.
 TEST(CudaKernels, AreExportedWithTheirParameters) {
   Driver driver{};
   driver.TensorMapEncodeTiled = EncodeAddress;

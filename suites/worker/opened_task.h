@@ -78,10 +78,10 @@ class OpenedTask {
   // where these are far from the host.
   absl::StatusOr<uint64_t> BitsOfResults(uint64_t input_seed,
                                          ops::Runnable& runnable);
-  // Whether a row of the results has the same bits however many rows a call of
-  // the config computes, on typical values of the seed: all of the task's are
-  // held against a few numbers of fewer (ops/core/batch_rows.h). nullopt: the
-  // operator has no such rows, or none of these calls can be made.
+  // Returns true if a row of the results has the same bits however many rows a
+  // call of the config computes, on typical values of the seed: all of the
+  // task's are held against a few numbers of fewer (ops/core/batch_rows.h).
+  // nullopt: the operator has no such rows, or none of these calls can be made.
   absl::StatusOr<absl::optional<bool>> IsBatchInvariant(
       uint64_t input_seed, const std::string& backend,
       const proto::Config& config, ops::Runnable& runnable);

@@ -1,5 +1,5 @@
-// What else than a change explains what a look has found:
-// OnlineDetector::IsSure and what it asks.
+// OnlineDetector::IsSure, and what it asks: noise may explain what a look has
+// found as well as a change does.
 
 #include <algorithm>
 #include <cmath>
@@ -17,9 +17,10 @@ namespace {
 
 // A change that is less sure than this waits for more points.
 constexpr double kSureEnough = 0.9999;
-// What noise with memory may cost to explain it away, in units of log(points).
+// Noise with memory explains a change away at this cost at most, in units of
+// log(points).
 constexpr double kMemoryPenalty = 4;
-// And where the level before the change, taken by itself, has memory.
+// The cost is this where the level before the change has memory by itself.
 constexpr double kMorePenalty = 6.5;
 constexpr double kInflationOfMuchMemory = 2;
 // Where neighbours on both sides of a change correlate more than this, as few

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/parallel_for.h"
@@ -16,7 +17,7 @@
 namespace optrail::tracker {
 namespace {
 
-// What lies between the last level under the former name and the first.
+// Adds the change from the last level under the former name to the first.
 void AddRenaming(const Series& from, const Series& to, const ChangePoint& point,
                  const TriageBook& book, const JudgeOptions& options,
                  Judgement& judgement) {
@@ -66,6 +67,8 @@ std::string TextOfAllVersions(const SeriesKey& key) {
 void JudgeMissing(const std::vector<Series>& series,
                   const std::vector<bool>& missing,
                   std::vector<Judgement>& judgements) {
+  // Most often nothing is, and many series need no text.
+  if (!absl::c_linear_search(missing, true)) return;
   std::map<std::string, size_t> measured;
   for (size_t i = 0; i < series.size(); ++i) {
     if (!missing[i]) measured[TextOfAllVersions(series[i].key)] = i;

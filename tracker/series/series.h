@@ -76,8 +76,8 @@ struct ResultAttributes {
   absl::optional<double> moved_bytes;
 };
 
-// What one run says of one series, without the samples behind it: what an index
-// keeps of a result (tracker/history/index/history_index.h).
+// A result of one run for one series, without the samples behind it: an index
+// keeps this (tracker/history/index/history_index.h).
 struct Observation {
   MetricInfo metric;
   std::vector<ProcessReading> processes;
@@ -177,7 +177,7 @@ class OrderedRuns {
   int settings(int place) const { return settings_[place]; }
   // Equal for runs of one toolchain.
   int toolchain(int place) const { return toolchains_[place]; }
-  // That run alone as a point.
+  // A point that has that run alone shares this.
   const std::shared_ptr<const PointRuns>& alone(int place) const {
     return alone_[place];
   }

@@ -11,7 +11,7 @@ namespace optrail::tracker {
 // A metric's value for people: "1.23 ms", "456 bytes"; "-" for none.
 std::string FormatValue(absl::optional<double> value, absl::string_view unit);
 
-// What people call a change of a metric's value: "slower" or "faster" for a
+// The word for a change of a metric's value is "slower" or "faster" for a
 // benchmark's time and cpu_time, "higher" or "lower" for any other metric.
 //
 //   FormatPercent(std::abs(change)) + " " + ChangeWord(change, "time")

@@ -11,8 +11,8 @@
 namespace optrail::ops::cuda {
 namespace {
 
-// Where operands lie in a recording: far apart, so that an address tells whose
-// it is. A multiple of kExportAlignment, and of no larger power of two.
+// Operands lie so far apart in a recording that an address tells whose it is.
+// A multiple of kExportAlignment, and of no larger power of two.
 constexpr uint64_t kSpacing = uint64_t{1} << 42;
 
 // The recorder writes this in place of a tensor map.
