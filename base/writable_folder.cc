@@ -21,4 +21,14 @@ absl::Status CheckFolderIsWritable(const std::string& folder, FileSystem* fs) {
   return RemoveFile(probe, fs);
 }
 
+absl::Status CreateOutputFolder(const std::string& folder, FileSystem* fs) {
+  const std::string around = DirectoryOf(folder);
+  if (!FileExists(around, fs)) {
+    return absl::NotFoundError(
+        absl::StrCat("there is no folder ", around,
+                     " to write to; next: create it, or choose another one"));
+  }
+  return CreateDirectories(folder, fs);
+}
+
 }  // namespace optrail

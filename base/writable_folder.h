@@ -19,6 +19,11 @@ namespace optrail {
 absl::Status CheckFolderIsWritable(const std::string& folder,
                                    FileSystem* fs = FileSystem::Real());
 
+// Makes the folder of results that somebody named. NotFound where the folder
+// around it is missing: that is a typing error as a rule.
+absl::Status CreateOutputFolder(const std::string& folder,
+                                FileSystem* fs = FileSystem::Real());
+
 }  // namespace optrail
 
 #endif  // OPTRAIL_BASE_WRITABLE_FOLDER_H_

@@ -54,5 +54,15 @@ TEST(WritableFolder, AFileInItsPlaceIsNamed) {
   EXPECT_THAT(CheckFolderIsWritable(path).message(), HasSubstr(path));
 }
 
+TEST(WritableFolder, ResultsGoToAFolderWhoseParentIsThere) {
+  const std::string folder = JoinPath(::testing::TempDir(), "results");
+  const absl::Status status = CreateOutputFolder(JoinPath(folder, "below"));
+  EXPECT_THAT(status.message(), HasSubstr("there is no folder " + folder));
+  EXPECT_FALSE(FileExists(folder));
+  EXPECT_TRUE(CreateOutputFolder(folder).ok());
+  EXPECT_TRUE(CreateOutputFolder(JoinPath(folder, "below")).ok());
+  EXPECT_TRUE(FileExists(JoinPath(folder, "below")));
+}
+
 }  // namespace
 }  // namespace optrail

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/status_macros.h"
+#include "base/writable_folder.h"
 #include "graph/onnx/filled_model.h"
 #include "graph/reference/reference.h"
 
@@ -31,7 +32,7 @@ absl::Status RunGraphExport(const GraphExportCommand& command,
         " nodes are not covered; next: optrail graph show ", command.path));
   }
   const Graph& graph = imported.graph;
-  OPTRAIL_RETURN_IF_ERROR(CreateDirectories(command.folder));
+  OPTRAIL_RETURN_IF_ERROR(CreateOutputFolder(command.folder));
   OPTRAIL_RETURN_IF_ERROR(
       WriteFilledModel(command.path, command.import.seed, command.folder));
   nlohmann::json model = {{"model", "model.onnx"},

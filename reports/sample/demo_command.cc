@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/quote.h"
 #include "base/status_macros.h"
+#include "base/writable_folder.h"
 #include "reports/commands.h"
 #include "reports/sample/sample_history.h"
 #include "tracker/history/history.h"
@@ -22,12 +23,7 @@ absl::StatusOr<int> RunDemo(const DemoCommand& options, std::ostream& out,
                      ": expected the name of a folder that does not exist "
                      "yet; next: optrail demo --out=optrail_demo_2"));
   }
-  if (const std::string parent = DirectoryOf(options.out);
-      !FileExists(parent)) {
-    return absl::NotFoundError(
-        absl::StrCat("--out=", options.out, ": there is no folder ", parent,
-                     "; next: create it, or choose another one"));
-  }
+  OPTRAIL_RETURN_IF_ERROR(CreateOutputFolder(options.out));
   SampleOptions wanted;
   wanted.end_unix_ns = absl::ToUnixNanos(absl::Now() - absl::Hours(2));
   wanted.states = true;
@@ -60,8 +56,9 @@ absl::StatusOr<int> RunDemo(const DemoCommand& options, std::ostream& out,
   const proto::Run& newest = sample.runs.back();
   const std::string of_history =
       absl::StrCat(" --history=", QuoteForShell(folder));
-  out << "Every number is made up. Open " << report.out
-      << " in a browser, or try:\n"
+  out << "Every number is made up. The report is one file, for any browser:\n"
+      << "  xdg-open " << QuoteForShell(report.out) << "\n"
+      << "Try:\n"
       << "  optrail changes" << of_history << "\n"
       << "  optrail log" << of_history << "\n"
       << "  optrail gate" << of_history

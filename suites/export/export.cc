@@ -1,7 +1,10 @@
 #include "suites/export/export.h"
 
 #include <cstdint>
+#include <map>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -9,6 +12,7 @@
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "base/units.h"
+#include "base/writable_folder.h"
 #include "nlohmann/json.hpp"
 #include "ops/core/compile_cache.h"
 #include "ops/core/tuned_kernel.h"
@@ -216,6 +220,7 @@ absl::StatusOr<int> RunExport(const ExportCommand& command, std::ostream& out,
                {"cubin"},
                {"size", Align::kRight, "cubin_bytes"}});
   absl::Status first_error;
+  std::map<std::string, std::vector<std::string>> refused;  // tasks by reason
   for (const TaskEntry& task : command.tasks) {
     absl::StatusOr<Exported> exported = ExportTask(task, context, store);
     if (!exported.ok()) {
@@ -225,10 +230,10 @@ absl::StatusOr<int> RunExport(const ExportCommand& command, std::ostream& out,
           {{"operator", task.task.operator_name()},
            {"shape", tuning::CanonicalText(task.task.shape())},
            {"why", why}});
-      notes << "note: " << ShortTaskText(task.task) << ": " << why << "\n";
+      refused[why].push_back(ShortTaskText(task.task));
       continue;
     }
-    OPTRAIL_RETURN_IF_ERROR(CreateDirectories(command.out));
+    OPTRAIL_RETURN_IF_ERROR(CreateOutputFolder(command.out));
     OPTRAIL_RETURN_IF_ERROR(WriteFileAtomically(
         JoinPath(command.out, exported->cubin), exported->code));
     manifest["compiler"] = exported->compiler;
@@ -241,7 +246,14 @@ absl::StatusOr<int> RunExport(const ExportCommand& command, std::ostream& out,
                                FormatBytes(exported->code.size()))});
     manifest["kernels"].push_back(std::move(exported->kernel));
   }
-  if (manifest["kernels"].empty()) return first_error;
+  const bool is_none = manifest["kernels"].empty();
+  if (is_none && refused.size() <= 1) return first_error;
+  for (const auto& [why, tasks] : refused) {
+    notes << "note: " << tasks[0];
+    if (tasks.size() > 1) notes << " and " << tasks.size() - 1 << " more";
+    notes << ": " << why << "\n";
+  }
+  if (is_none) return first_error;
   const std::string text = manifest.dump(1) + "\n";
   OPTRAIL_RETURN_IF_ERROR(
       WriteFileAtomically(JoinPath(command.out, kManifestName), text));
