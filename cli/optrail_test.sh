@@ -43,6 +43,22 @@ for command in log show compare gate changes report; do
     "$command" --history=other
 done
 expect 2 "there is no folder $scratch/nosuch" demo --out=nosuch/demo
+# The report opens where somebody looks: at a terminal of a desktop.
+mkdir tools
+printf '#!/bin/sh\necho "$1" >>"%s/opened"\n' "$scratch" >tools/xdg-open
+chmod +x tools/xdg-open
+demo() {
+  env PATH="$scratch/tools:$PATH" CI= DISPLAY=:0 "$@" >said
+}
+demo script -qec "$optrail demo --out=shown" /dev/null
+until [[ -s opened ]]; do sleep .1; done
+[[ $(cat opened) == "$scratch/shown/report.html" ]] ||
+  { echo "FAILED: demo opened $(cat opened)"; exit 1; }
+demo script -qec "$optrail demo --out=closed --open=false" /dev/null
+demo env CI=true script -qec "$optrail demo --out=in_ci" /dev/null
+demo "$optrail" demo --out=piped
+grep -q "xdg-open $scratch/piped/report.html" said
+[[ $(wc -l <opened) == 1 ]] || { echo "FAILED: demo opened"; exit 1; }
 expect 2 "optrail import FILE" compare
 expect 3 "optrail import" gate
 expect 2 "--looks: means nothing with --run" gate --run=true --looks=3
@@ -177,7 +193,7 @@ expect 0 "note: ./made.sh may be made by the command itself" tune --quiet \
 
 # What it printed and what is proven is shown, of each metric that was named.
 newest() { "$optrail" log sessions --format=csv | sed -n '2s/,.*//p'; }
-expect 0 "rounds of both: " show "$(newest)"
+expect 0 "paired rounds" show "$(newest)"
 echo 'echo "{\"time\": $1, \"bytes\": $((4096 - $1))}"' > front.sh
 expect 0 "time  bytes  runs  config" tune --quiet \
   --space=sleep.space.textproto --metric=time:min --metric=bytes:min \
