@@ -31,6 +31,9 @@ namespace optrail::cli {
 namespace {
 
 constexpr int64_t kDefaultTrials = 72;
+// Tensor cores came with the first; the last leaves room for what comes.
+constexpr int64_t kFirstCapability = 70;
+constexpr int64_t kLastCapability = 199;
 
 // "sm_90a" is the declared hardware with that compute capability.
 absl::StatusOr<proto::Hardware> HardwareNamed(const std::string& name,
@@ -48,11 +51,17 @@ absl::StatusOr<proto::Hardware> HardwareNamed(const std::string& name,
   absl::string_view digits = name;
   int64_t capability = 0;
   if (absl::ConsumePrefix(&digits, "sm_") &&
-      absl::SimpleAtoi(absl::StripSuffix(digits, "a"), &capability)) {
+      absl::SimpleAtoi(absl::StripSuffix(digits, "a"), &capability) &&
+      capability >= kFirstCapability && capability <= kLastCapability) {
     for (proto::HardwareAttribute& attribute : *declared.mutable_attributes()) {
       if (attribute.name() != "compute_capability") continue;
       // On the same architecture the declared limits hold.
-      if (attribute.int_() != capability) declared.set_id(name);
+      if (attribute.int_() == capability) {
+        std::cerr << "note: --hw=" << name << ": limits and tuned configs of "
+                  << declared.id() << " are used\n";
+      } else {
+        declared.set_id(name);
+      }
       attribute.set_int_(capability);
       return declared;
     }

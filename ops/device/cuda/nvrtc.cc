@@ -8,22 +8,28 @@
 namespace optrail::ops::cuda {
 
 absl::StatusOr<Nvrtc> Nvrtc::Load() {
-  OPTRAIL_ASSIGN_OR_RETURN(
-      const ToolkitLibrary library,
-      ToolkitLibrary::Open(
-          {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"}));
+  const absl::StatusOr<ToolkitLibrary> library =
+      ToolkitLibrary::Open({"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"});
+  if (!library.ok()) {
+    return absl::Status(
+        library.status().code(),
+        absl::StrCat(library.status().message(),
+                     "; next: install NVIDIA's package cuda-nvrtc-13-0 (or "
+                     "12-8), or pip's nvidia-cuda-nvrtc with its folder in "
+                     "LD_LIBRARY_PATH"));
+  }
   Nvrtc nvrtc;
   int (*version)(int* major, int* minor) = nullptr;
   for (const absl::Status& found :
-       {library.Get("nvrtcVersion", version),
-        library.Get("nvrtcGetErrorString", nvrtc.GetErrorString),
-        library.Get("nvrtcCreateProgram", nvrtc.CreateProgram),
-        library.Get("nvrtcDestroyProgram", nvrtc.DestroyProgram),
-        library.Get("nvrtcCompileProgram", nvrtc.CompileProgram),
-        library.Get("nvrtcGetProgramLogSize", nvrtc.GetProgramLogSize),
-        library.Get("nvrtcGetProgramLog", nvrtc.GetProgramLog),
-        library.Get("nvrtcGetCUBINSize", nvrtc.GetCubinSize),
-        library.Get("nvrtcGetCUBIN", nvrtc.GetCubin)}) {
+       {library->Get("nvrtcVersion", version),
+        library->Get("nvrtcGetErrorString", nvrtc.GetErrorString),
+        library->Get("nvrtcCreateProgram", nvrtc.CreateProgram),
+        library->Get("nvrtcDestroyProgram", nvrtc.DestroyProgram),
+        library->Get("nvrtcCompileProgram", nvrtc.CompileProgram),
+        library->Get("nvrtcGetProgramLogSize", nvrtc.GetProgramLogSize),
+        library->Get("nvrtcGetProgramLog", nvrtc.GetProgramLog),
+        library->Get("nvrtcGetCUBINSize", nvrtc.GetCubinSize),
+        library->Get("nvrtcGetCUBIN", nvrtc.GetCubin)}) {
     OPTRAIL_RETURN_IF_ERROR(found);
   }
   version(&nvrtc.major_, &nvrtc.minor_);
