@@ -19,6 +19,7 @@
 #include "base/check.h"
 #include "base/closest.h"
 #include "base/exit_code.h"
+#include "base/file.h"
 #include "base/status_macros.h"
 #include "base/table.h"
 #include "base/utf8.h"
@@ -359,6 +360,22 @@ int WrongUse(const Call& call, const absl::Status& status) {
   return ToInt(ExitCode::kBadInput);
 }
 
+// "; did you mean runs.json?" for a message that ends with a file that is not
+// there; "" for any other.
+std::string FileHint(absl::string_view message) {
+  constexpr absl::string_view kOpening = "opening ";
+  if (!absl::ConsumeSuffix(&message, ": No such file or directory")) return "";
+  const size_t at = message.rfind(kOpening);
+  if (at == absl::string_view::npos) return "";
+  const std::string path(message.substr(at + kOpening.size()));
+  const std::string folder = DirectoryOf(path);
+  if (!FileExists(folder)) return absl::StrCat("; there is no folder ", folder);
+  const std::string meant =
+      DidYouMean(FileNameOf(path),
+                 ListDirectory(folder).value_or(std::vector<std::string>()));
+  return meant.empty() ? "; next: look for a typing error" : meant;
+}
+
 int Run(Call call, const Words& args) {
   for (size_t i = 0; i < args.size() && args[i] != "--"; ++i) {
     if (!IsHelp(args[i])) continue;
@@ -373,8 +390,9 @@ int Run(Call call, const Words& args) {
   std::cout.flush();
   if (!code.ok()) {
     // It quotes what files and commands say.
-    std::cerr << call.Typed() << ": " << SanitiseText(code.status().message())
-              << "\n";
+    const absl::string_view message = code.status().message();
+    std::cerr << call.Typed() << ": "
+              << SanitiseText(absl::StrCat(message, FileHint(message))) << "\n";
     return ToInt(ExitCodeOf(code.status()));
   }
   if (!std::cout) {
