@@ -22,13 +22,13 @@ std::string StopReasonName(proto::StopReason reason);
 // say.
 std::string ProofEndNote(const proto::Proof& proof);
 
-// The session's proof in a sentence: "proven, in 44 rounds of both: +22.4%
-// (+20.8% to +24.0%; time spent) time over the default".
+// The session's proof in a sentence: "proven: 22.4% better than the default in
+// time (20.8% to 24.0%, 44 paired rounds; time spent)".
 std::string ProofText(const proto::Session& session);
 // Returns whether the stored config was kept. The text says why it was, or what
-// was proven of the one that replaces it: "the stored config stays: in 40
-// rounds of both the best other one is +0.3% (-0.5% to +1.1%)"; "" where there
-// was none, or it was the best.
+// was proven of the one that replaces it: "the stored config stays: the best
+// other one is 0.3% better than it in time (-0.5% to 1.1%, 40 paired rounds)";
+// "" where there was none, or it was the best.
 bool IncumbentStays(const proto::Session& session);
 std::string IncumbentText(const proto::Session& session);
 

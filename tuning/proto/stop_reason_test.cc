@@ -51,19 +51,19 @@ TEST(StopReasonTest, AProofIsASentence) {
   proof.set_claimed(true);
   proof.set_end(proto::PROOF_TIME_SPENT);
   EXPECT_EQ(ProofText(session),
-            "proven, in 44 rounds of both: +22.4% (+20.8% to +24.0%; time "
-            "spent) better than the default in time");
+            "proven: 22.4% better than the default in time (20.8% to 24.0%, "
+            "44 paired rounds; time spent)");
   proof.set_claimed(false);
   proof.clear_end();
   EXPECT_EQ(ProofText(session),
-            "no gain is proven, the default stays, in 44 rounds of both: "
-            "+22.4% (+20.8% to +24.0%) better than the default in time");
+            "no gain is proven, the default stays: 22.4% better than the "
+            "default in time (20.8% to 24.0%, 44 paired rounds)");
   proof.set_gain(-.072);
   proof.set_gain_low(-.1);
   proof.set_gain_high(-.044);
   EXPECT_EQ(ProofText(session),
-            "no gain is proven, the default stays, in 44 rounds of both: "
-            "+7.2% (+4.4% to +10.0%) worse than the default in time");
+            "no gain is proven, the default stays: 7.2% worse than the "
+            "default in time (4.4% to 10.0%, 44 paired rounds)");
 }
 
 TEST(StopReasonTest, AStoredConfigThatStaysIsNamed) {
@@ -73,15 +73,16 @@ TEST(StopReasonTest, AStoredConfigThatStaysIsNamed) {
   session.mutable_proof()->set_metric("time");
   EXPECT_TRUE(IncumbentStays(session));
   EXPECT_EQ(IncumbentText(session), "");
-  EXPECT_THAT(ProofText(session), HasSubstr("the stored config stays, in 0"));
+  EXPECT_THAT(ProofText(session), HasSubstr("the stored config stays: "));
   proto::Proof& proof = *session.mutable_incumbent_proof();
   proof.set_rounds(40);
   proof.set_gain(.003);
   proof.set_gain_low(-.005);
   proof.set_gain_high(.011);
-  EXPECT_EQ(IncumbentText(session),
-            "the stored config stays: in 40 rounds of both the best other one "
-            "is +0.3% (-0.5% to +1.1%)");
+  EXPECT_EQ(
+      IncumbentText(session),
+      "the stored config stays: the best other one is 0.3% better than it "
+      "(-0.5% to 1.1%, 40 paired rounds)");
   *session.mutable_winner() = *ParseConfig("tile=4");
   EXPECT_FALSE(IncumbentStays(session));
   EXPECT_EQ(IncumbentText(session),
@@ -101,8 +102,8 @@ TEST(StopReasonTest, WhatReplacesAStoredConfigIsProven) {
   proof.set_claimed(true);
   *session.mutable_incumbent_proof() = proof;
   const char* const kBetter =
-      "the stored config is replaced: in 40 rounds of both the new one is "
-      "+3.0% (+2.0% to +4.0%)";
+      "the stored config is replaced: the new one is 3.0% better than it "
+      "(2.0% to 4.0%, 40 paired rounds)";
   EXPECT_EQ(IncumbentText(session), kBetter);
   // The default was stored.
   session.clear_incumbent_proof();
