@@ -185,9 +185,11 @@ AttentionRow MakeRow(const ReportData& data, std::vector<Suspicion> all) {
                                          tracker::EvidenceOf(*first.decided_by))
                  : first.verdict_detail;
   if (row.series.size() > 1 && !row.text.empty()) {
-    row.text =
-        absl::StrCat(tracker::DisplayName(first.of->key.benchmark), " on ",
-                     data.hardware[first.hardware].id, ": ", row.text);
+    // The evidence of a change begins with the benchmark's name.
+    row.text = absl::StrCat(
+        first.decided_by ? ""
+                         : tracker::DisplayName(first.of->key.benchmark) + " ",
+        "on ", data.hardware[first.hardware].id, ": ", row.text);
   }
   AddCommands(data, evidence, row);
   return row;

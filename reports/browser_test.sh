@@ -231,7 +231,7 @@ refuse imported 'Nothing changed'
 expect imported 'title="time · dev"'
 expect imported 'title="time · main"'
 dump imported_phone "$work/imported.html" 400,2000
-expect imported_phone '<small class="narrow"><bdi title="time · main">'
+expect imported_phone ' · time · main">'
 # Benchmarks of other tools are called benchmarks.
 expect imported '>Benchmark</th>'
 expect imported 'All benchmarks'

@@ -28,16 +28,11 @@ function intervalText(series) {
 function sizeCell(row) {
   if (!isNumber(row.low)) return el('span', {class: 'amount'});
   const series = report.series[row.series[0]];
-  const alone = row.series.length === 1;
   const same = signedPercent(row.low) === signedPercent(row.high);
   return el('span', {class: 'amount tone-' + kVerdicts[row.v].tone},
-            alone || same ? signedPercent(changeOf(series)) :
-                `${signedPercent(row.low)} to ${signedPercent(row.high)}`,
+            (same ? '' : 'up to ') + signedPercent(changeOf(series)),
             intervalText(series) ?
-                el('small', {}, alone ?
-                       '95% interval: ' + intervalText(series) :
-                       'largest: ' + intervalText(series) + ' (95% interval)') :
-                null);
+                el('small', {}, '95% interval: ', intervalText(series)) : null);
 }
 
 // "softmax, attention": what the series belong to.
@@ -130,6 +125,7 @@ function hardwareText(row) {
 function attentionItem(row) {
   const first = report.series[row.series[0]];
   const alone = row.series.length === 1;
+  const dated = row.range && row.bad >= 0;
   const item = el('details', {}, el('summary', {},
       verdictLabel(row.v, verdictName(first)), sizeCell(row),
       el('span', {class: 'name clip'}, data(alone ? titleOf(first) : familiesText(row)),
@@ -140,8 +136,8 @@ function attentionItem(row) {
                 data(hardwareText(row)))),
       el('span', {class: 'why clip'}, rangeText(row),
          el('small', {class: 'clip muted'},
-            row.range && row.bad >= 0 ? date(report.commits[row.bad][2]) : '',
-            first.d ? [' ', data(first.d)] : null))));
+            dated ? date(report.commits[row.bad][2]) : '',
+            first.d ? [dated ? ', ' : '', data(first.d)] : null))));
   // Only what is opened, or printed, is made.
   const fill = () => {
     if (item.children.length === 1) item.append(attentionBody(row));
@@ -195,15 +191,16 @@ function reasonsText() {
   if (all.length === 0) return null;
   return el('p', {class: 'muted small'}, 'No verdict yet: ',
             all.slice(0, 5).map(([why, n], i) => [
-              i ? '; ' : '', `${count(n)} series, `, el('bdi', {}, why)]),
+              i ? ', ' : '', `${count(n)} series (`, el('bdi', {}, why), ')']),
             all.length > 5 ?
-                `; ${plural(all.length - 5, 'other reason')}` : '', '.');
+                `, ${plural(all.length - 5, 'other reason')}` : '', '.');
 }
 
 // Warnings say "...; next: COMMAND" where a command answers them.
 function notice(text) {
   const [told, command] = text.split('; next: ');
-  return el('div', {class: 'notice'}, el('p', {}, sentence(told)),
+  return el('div', {class: 'notice'}, el('p', {}, sentence(told),
+                                           told.endsWith('.') ? '' : '.'),
             command ? commandLine(command) : null);
 }
 

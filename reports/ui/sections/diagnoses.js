@@ -75,7 +75,7 @@ function calibrationTable() {
             el('p', {class: 'muted small'},
                'Medians over the advice that diagnose --try and convergence ' +
                '--try applied.'),
-            el('table', {},
+            el('table', {class: 'plain small'},
                el('thead', {}, el('tr', {}, el('th', {scope: 'col'}, 'Advice'),
                   names.map(name => el('th', {scope: 'col', class: 'num'},
                                          name)))),

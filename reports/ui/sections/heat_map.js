@@ -51,7 +51,7 @@ const heatMap = {
                         'single series, empty commits were not measured.'),
         el('div', {class: 'tools'}, order,
            el('span', {class: 'heat-scale', 'aria-hidden': 'true'},
-              '20 % faster ', el('i'), ' 20 % slower'),
+              '20% faster ', el('i'), ' 20% slower'),
            el('span', {class: 'muted hint heat-hint'}, ['\u2190', '\u2192', '\u2191',
               '\u2193'].map(key => [el('kbd', {}, key), ' ']), 'move  ',
               el('kbd', {}, 'Enter'), ' open')),

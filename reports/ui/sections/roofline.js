@@ -168,7 +168,7 @@ const roofline = {
                   formatter: v => rate(v, '')},
     });
     return {
-      grid: {left: 8, right: 16, top: 30, bottom: 28, containLabel: true},
+      grid: {left: 8, right: 24, top: 30, bottom: 28, containLabel: true},
       tooltip: tooltip('item', params => params.data.place >= 0 ?
           [this.text(this.order[params.data.place])] : []),
       xAxis: {...log('FLOP per byte', left, right), nameLocation: 'middle',

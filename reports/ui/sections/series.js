@@ -30,7 +30,7 @@ const seriesList = {
     this.search = el('input', {
       type: 'search',
       id: 'filter',
-      placeholder: 'Filter: words of name, hardware, verdict, commit',
+      placeholder: 'Filter by words',
       'aria-label': 'Filter the series',
       autocomplete: 'off',
       spellcheck: 'false',
@@ -215,12 +215,11 @@ const seriesList = {
         el('div', {class: 'name clip'},
            el('div', {}, data(titleOf(series)),
               el('span', {class: 'narrow-inline muted'},
-                 series.x ? ' ' + series.x : '', ' ',
-                 data(hardwareOf(series)))),
+                 series.x ? ' ' + series.x : '')),
            el('small', {class: 'wide'}, data(variantOf(series))),
            el('small', {class: 'narrow'},
-              data([series.s, series.m, branchOf(series)].filter(Boolean)
-                       .join(' \u00b7 ')))),
+              data([hardwareOf(series), series.s, series.m, branchOf(series)]
+                       .filter(Boolean).join(' \u00b7 ')))),
         el('span', {class: 'wide clip muted'}, data(hardwareOf(series))),
         el('span', {class: 'num'}, amount(lastValue(series), series.u)),
         el('span', {

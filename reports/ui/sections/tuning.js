@@ -55,7 +55,7 @@ const tuning = {
                     'The winner against the default, as finalists'},
        isNumber(session.verified_speedup) ?
            times(session.verified_speedup) : kNotMeasured),
-    el('small', {class: 'clip'}, data(session.task)),
+    el('small', {}, data(session.task)),
     el('small', {}, `${hardwareOf(session)} \u00b7 ${
         count(session.total)} trials \u00b7 ${date(session.started_unix_ns / 1e9)}`)));
     this.pane = el('div', {class: 'detail card'});
