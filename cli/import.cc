@@ -34,7 +34,9 @@ suites::Command ImportCommand() {
                    "commit",   "branch", "files_are_processes",
                    "again",    "dry_run"};
   command.meanings = {
-      {"hardware", "Id of the hardware to record, by default this machine's."},
+      {"hardware",
+       "Id of the hardware to record; by default this machine's, or one such "
+       "as imported-8c where the file tells of another machine."},
       {"suite", "Name of the suite; by default what made the results."},
       {"commit",
        "Commit that was measured (any name that git knows); by "

@@ -41,8 +41,11 @@ absl::StatusOr<MachineIds> MachineIds::Of(const History& history,
 
 std::string MachineIds::Use(proto::Run* run) const {
   const std::string made = run->hardware().id();
-  if (machine_.id().empty() || Contradict(run->hardware(), machine_)) {
-    return "";
+  if (machine_.id().empty()) return "";
+  if (Contradict(run->hardware(), machine_)) {
+    return absl::StrCat("the file tells of another machine than this one, ",
+                        machine_.id(), "; its hardware is ", made,
+                        " unless --hardware names it");
   }
   if (ids_.count(made) > 0 && ids_.count(machine_.id()) == 0) {
     return absl::StrCat("this machine is ", machine_.id(),
