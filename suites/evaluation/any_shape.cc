@@ -45,7 +45,7 @@
 #include "tuning/proto/canonical.h"
 
 ABSL_FLAG(std::string, device, "cpu", "Kind of device: cpu or cuda.");
-ABSL_FLAG(uint64_t, seed, 1, "Of the shapes.");
+ABSL_FLAG(uint64_t, seed, 1, "Seed of the shapes.");
 ABSL_FLAG(std::string, op, "",
           "Operators, a regular expression that matches the whole name; all.");
 ABSL_FLAG(int, shapes, 50, "Shapes of each operator.");

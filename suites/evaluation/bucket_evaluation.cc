@@ -28,9 +28,9 @@
 #include "tuning/store/bucket.h"
 #include "tuning/store/store_files.h"
 
-ABSL_FLAG(uint64_t, seed, 1, "Of searches and of the shapes that are drawn.");
+ABSL_FLAG(uint64_t, seed, 1, "Seed of searches and of drawn shapes.");
 ABSL_FLAG(int, shapes, 20, "Random shapes of each operator.");
-ABSL_FLAG(int, trials, 20, "Of each session.");
+ABSL_FLAG(int, trials, 20, "Trials of each session.");
 ABSL_FLAG(std::string, state, "/tmp/optrail-buckets", "folder for all of it");
 
 namespace optrail::suites {

@@ -33,12 +33,12 @@
 #include "tuning/search/strategies.h"
 #include "tuning/store/bucket.h"
 
-ABSL_FLAG(uint64_t, seed, 1, "Of the traffic and of searches.");
+ABSL_FLAG(uint64_t, seed, 1, "Seed of traffic and searches.");
 ABSL_FLAG(std::string, service, "", "path of //lib/evaluation:service");
 ABSL_FLAG(int, shapes, 3, "New shapes of each operator in each phase.");
-ABSL_FLAG(int, calls, 4000, "Of each phase, before it is tuned and after.");
-ABSL_FLAG(int, trials, 16, "Of a phase's tuning, for each shape observed.");
-ABSL_FLAG(int, check_trials, 24, "Of the search for each shape's best config.");
+ABSL_FLAG(int, calls, 4000, "Calls of a phase before it is tuned, and after.");
+ABSL_FLAG(int, trials, 16, "Trials of a phase for each shape observed.");
+ABSL_FLAG(int, check_trials, 24, "Trials that look for a shape's best config.");
 ABSL_FLAG(std::string, state, "/tmp/optrail-traffic", "folder for all of it");
 
 namespace optrail::suites {

@@ -38,7 +38,7 @@ ABSL_FLAG(int64_t, capacity, -1,
           "Bytes that the arena may have; -1: as few as can be found.");
 ABSL_FLAG(absl::Duration, time_limit, absl::Seconds(10),
           "Processor time for one input.");
-ABSL_FLAG(uint64_t, seed, 1, "Of the planner, and of generated inputs.");
+ABSL_FLAG(uint64_t, seed, 1, "Seed of planner and inputs.");
 ABSL_FLAG(optrail::OutputFormat, format, optrail::OutputFormat::kTable,
           "table, json, csv or markdown.");
 

@@ -39,7 +39,7 @@ ABSL_FLAG(std::string, history, "docs/history", "Folder of runs and sessions.");
 ABSL_FLAG(int, tasks, 12, "Tasks of a workload.");
 ABSL_FLAG(double, most_calls, 100, "Calls are drawn from 1 to this, in ratio.");
 ABSL_FLAG(int, workloads, 200, "Workloads for each hardware.");
-ABSL_FLAG(uint64_t, first_seed, 1, "Of the draws.");
+ABSL_FLAG(uint64_t, first_seed, 1, "Seed of the first draw.");
 
 namespace optrail::suites {
 namespace {

@@ -43,12 +43,12 @@
 ABSL_FLAG(
     std::vector<std::string>, spaces, {},
     "Recorded spaces: files or folders of *.json[.gz|.xz]; at least two.");
-ABSL_FLAG(std::string, strategy, "default", "Of every task.");
+ABSL_FLAG(std::string, strategy, "default", "Strategy of every task.");
 ABSL_FLAG(std::vector<std::string>, trials_per_task,
           std::vector<std::string>({"10", "15", "25", "40", "60"}),
           "Totals, as multiples of the number of tasks.");
 ABSL_FLAG(int, seeds, 16, "Searches per recording.");
-ABSL_FLAG(uint64_t, first_seed, 1, "Of the first search.");
+ABSL_FLAG(uint64_t, first_seed, 1, "Seed of the first search.");
 ABSL_FLAG(int, workloads, 12, "Workloads (draws of shares) per seed.");
 ABSL_FLAG(double, spread, 100, "Largest share / smallest share; 1: equal.");
 ABSL_FLAG(int, most_trials, 250, "A task that has got so many is finished.");

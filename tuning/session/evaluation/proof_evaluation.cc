@@ -18,7 +18,7 @@
 ABSL_FLAG(std::string, processes, "", "Table of process medians.");
 ABSL_FLAG(std::string, recordings, "", "Folder of recorded spaces.");
 ABSL_FLAG(int, sessions, 2000, "Sessions per line.");
-ABSL_FLAG(uint64_t, seed, 1, "Of the first session.");
+ABSL_FLAG(uint64_t, seed, 1, "Seed of the first session.");
 ABSL_FLAG(int, finalists, optrail::tuning::SessionSetup().finalists,
           "How many configs are ranked.");
 ABSL_FLAG(int, rank_rounds, optrail::tuning::SessionSetup().rank_rounds,

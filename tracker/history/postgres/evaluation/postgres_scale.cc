@@ -37,7 +37,7 @@ ABSL_FLAG(int, machines, 3, "Machines, each with a run per commit.");
 ABSL_FLAG(int, processes, 5, "Processes per run.");
 ABSL_FLAG(int, samples, 20, "Samples per process.");
 ABSL_FLAG(int, reads, 50, "Series that are read.");
-ABSL_FLAG(uint64_t, seed, 1, "Of the history.");
+ABSL_FLAG(uint64_t, seed, 1, "Seed of the history.");
 ABSL_FLAG(std::string, optrail, "", "The program, to time its report.");
 
 namespace optrail::tracker {
