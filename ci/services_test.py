@@ -178,8 +178,9 @@ def github(action, name, branch, given):
         GITHUB_STEP_SUMMARY=os.path.join(WORK, name + '.summary'))
     script(environment['GITHUB_EVENT_PATH'], json.dumps({'number': 7}))
     printed = ''
-    steps = re.split(r'(?m)^    - shell: bash$', '\n'.join(
-        mapping(top['runs'])['steps']))[1:]
+    steps = re.split(r'(?m)^    - ', '\n'.join(mapping(top['runs'])['steps']))
+    shell = 'shell: bash\n'
+    steps = [step[len(shell):] for step in steps if step.startswith(shell)]
     expect(len(steps) == 2, 'action.yml: two steps')
     for number, text in enumerate(steps):
         step = mapping(text.strip('\n').split('\n'))

@@ -63,7 +63,7 @@ for proto in "$runfiles"/{tracker,tuning}/proto/*.proto; do
 done
 # The tree is that of the sources, so that pages find what they link to.
 for file in "$runfiles"/docs/{guide,lab,method,reference}/*.md \
-  "$runfiles"/docs/images/* "$runfiles"/ci/*.{sh,yml} "$runfiles"/ci/example_service/* \
+  "$runfiles"/docs/images/* "$runfiles"/ci/*.{sh,yml} "$runfiles"/ci/{example_service,github_action}/* \
   "$runfiles/lib/optrail.h" "$runfiles/lib/examples/products.c"; do
   name=${file#"$runfiles"/}
   mkdir -p "$bundle/$(dirname "$name")"
