@@ -1,4 +1,4 @@
-// `optrail compare --binaries A B` and `--commits A B`: programs run in turns.
+// `optrail compare --binaries A B` and `--commits A B`: interleaved programs.
 
 #include "cli/ab.h"
 
@@ -15,7 +15,7 @@
 
 ABSL_FLAG(bool, binaries, false,
           "A and B are programs that take Google Benchmark's flags: they are "
-          "run in turns until it is clear which benchmarks differ.");
+          "interleaved until it is clear which benchmarks differ.");
 ABSL_FLAG(bool, commits, false,
           "A and B are commits: --target or --build is built at both, then as "
           "--binaries.");

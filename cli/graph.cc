@@ -40,10 +40,11 @@ ABSL_FLAG(std::string, type, "f32",
           "products multiply pairs of 16 bits and elementwise operators "
           "compute in f32.");
 
-ABSL_FLAG(std::string, against, "",
-          "What a graph is timed against, in turns: unfused (the graph without "
-          "fusion), untuned (with default configs), or the command of a peer "
-          "(docs/method/graphs.md).");
+ABSL_FLAG(
+    std::string, against, "",
+    "What a graph is timed against, interleaved: unfused (the graph without "
+    "fusion), untuned (with default configs), or the command of a peer "
+    "(docs/method/graphs.md).");
 ABSL_FLAG(
     optrail::suites::FuseMode, fuse, optrail::suites::FuseMode::kRules,
     "Where operators are fused: rules (wherever a rule applies), none, or "
