@@ -30,11 +30,10 @@ void OpenInBrowser(const std::string& page) {
   const bool somebody_looks = isatty(STDOUT_FILENO) == 1 && !IsSet("CI") &&
                               (IsSet("DISPLAY") || IsSet("WAYLAND_DISPLAY"));
   if (!somebody_looks) return;
-  // Without xdg-open the printed path has to do.
-  RunCommand({"sh", "-c",
-              "command -v xdg-open && { setsid xdg-open \"$0\" & } "
-              ">/dev/null 2>&1",
-              page})
+  // It leaves the group of processes that ends with ours. Without xdg-open the
+  // printed path has to do.
+  RunCommand({"setsid", "--wait", "sh", "-c",
+              "xdg-open \"$0\" >/dev/null 2>&1 &", page})
       .IgnoreError();
 }
 

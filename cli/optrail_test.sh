@@ -51,7 +51,7 @@ demo() {
   env PATH="$scratch/tools:$PATH" CI= DISPLAY=:0 "$@" >said
 }
 demo script -qec "$optrail demo --out=shown" /dev/null
-until [[ -s opened ]]; do sleep .1; done
+for _ in {1..600}; do [[ -s opened ]] && break || sleep .1; done
 [[ $(cat opened) == "$scratch/shown/report.html" ]] ||
   { echo "FAILED: demo opened $(cat opened)"; exit 1; }
 demo script -qec "$optrail demo --out=closed --open=false" /dev/null
