@@ -422,7 +422,11 @@ absl::Status VerifyCertificate(absl::string_view json,
     return absl::DataLossError(
         absl::StrCat("certificate: ", verified.message()));
   } catch (const Json::exception& error) {
-    return absl::DataLossError(absl::StrCat("certificate: ", error.what()));
+    // "[json.exception.out_of_range.403] key 'format' not found".
+    const std::string text = error.what();
+    return absl::DataLossError(
+        absl::StrCat("certificate: none that `optrail carbon certify` writes: ",
+                     text.substr(text.find("] ") + 2)));
   }
 }
 

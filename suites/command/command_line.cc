@@ -364,16 +364,25 @@ int WrongUse(const Call& call, const absl::Status& status) {
 // there; "" for any other.
 std::string FileHint(absl::string_view message) {
   constexpr absl::string_view kOpening = "opening ";
+  if (absl::EndsWith(message, ": Is a directory")) return "; expected a file";
   if (!absl::ConsumeSuffix(&message, ": No such file or directory")) return "";
   const size_t at = message.rfind(kOpening);
   if (at == absl::string_view::npos) return "";
   const std::string path(message.substr(at + kOpening.size()));
   const std::string folder = DirectoryOf(path);
   if (!FileExists(folder)) return absl::StrCat("; there is no folder ", folder);
-  const std::string meant =
-      DidYouMean(FileNameOf(path),
-                 ListDirectory(folder).value_or(std::vector<std::string>()));
-  return meant.empty() ? "; next: look for a typing error" : meant;
+  // An extension would make any two names alike.
+  const absl::string_view name = FileNameOf(path);
+  const absl::string_view stem = name.substr(0, name.find('.'));
+  const absl::string_view extension = name.substr(stem.size());
+  Words stems;
+  for (const std::string& there : ListDirectory(folder).value_or(Words())) {
+    absl::string_view other = there;
+    if (absl::ConsumeSuffix(&other, extension)) stems.emplace_back(other);
+  }
+  const std::string meant = Closest(stem, stems);
+  return meant.empty() ? "; next: look for a typing error"
+                       : absl::StrCat("; did you mean ", meant, extension, "?");
 }
 
 int Run(Call call, const Words& args) {
