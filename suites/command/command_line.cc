@@ -441,7 +441,7 @@ int RunCommandLine(absl::string_view program, absl::string_view about,
     return 0;
   }
   if (help) args.erase(args.begin());
-  Words names;
+  Words names = {"help"};
   for (const CommandGroup& group : groups) {
     for (const Command& command : group.commands) {
       names.push_back(command.name);

@@ -87,10 +87,11 @@ absl::StatusOr<Json> ParseJson(const std::string& text,
   try {
     return Json::parse(text);
   } catch (const nlohmann::json::exception& e) {
-    return Error(name,
-                 absl::StrCat("expected JSON of a Kernel Tuner cache or a "
-                              "T4 file; truncated or damaged: ",
-                              e.what()));
+    // "[json.exception.parse_error.101] parse error at line 1, ...".
+    const std::string reason = e.what();
+    return Error(name, absl::StrCat("expected JSON of a Kernel Tuner cache or "
+                                    "a T4 file; truncated or damaged: ",
+                                    reason.substr(reason.find("] ") + 2)));
   }
 }
 
