@@ -138,7 +138,7 @@ struct CheckedRange {
   bool is_cut = false;  // by the deadline
 };
 
-// What a session found at a shape.
+// The findings of a session at a shape.
 struct KnownCheck {
   absl::optional<proto::Config> config;
   proto::Shape shape;
