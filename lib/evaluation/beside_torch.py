@@ -9,15 +9,17 @@ Prints one row per shape. The error of a result is its largest distance from a
 product in double precision, over the largest value there; a row is wrong where
 Optrail's error exceeds twice PyTorch's and one unit in the last place. Each
 shape runs eagerly, by torch.ops, under torch.compile, under its mode
-"reduce-overhead" and in a captured CUDA graph; all must give the same bits. The last columns are
-microseconds of the host per call, eager, with the GPU idle in between. The exit
-code is 1 where a row is wrong.
+"reduce-overhead", in a captured CUDA graph and on a new thread; all must give
+the same bits. The last columns are microseconds of the host per call, eager, with
+the GPU idle in between. At last PyTorch's opcheck() must accept each operator. The
+exit code is 1 where a row is wrong or an operator is refused.
 """
 
 import argparse
 import math
 import random
 import sys
+import threading
 import time
 
 import torch
@@ -72,6 +74,14 @@ def captured(function, inputs):
     return output.clone()
 
 
+def on_new_thread(function, inputs):
+    results = []
+    thread = threading.Thread(target=lambda: results.append(function(*inputs)))
+    thread.start()
+    thread.join()
+    return results[0] if results else None
+
+
 def host_us(function, inputs, calls=200):
     """Fastest of nine batches that fit into the queue of a stream."""
     best = math.inf
@@ -113,8 +123,10 @@ def check(name, rng, dtype):
             again = compiled(*inputs).clone()
         same[mode] = torch.equal(again, result)
     same["graph"] = torch.equal(captured(ours, inputs), result)
-    dispatched = getattr(torch.ops.optrail, name)(inputs)[0]
-    same["torch.ops"] = torch.equal(dispatched, result)
+    operator = getattr(torch.ops.optrail, name).default
+    same["torch.ops"] = torch.equal(operator(inputs)[0], result)
+    other = on_new_thread(ours, inputs)
+    same["thread"] = other is not None and torch.equal(other, result)
     verdict = "right" if right else "WRONG"
     differs = [mode for mode, equal in same.items() if not equal]
     if differs:
@@ -141,7 +153,16 @@ def main():
     ran = [row for row in rows if row is not None]
     print(f"{len(ran)} shapes ran, {ran.count(False)} wrong, "
           f"{len(rows) - len(ran)} unsupported here")
-    return 0 if ran and all(ran) else 1
+    accepted = True
+    for name in given.ops.split(","):
+        inputs = CASES[name][0](rng, torch.bfloat16)
+        found = torch.library.opcheck(getattr(torch.ops.optrail, name).default, (inputs,),
+                                      test_utils=("test_schema", "test_faketensor"),
+                                      raise_exception=False)
+        refused = {test: result for test, result in found.items() if result != "SUCCESS"}
+        accepted = accepted and not refused
+        print(f"opcheck of {name}: {refused or 'accepted'}", flush=True)
+    return 0 if ran and all(ran) and accepted else 1
 
 
 if __name__ == "__main__":

@@ -222,6 +222,11 @@ absl::StatusOr<int> Tune(const std::string& op) {
                              tuning::Bucket::Parse(selection.shape_regex));
     TuneBucketsCommand command{context, selection, range, options};
     command.format = absl::GetFlag(FLAGS_format);
+    if (!options.tune.budget.has_time_ns()) {
+      DivideTimeBudget(absl::Nanoseconds(options.total_time_ns) /
+                           (2 * SessionsOf(range, command.random_shapes)),
+                       &command.tune.tune.budget, &command.tune.tune.proof);
+    }
     return RunTuneBuckets(command, std::cout, std::cerr);
   }
   OPTRAIL_ASSIGN_OR_RETURN(std::vector<TaskEntry> tasks,

@@ -16,6 +16,7 @@ absl::StatusOr<StoreAnswer> AnswerOf(const std::string& store_folder,
   ops::KernelQuestion question;
   question.operator_name = task.operator_name();
   question.shape = task.shape();
+  question.device_kind = task.device_kind();
   OPTRAIL_ASSIGN_OR_RETURN(const ops::ChosenKernel kernel,
                            ops::ChooseKernel(question, hardware, &store));
   StoreAnswer answer;

@@ -64,9 +64,11 @@ class ServedEvaluator : public tuning::Evaluator {
     bound.backend = *backend;
     OPTRAIL_ASSIGN_OR_RETURN(space_, BindTask(bound, hardware));
     workers_ = std::make_unique<WorkerEvaluator>(task, options_.worker);
-    session_ = std::make_unique<SessionEvaluator>(
-        *workers_,
-        SessionEvaluatorFor(*space_.bound, options_.sampling, *workers_));
+    SessionEvaluatorOptions measuring =
+        SessionEvaluatorFor(*space_.bound, options_.sampling, *workers_);
+    // A session does not say whether it tunes inside one class.
+    measuring.tells_numerics = true;
+    session_ = std::make_unique<SessionEvaluator>(*workers_, measuring);
     return session_->Open(task);
   }
   void Submit(tuning::Request request) override {

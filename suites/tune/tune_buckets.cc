@@ -29,15 +29,30 @@ using tuning::CanonicalText;
 
 // A range whose ends are closer than this is not cut any more.
 constexpr double kLeastRatio = 2;
+constexpr char kTimeIsOver[] = "the total time is over";
 
 // One line of the result.
 struct Part {
-  std::string task, bucket, state, why, config;
+  explicit Part(Bucket of) : range(std::move(of)) {}
+
+  Bucket range;
+  std::string task, state, why, config;
   double gain = 0;  // over the default, in the middle
   double loss = 0;  // the largest at a shape that was checked
   int sessions = 0;
   int random_shapes = 0;  // for which it was verified
 };
+
+// Returns the dimensions of the part's smallest shape, by which parts are
+// listed.
+std::vector<int64_t> Sizes(const Part& part) {
+  const proto::Shape smallest = part.range.Corners()[0];
+  std::vector<int64_t> sizes;
+  for (const proto::Dim& dim : smallest.dims()) {
+    sizes.push_back(dim.value());
+  }
+  return sizes;
+}
 
 // A session of the task, which defends `incumbent` where there is one.
 absl::StatusOr<TuneSummary> Tune(
@@ -108,13 +123,34 @@ absl::StatusOr<CheckedConfig> CheckConfig(
 
 namespace {
 
+// How many shapes inside a range are drawn and checked.
+int RandomShapes(const Bucket& range, int for_each_doubling) {
+  return for_each_doubling *
+         std::max(1, static_cast<int>(std::ceil(range.Doublings())));
+}
+
 // The findings at the checked shapes of a range.
 struct CheckedRange {
   // A session checks both.
   CheckedConfig config, by_default;
   int sessions = 0;
   int random_shapes = 0;
+  bool is_cut = false;  // by the deadline
 };
+
+// The findings of a session at a shape.
+struct KnownCheck {
+  absl::optional<proto::Config> config;
+  proto::Shape shape;
+  bool is_random = false;  // and no corner of the range that it was checked for
+  CheckedConfig found;
+};
+
+bool SameConfig(const absl::optional<proto::Config>& a,
+                const absl::optional<proto::Config>& b) {
+  return a.has_value() == b.has_value() &&
+         (!a.has_value() || CanonicalText(*a) == CanonicalText(*b));
+}
 
 // Covers the range of one task.
 class BucketTuner {
@@ -129,17 +165,21 @@ class BucketTuner {
         parts_(*parts),
         rng_(command.tune.tune.seed) {}
 
+  // The widest range comes first: a deadline leaves narrow ones.
+  absl::Status CoverAll(const Bucket& range);
+
+ private:
   // `inherited`: the config that a wider range had in its middle.
   absl::Status Cover(const Bucket& range,
                      const absl::optional<proto::Config>& inherited);
-
- private:
   TaskEntry At(const proto::Shape& shape) const {
     TaskEntry task = task_;
     *task.task.mutable_shape() = shape;
     return task;
   }
-  // Checks all shapes, unless both fail before. The middle was tuned.
+  // Checks all shapes, unless both fail before. The middle was tuned. What is
+  // known of this config is not measured again: shapes that were drawn from a
+  // wider range are drawn from this one as well.
   absl::StatusOr<CheckedRange> CheckAll(
       const Bucket& range, const absl::optional<proto::Config>& config,
       bool default_too);
@@ -156,17 +196,18 @@ class BucketTuner {
   const absl::Time deadline_;
   std::vector<Part>& parts_;
   Rng rng_;
+  std::vector<std::pair<Bucket, absl::optional<proto::Config>>> open_;
+  std::vector<KnownCheck> known_;
 };
 
 Part& BucketTuner::AddPart(const Bucket& range, const char* state,
                            const std::string& why) {
-  Part& part = parts_.emplace_back();
+  Part& part = parts_.emplace_back(range);
   const proto::Task& task = task_.task;
   part.task = absl::StrCat(
       task.operator_name(),
       task.threads() > 1 ? absl::StrCat(" ", task.threads(), " threads") : "",
       task.backend().empty() ? "" : absl::StrCat(" by ", task.backend()));
-  part.bucket = range.Text();
   part.state = state;
   part.why = why;
   return part;
@@ -182,33 +223,62 @@ void Join(const CheckedConfig& at, CheckedConfig* all) {
 absl::StatusOr<CheckedRange> BucketTuner::CheckAll(
     const Bucket& range, const absl::optional<proto::Config>& config,
     bool default_too) {
-  std::vector<proto::Shape> shapes = range.Corners();
-  const size_t corners = shapes.size();
-  const int random_shapes =
-      command_.random_shapes *
-      std::max(1, static_cast<int>(std::ceil(range.Doublings())));
-  for (int i = 0; i < random_shapes; ++i) {
-    shapes.push_back(range.RandomShape(rng_));
-  }
-  std::set<std::string> seen = {CanonicalText(range.Centre())};
   CheckedRange all;
   all.config.holds = true;
   all.by_default.holds = default_too;
-  for (size_t i = 0; i < shapes.size(); ++i) {
-    // A random shape that was checked before counts: it was drawn.
-    all.random_shapes += i >= corners;
-    if (!seen.insert(CanonicalText(shapes[i])).second) continue;
-    OPTRAIL_ASSIGN_OR_RETURN(const CheckedConfig checked,
-                             CheckConfig(command_, At(shapes[i]), config));
-    ++all.sessions;
+  std::set<std::string> seen = {CanonicalText(range.Centre())};
+  const auto add = [&](const KnownCheck& check) {
     CheckedConfig by_default;
-    by_default.loss = checked.default_loss;
-    by_default.holds = checked.default_loss <= command_.most_loss;
-    Join(checked, &all.config);
+    by_default.loss = check.found.default_loss;
+    by_default.holds = check.found.default_loss <= command_.most_loss;
+    Join(check.found, &all.config);
     Join(by_default, &all.by_default);
-    if (!all.config.holds && !all.by_default.holds) break;
+    all.random_shapes += check.is_random;
+    seen.insert(CanonicalText(check.shape));
+  };
+  for (const KnownCheck& check : known_) {
+    if (SameConfig(check.config, config) && range.Contains(check.shape)) {
+      add(check);
+    }
+  }
+  const std::vector<proto::Shape> corners = range.Corners();
+  const int random_shapes = RandomShapes(range, command_.random_shapes);
+  for (size_t i = 0; all.config.holds || all.by_default.holds; ++i) {
+    KnownCheck check{config, {}, i >= corners.size(), {}};
+    if (check.is_random && all.random_shapes >= random_shapes) break;
+    check.shape = check.is_random ? range.RandomShape(rng_) : corners[i];
+    if (seen.count(CanonicalText(check.shape)) > 0) {
+      // A random shape that was checked before counts: it was drawn.
+      all.random_shapes += check.is_random;
+      continue;
+    }
+    all.is_cut = absl::Now() > deadline_;
+    if (all.is_cut) break;
+    OPTRAIL_ASSIGN_OR_RETURN(check.found,
+                             CheckConfig(command_, At(check.shape), config));
+    ++all.sessions;
+    add(check);
+    known_.push_back(std::move(check));
   }
   return all;
+}
+
+absl::Status BucketTuner::CoverAll(const Bucket& range) {
+  const size_t first = parts_.size();
+  open_.emplace_back(range, absl::nullopt);
+  while (!open_.empty()) {
+    const auto widest = std::max_element(
+        open_.begin(), open_.end(), [](const auto& a, const auto& b) {
+          return a.first.Doublings() < b.first.Doublings();
+        });
+    const auto [next, inherited] = *widest;
+    open_.erase(widest);
+    OPTRAIL_RETURN_IF_ERROR(Cover(next, inherited));
+  }
+  std::stable_sort(
+      parts_.begin() + static_cast<std::ptrdiff_t>(first), parts_.end(),
+      [](const Part& a, const Part& b) { return Sizes(a) < Sizes(b); });
+  return absl::OkStatus();
 }
 
 absl::Status BucketTuner::Cover(
@@ -218,7 +288,7 @@ absl::Status BucketTuner::Cover(
     return absl::OkStatus();
   }
   if (absl::Now() > deadline_) {
-    AddPart(range, "not reached", "the total time is over");
+    AddPart(range, "not reached", kTimeIsOver);
     return absl::OkStatus();
   }
   const proto::Shape centre = range.Centre();
@@ -247,7 +317,8 @@ absl::Status BucketTuner::Cover(
       CheckAll(range, config,
                !halves.has_value() && config.has_value() &&
                    session.has_proof() && default_loss <= command_.most_loss));
-  const bool holds = checked.config.holds || checked.by_default.holds;
+  const bool holds =
+      !checked.is_cut && (checked.config.holds || checked.by_default.holds);
   const bool by_default = holds && !checked.config.holds;
   if (by_default) {
     // The entry is that of a session which proved nothing better.
@@ -263,9 +334,14 @@ absl::Status BucketTuner::Cover(
   OPTRAIL_RETURN_IF_ERROR(
       tuning::WriteOverlay(command_.context.store, task.operator_name(),
                            task.hardware_id(), task.device_kind(), tuned));
+  if (checked.is_cut) {
+    AddPart(range, "not reached", kTimeIsOver);
+    return absl::OkStatus();
+  }
   if (!holds && halves.has_value()) {
-    OPTRAIL_RETURN_IF_ERROR(Cover(halves->first, config));
-    return Cover(halves->second, config);
+    open_.emplace_back(halves->first, config);
+    open_.emplace_back(halves->second, config);
+    return absl::OkStatus();
   }
   Part& part = AddPart(range, holds ? "verified" : "not verified",
                        holds ? "" : checked.config.why);
@@ -286,6 +362,11 @@ double ShareBeyond(int random_shapes) {
 }
 
 }  // namespace
+
+int SessionsOf(const Bucket& range, int random_shapes) {
+  return 1 + static_cast<int>(range.Corners().size()) +
+         RandomShapes(range, random_shapes);
+}
 
 absl::StatusOr<int> RunTuneBuckets(const TuneBucketsCommand& command,
                                    std::ostream& out, std::ostream& notes) {
@@ -314,7 +395,7 @@ absl::StatusOr<int> RunTuneBuckets(const TuneBucketsCommand& command,
     OPTRAIL_ASSIGN_OR_RETURN(const tuning::TunedConfigStore store,
                              LoadStore(command.context, {task}));
     OPTRAIL_RETURN_IF_ERROR(BucketTuner(command, task, store, deadline, &parts)
-                                .Cover(command.range, absl::nullopt));
+                                .CoverAll(command.range));
   }
   if (!found) {
     return absl::NotFoundError(
@@ -336,7 +417,7 @@ absl::StatusOr<int> RunTuneBuckets(const TuneBucketsCommand& command,
   for (const Part& part : parts) {
     all_verified = all_verified && part.state == "verified";
     table.AddRow(
-        {part.task, part.bucket, part.state,
+        {part.task, part.range.Text(), part.state,
          Cell::Number(part.gain, FormatChange(part.gain)),
          Cell::Number(part.loss, FormatPercent(part.loss)),
          part.random_shapes == 0

@@ -62,6 +62,10 @@ absl::StatusOr<CheckedConfig> CheckConfig(
     const TuneBucketsCommand& command, const TaskEntry& task,
     const absl::optional<proto::Config>& config);
 
+// How many sessions check a whole range that holds. Ranges that are cut take up
+// to twice as many.
+int SessionsOf(const tuning::Bucket& range, int random_shapes);
+
 // Exit code 1: a part of the range could not be verified. What is verified is
 // stored at once; the same command goes on with the rest.
 absl::StatusOr<int> RunTuneBuckets(const TuneBucketsCommand& command,

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
+#include <map>
 #include <sstream>
 #include <string>
 
@@ -159,8 +160,10 @@ class KnownTimes : public TuneBuckets {
   void Use(const std::function<Times(int64_t n)>& times) {
     times_ = times;
     command_.random_shapes = 2;
+    sessions_.clear();
     command_.tune_one = [this](const TaskEntry& task,
                                const absl::optional<proto::Config>& incumbent) {
+      ++sessions_[tuning::CanonicalText(task.task.shape())];
       return Session(task.task, incumbent);
     };
   }
@@ -228,6 +231,9 @@ class KnownTimes : public TuneBuckets {
   }
 
   std::function<Times(int64_t n)> times_;
+
+ protected:
+  std::map<std::string, int> sessions_;  // by shape
 };
 
 TEST_F(KnownTimes, NoShapeOfABucketLosesMoreThanTheBound) {
@@ -276,6 +282,17 @@ TEST_F(KnownTimes, EachDoublingIsCheckedAtRandomShapes) {
   EXPECT_EQ(*Run(), 0) << out_.str();
   // Twelve of them: 1 - .05^(1 / 12).
   EXPECT_THAT(out_.str(), HasSubstr(",0.220"));
+}
+
+TEST_F(KnownTimes, WhatIsKnownIsNotMeasuredAgain) {
+  Use([](int64_t n) {
+    return n <= 1000 ? Times{1200, 1000, 1100} : Times{900, 1000, 1100};
+  });
+  command_.range = Range("n=16..1024/f32");
+  EXPECT_EQ(*Run(), 1) << out_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("add,n=16..128/f32,verified,"));
+  // The config fails there, which tells enough of each part with this shape.
+  EXPECT_EQ(sessions_["n=1024/f32"], 1);
 }
 
 // A later call finds that a bucket does not hold any more.

@@ -810,6 +810,7 @@ TEST_F(WorkerEvaluatorTest, TuningSurvivesEveryMisbehaviour) {
     const std::string config = tuning::CanonicalText(trial.config());
     if (absl::StrContains(config, "=ok") ||
         absl::StrContains(config, "=slow") ||
+        absl::StrContains(config, "=evict") ||
         absl::StrContains(config, "=count_rows")) {
       continue;
     }
@@ -819,6 +820,7 @@ TEST_F(WorkerEvaluatorTest, TuningSurvivesEveryMisbehaviour) {
   if (session->has_winner()) {
     EXPECT_THAT(tuning::CanonicalText(session->winner()),
                 ::testing::AnyOf(HasSubstr("behaviour=ok"),
+                                 HasSubstr("behaviour=evict"),
                                  HasSubstr("behaviour=count_rows")));
   }
 }

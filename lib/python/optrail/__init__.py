@@ -156,10 +156,8 @@ class Plan(_c.Owner):
             _c.ctypes.byref(options), self._out()))
         self.on_gpu = device == "cuda"
         self.operands = operands(op, shape)
-
-    @property
-    def workspace_bytes(self):
-        return _c.lib.optrail_plan_workspace_bytes(self.handle)
+        self.workspace_bytes = _c.lib.optrail_plan_workspace_bytes(self.handle)
+        self._calls = []  # made before, which no thread uses now
 
     @property
     def choice(self):
@@ -179,13 +177,20 @@ class Plan(_c.Owner):
     def run_at(self, addresses, *, threads=None, stream=0, workspace=0):
         """The same on addresses, which nobody checks against the operands' sizes.
         `workspace` has workspace_bytes at least; 0: the library takes one."""
-        count = len(addresses)
-        call = _c.make(
-            _c.Call, operands=(_c.ctypes.c_void_p * count)(*addresses),
-            operand_count=count, threads=threads.handle if threads is not None else None,
-            stream=stream or None, workspace=workspace or None,
-            workspace_bytes=self.workspace_bytes if workspace else 0)
-        _c.check(_c.lib.optrail_run(self.handle, _c.ctypes.byref(call)))
+        try:
+            kept = self._calls.pop()
+        except IndexError:
+            slots = (_c.ctypes.c_void_p * len(self.operands))()
+            call = _c.make(_c.Call, operands=slots, operand_count=len(slots))
+            kept = slots, call, _c.ctypes.byref(call)
+        slots, call, reference = kept
+        slots[:] = addresses
+        call.threads = threads.handle if threads is not None else None
+        call.stream = stream
+        call.workspace = workspace
+        call.workspace_bytes = self.workspace_bytes if workspace else 0
+        _c.check(_c.run(self.handle, reference))
+        self._calls.append(kept)
 
     def __call__(self, *inputs, out=None, threads=None, stream=0):
         given = iter(inputs)

@@ -10,6 +10,7 @@
 #include <limits>
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -47,6 +48,14 @@ using Behaviour = FaultyKnobs::Behaviour;
     if (piece == nullptr) std::abort();
     for (size_t i = 0; i < kPieceBytes; i += 4096) piece[i] = 1;
   }
+}
+
+// Reads more than the caches hold that a core has for itself.
+void Evict() {
+  constexpr size_t kBytes = size_t{2} << 20;
+  static auto& memory = *new std::vector<char>(kBytes, 1);
+  const volatile char* const lines = memory.data();
+  for (size_t i = 0; i < kBytes; i += 64) static_cast<void>(lines[i]);
 }
 
 class FaultyInvocation : public Invocation {
@@ -88,6 +97,9 @@ class FaultyInvocation : public Invocation {
       case Behaviour::kWrongTies:
       case Behaviour::kWrongLarge:
       case Behaviour::kCountRows:
+        break;
+      case Behaviour::kEvict:
+        Evict();
         break;
       case Behaviour::kWrongLater:
         if (called_.exchange(true)) return absl::OkStatus();
