@@ -36,7 +36,8 @@ function sizeCell(row) {
             intervalText(series) ?
                 el('small', {}, alone ?
                        '95% interval: ' + intervalText(series) :
-                       'largest: ' + intervalText(series) + ' (95% interval)') :
+                       '95% interval of the largest alone: ' +
+                           intervalText(series)) :
                 null);
 }
 
