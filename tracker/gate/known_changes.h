@@ -26,7 +26,8 @@ namespace optrail::tracker {
 
 class KnownChanges {
  public:
-  // Of the series of the report's rows, on the branches of its baselines.
+  // Judges the series of the report's hardware and metrics on the branches of
+  // its baselines.
   static absl::StatusOr<KnownChanges> Of(const History& history,
                                          int64_t now_unix_ns,
                                          const GateReport& report);

@@ -79,9 +79,8 @@ struct Change {
   // The level went back later, in the same epoch, to where it had been before
   // this change, or beyond.
   bool undone = false;
-  // Of a provisional change: how many more points like those since it the
-  // detector takes to confirm it; absent where it would not within
-  // kMostToAnswer.
+  // The detector takes so many more points like those since a provisional
+  // change to confirm it; absent of others, and beyond kMostToAnswer.
   absl::optional<int> points_to_answer;
   // The last point before the change that was measured; null if none was. For
   // kRenamed it is another series'.
@@ -95,7 +94,7 @@ struct Change {
   bool IsAlert() const;
   // How many points were measured from the change to the end of the series.
   int PointsSince() const;
-  // Of a provisional change: "4 more points like it would confirm it; gate
+  // Says of a provisional change: "4 more points like it would confirm it; gate
   // judges the newest run".
   std::string AnswerText() const;
 };
