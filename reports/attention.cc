@@ -106,8 +106,11 @@ void AddCommands(const ReportData& data, const tracker::Evidence& evidence,
   if (bad.empty()) return;
   const bool worse = first.decided_by && first.decided_by->worse_by > 0;
   if (worse) {
-    std::string bisect = tracker::NarrowingCommand(*first.decided_by, evidence);
-    if (!bisect.empty()) row.commands.push_back({"bisect", std::move(bisect)});
+    std::string next = tracker::NarrowingCommand(*first.decided_by, evidence);
+    if (!next.empty()) {
+      row.commands.push_back(
+          {evidence.suspects == 1 ? "read" : "bisect", std::move(next)});
+    }
     row.commands.push_back(
         {"acknowledge", with_history(absl::StrCat(
                             "optrail ack ", QuoteForShell(AckScope(data, row)),

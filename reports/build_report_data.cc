@@ -256,54 +256,6 @@ void ConvertJudgement(const tracker::Judgement& judgement, SeriesView& result) {
   }
 }
 
-// How much worse the newest point is than its level, as a relative change of
-// the series' values, where it is far off and decides no verdict yet; absent
-// elsewhere.
-absl::optional<double> NewestIsWorse(const tracker::Series& series,
-                                     const tracker::Judgement& judgement) {
-  if (judgement.standing != Verdict::kUnchanged &&
-      judgement.standing != Verdict::kMaybeSlower) {
-    return absl::nullopt;
-  }
-  if (judgement.levels.empty() || series.points.empty()) return absl::nullopt;
-  const double level = judgement.levels.back().value;
-  const absl::optional<double>& newest = series.points.back().value;
-  if (!newest || level == 0 || judgement.weights.back() >= 1) {
-    return absl::nullopt;
-  }
-  const double change = (*newest - level) / std::abs(level);
-  if (tracker::WorseBy(series, change) < tracker::kLeastEffect) {
-    return absl::nullopt;
-  }
-  return change;
-}
-
-// A verdict of this report takes several points, one of the gate the newest run
-// alone: where the two may differ, the reader is told.
-void SayWhereTheGateMayDiffer(const std::vector<tracker::Judgement>& judgements,
-                              ReportData& data) {
-  constexpr size_t kNamed = 3;
-  std::vector<std::string> names;
-  for (size_t i = 0; i < judgements.size(); ++i) {
-    const SeriesView& series = data.series[i];
-    if (!series.main) continue;
-    if (!NewestIsWorse(*series.of, judgements[i])) continue;
-    names.push_back(
-        absl::StrCat(series.name, " on ", data.hardware[series.hardware].id));
-  }
-  if (names.empty()) return;
-  const size_t count = names.size();
-  names.resize(std::min(count, kNamed));
-  data.warnings.push_back(absl::StrCat(
-      "The newest point of ", count,
-      " series is worse than its level: ", absl::StrJoin(names, "; "),
-      count > kNamed ? absl::StrCat("; and ", count - kNamed, " more") : "",
-      ". A verdict here takes several points; the gate judges the newest run "
-      "alone, and may warn or fail already; next: optrail gate "
-      "--candidate=latest",
-      data.history_flag));
-}
-
 // At which commits the suites of a series ran.
 class SuiteCommits {
  public:
@@ -450,7 +402,6 @@ ReportData BuildReportData(const std::vector<proto::Run>& runs,
     converted.main = main[i];
     data.series.push_back(std::move(converted));
   }
-  SayWhereTheGateMayDiffer(judgements, data);
 
   if (options.explain != nullptr) ExplainAlerts(options.explain, data.series);
 

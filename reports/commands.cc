@@ -100,11 +100,11 @@ absl::StatusOr<ReportData> Load(const ReportCommand& options) {
   build.explain = [&](const tracker::Change& change) {
     return tracker::ChangedWith(tracker::EvidenceOf(change), change, explainer);
   };
-  absl::optional<tracker::FoldMemory> folds;
-  if (loaded.folds) build.folds = &folds.emplace(*std::move(loaded.folds));
+  tracker::FoldMemory folds(std::move(loaded.folds));
+  build.folds = &folds;
   ReportData data =
       BuildReportData(loaded.runs, std::move(loaded.series), sessions, build);
-  if (folds) tracker::KeepFolds(history, folds->changed());
+  tracker::KeepFolds(history, folds.changed());
   for (const tracker::BadFile& file : bad) {
     data.warnings.push_back(
         absl::StrCat("Skipped ", file.path, ": ", file.reason));

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/exit_code.h"
 #include "base/file.h"
 #include "base/prose.h"
 #include "base/status_macros.h"
@@ -21,6 +22,7 @@
 #include "tracker/history/selectors.h"
 #include "tracker/import/import.h"
 #include "tracker/import/machine_ids.h"
+#include "tracker/judge/evidence.h"
 
 namespace optrail::tracker {
 namespace {
@@ -270,6 +272,25 @@ absl::Status CheckNumbers(const CompareCommand& options) {
       "more than 0 and less than 0.5");
 }
 
+// The next step to the cause of what is slower most; "" where B is no later
+// commit than A.
+std::string NextOf(const Comparison& comparison) {
+  const Row* worst = nullptr;
+  for (const Row& row : comparison.rows) {
+    if (row.verdict == Verdict::kSlower &&
+        (worst == nullptr || row.worse_by > worst->worse_by)) {
+      worst = &row;
+    }
+  }
+  if (worst == nullptr) return "";
+  Evidence suspects;
+  suspects.good = &worst->baseline.commit;
+  suspects.bad = &worst->candidate.commit;
+  CountSuspects(suspects);
+  if (suspects.suspects.value_or(1) < 1) return "";
+  return NextCommand(suspects, worst->name, worst->metric);
+}
+
 void Print(const CompareCommand& options, const SidesToCompare& sides,
            const Comparison& comparison, std::ostream& out) {
   if (IsForPeople(options.common.format)) {
@@ -283,6 +304,9 @@ void Print(const CompareCommand& options, const SidesToCompare& sides,
   }
   out << FormatComparison(comparison, options.only_changes,
                           options.common.format, TerminalWidth());
+  if (!IsForPeople(options.common.format)) return;
+  const std::string next = NextOf(comparison);
+  if (!next.empty()) out << "\nnext: " << EscapeForTerminal(next) << "\n";
 }
 
 }  // namespace
@@ -295,6 +319,15 @@ absl::StatusOr<int> RunCompare(const CompareCommand& options,
                            CompilePattern("metric", options.metric));
   OPTRAIL_RETURN_IF_ERROR(CheckNumbers(options));
   OPTRAIL_ASSIGN_OR_RETURN(const History history, OpenHistory(options.common));
+  OPTRAIL_ASSIGN_OR_RETURN(const RunList list, history.ListRuns());
+  const std::string unknown_filter =
+      list.runs.empty()
+          ? ""
+          : UnknownFilterText(list.runs, {options.suite, options.hardware_id});
+  if (!unknown_filter.empty()) {
+    std::cerr << "nothing is compared" << unknown_filter << "\n";
+    return ToInt(ExitCode::kNotEnoughData);
+  }
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<SidesToCompare> all,
                            FindSides(options, history));
   if (all.size() > 1 && !IsForPeople(options.common.format)) {
@@ -332,7 +365,7 @@ absl::StatusOr<int> RunCompare(const CompareCommand& options,
     told += comparison.CountTold();
     rows += comparison.rows.size();
   }
-  if (told > 0) return 0;
+  if (told > 0) return ToInt(ExitCode::kOk);
   OPTRAIL_ASSIGN_OR_RETURN(const std::string unknown,
                            UnknownMetricText(history, *metric));
   if (!unknown.empty()) {
@@ -342,7 +375,7 @@ absl::StatusOr<int> RunCompare(const CompareCommand& options,
               << options.filter << "'; next: optrail show "
               << all.front().b.Pointers().front()->run_id() << "\n";
   }
-  return 3;
+  return ToInt(ExitCode::kNotEnoughData);
 }
 
 }  // namespace optrail::tracker

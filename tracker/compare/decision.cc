@@ -213,10 +213,7 @@ class Decider {
              absl::StrCat(ChangeText(row), ", ", PText(adjusted.p_better)));
     } else if (!found && !TooWide(row) && !ReachesFar(row) &&
                at_most <= std::log1p(row.threshold.detect_effect)) {
-      decide(Verdict::kUnchanged,
-             absl::StrCat(
-                 "worse by at most ",
-                 FormatShortPercent(std::max(0., *row.worse_by_at_most))));
+      decide(Verdict::kUnchanged, AtMostText(*row.worse_by_at_most));
     } else if (found || (!TooWide(row) && by_machine)) {
       decide(Verdict::kCannotTell, MachineDoubt(metric, change, row));
     } else {

@@ -201,10 +201,7 @@ std::string ReasonOf(const PairedEvidence& evidence,
                           " ", ChangeWord(row->ratio->ratio - 1, row->metric),
                           " over ", rounds, " rounds", ratios);
     case Verdict::kUnchanged:
-      return absl::StrCat(
-          "worse by at most ",
-          FormatShortPercent(std::max(0., std::expm1(evidence.inner_high))),
-          ratios);
+      return absl::StrCat(AtMostText(std::expm1(evidence.inner_high)), ratios);
     default:
       break;
   }
@@ -273,6 +270,13 @@ std::set<std::string> BenchmarksOf(const RunPointers& runs,
 }
 
 }  // namespace
+
+std::string AtMostText(double worse_by_at_most) {
+  constexpr double kRounding = 1e-6;
+  return absl::StrCat(
+      "worse by at most ",
+      FormatShortPercent(worse_by_at_most < kRounding ? 0 : worse_by_at_most));
+}
 
 std::string KeepPairs(RunPointers* baseline, RunPointers* candidate) {
   const std::set<std::string> before = PairingIds(*baseline);

@@ -50,6 +50,9 @@ absl::optional<PairedRounds> PairsOf(
 std::string KeepPairs(std::vector<const proto::Run*>* baseline,
                       std::vector<const proto::Run*>* candidate);
 
+// "worse by at most 1.2%"; what rounding leaves of nothing is 0%.
+std::string AtMostText(double worse_by_at_most);
+
 // Sets verdict, reason, ratio and what follows of each row.
 void DecidePairs(const PairedRounds& pairs, const CompareOptions& options,
                  const std::vector<Row*>& rows);

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "tracker/command/filter_values.h"
 #include "tracker/gate/baseline.h"
 #include "tracker/history/selectors.h"
 #include "tracker/series/series.h"
@@ -198,6 +199,7 @@ class Finder {
         " on hardware ",
         Values(named,
                [](const proto::Run& run) { return run.hardware().id(); }),
+        UnknownFilterText(all_.runs, {options_.suite, options_.hardware_id}),
         DamagedText(all_.bad_files));
     return wanted;
   }

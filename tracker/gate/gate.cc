@@ -8,16 +8,14 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
-#include "base/units.h"
 #include "tracker/compare/learning_runs.h"
 #include "tracker/compare/row_table.h"
 #include "tracker/explain/explain.h"
 #include "tracker/gate/baseline.h"
 #include "tracker/gate/candidate.h"
+#include "tracker/gate/known_changes.h"
 #include "tracker/history/selectors.h"
-#include "tracker/judge/evidence.h"
 #include "tracker/judge/judge.h"
 #include "tracker/series/labels.h"
 #include "tracker/series/series.h"
@@ -51,58 +49,24 @@ absl::StatusOr<std::vector<proto::Run>> ReadFailures(
   return failed;
 }
 
-// "BM_Sort (+12.0%)" of the changes for the worse that nobody has answered, by
-// the commit that they begin at.
-using Unanswered = std::map<std::string, std::set<std::string>>;
-
-// One note for all of them: `changes` has the evidence for each.
-void NoteUnanswered(const Unanswered& unanswered, GateReport* report) {
-  size_t count = 0;
-  std::vector<std::string> commits;
-  for (const auto& [commit, names] : unanswered) {
-    count += names.size();
-    commits.push_back(absl::StrCat(
-        "since ", commit, " ", *names.begin(),
-        names.size() == 1 ? ""
-                          : absl::StrCat(" and ", names.size() - 1, " more")));
-  }
-  if (count == 0) return;
-  AddNote(
-      absl::StrCat("nobody has answered ", count,
-                   count == 1 ? " change" : " changes",
-                   " for the worse, and the level since then is the baseline: ",
-                   absl::StrJoin(commits, "; "), "; next: optrail changes",
-                   report->history_flag.value_or("")),
-      report);
-}
-
 // Where the level of each series that is the norm now begins, by PriorKey: the
-// run of the last change that is confirmed or that somebody acknowledged. Adds
-// the changes that nobody has answered, of the metrics that the policy gates.
+// run of the last change that is confirmed or that somebody acknowledged.
 std::map<std::string, std::string> LevelStarts(
     const Policy& policy, const std::vector<proto::Run>& runs,
-    const TriageBook& book, Unanswered* unanswered) {
+    const TriageBook& book) {
   std::map<std::string, std::string> starts;
   const std::vector<Series> series = BuildSeries(runs);
   const std::vector<Judgement> judgements = JudgeAll(series, book);
   for (size_t i = 0; i < series.size(); ++i) {
     const SeriesKey& key = series[i].key;
-    const std::string name = DisplayName(key.benchmark);
     const Judgement& judgement = judgements[i];
     if (judgement.baseline_begin <= 0 ||
-        policy.RuleFor(name, key.metric).action == proto::IGNORE) {
+        policy.RuleFor(DisplayName(key.benchmark), key.metric).action ==
+            proto::IGNORE) {
       continue;
     }
     const Point& point = series[i].points[judgement.baseline_begin];
     starts[PriorKey(key.benchmark, key.metric)] = point.runs->ids.front();
-    for (const Change& change : judgement.changes) {
-      if (!change.IsAlert() || change.worse_by < kLeastEffect) continue;
-      (*unanswered)[ShortHash(change.after().runs->commit.id())].insert(
-          absl::StrCat(
-              name, " (",
-              key.metric == "time" ? "" : absl::StrCat(key.metric, " "),
-              FormatChange(change.change.relative_change), ")"));
-    }
   }
   return starts;
 }
@@ -143,8 +107,7 @@ class GroupGate {
 
   // `comparisons` share the false-alarm rate.
   absl::Status Run(const std::vector<proto::Baseline>& baselines,
-                   int comparisons, Unanswered* unanswered,
-                   GateReport* report) const {
+                   int comparisons, GateReport* report) const {
     OPTRAIL_ASSIGN_OR_RETURN(const RunList list, history_.ListRuns(filter_));
     for (const BadFile& bad : list.bad_files) {
       AddNote(
@@ -163,9 +126,8 @@ class GroupGate {
       OPTRAIL_ASSIGN_OR_RETURN(ResolvedBaseline found,
                                finder.Find(baseline, history_, filter_));
       if (found.problem.empty()) {
-        OPTRAIL_RETURN_IF_ERROR(JudgeBy(baseline, finder, candidate,
-                                        comparisons, &found, unanswered,
-                                        report));
+        OPTRAIL_RETURN_IF_ERROR(
+            JudgeBy(baseline, finder, candidate, comparisons, &found, report));
       }
       report->baselines.push_back(std::move(found));
     }
@@ -181,7 +143,7 @@ class GroupGate {
                        const BaselineFinder& finder,
                        const std::vector<proto::Run>& candidate,
                        int comparisons, ResolvedBaseline* found,
-                       Unanswered* unanswered, GateReport* report) const {
+                       GateReport* report) const {
     OPTRAIL_ASSIGN_OR_RETURN(const std::vector<proto::Run> whole,
                              finder.Read(baseline, history_, candidate, found));
     LearningOptions learning;
@@ -203,8 +165,7 @@ class GroupGate {
       past.insert(past.end(), whole.begin(), whole.end());
       starts = LevelStarts(
           policy_, past,
-          TriageBook(triage.records, group_.last().started_unix_ns()),
-          unanswered);
+          TriageBook(triage.records, group_.last().started_unix_ns()));
       compare.level_start = [&starts](const proto::BenchmarkKey& key,
                                       absl::string_view metric) {
         const auto start = starts.find(PriorKey(key, metric));
@@ -353,8 +314,10 @@ void ExplainRedRows(const History& history, GateReport* report) {
         ++explained > kMostExplained) {
       continue;
     }
-    row.changed = explainer.Lines({row.row.key, before.run_ids.back(),
-                                   after.run_ids.back(), 1 + row.row.worse_by});
+    row.changed = explainer.Lines(
+        {row.row.key, row.good ? row.good->run_id : before.run_ids.back(),
+         row.bad ? row.bad->run_id : after.run_ids.back(),
+         1 + row.row.worse_by});
   }
 }
 
@@ -409,15 +372,18 @@ absl::StatusOr<GateReport> Gate(const History& history, const Policy& policy,
   if (options.baseline.has_value()) baselines = {*options.baseline};
   const int comparisons =
       static_cast<int>(baselines.size() * candidate.groups.size());
-  Unanswered unanswered;
   for (const CandidateGroup& group : candidate.groups) {
     report.candidate_runs.insert(report.candidate_runs.end(),
                                  group.runs.begin(), group.runs.end());
-    OPTRAIL_RETURN_IF_ERROR(
-        GroupGate(history, policy, options, group)
-            .Run(baselines, comparisons, &unanswered, &report));
+    OPTRAIL_RETURN_IF_ERROR(GroupGate(history, policy, options, group)
+                                .Run(baselines, comparisons, &report));
   }
-  NoteUnanswered(unanswered, &report);
+  const int64_t now_unix_ns =
+      options.now_unix_s > 0 ? options.now_unix_s * 1'000'000'000
+                             : candidate.groups.back().last().started_unix_ns();
+  OPTRAIL_ASSIGN_OR_RETURN(const KnownChanges known,
+                           KnownChanges::Of(history, now_unix_ns, report));
+  known.List(&report);
   LackingRuns lacking;
   OPTRAIL_ASSIGN_OR_RETURN(const RunList all, history.ListRuns());
   if (candidate.is_commit) {
@@ -444,6 +410,7 @@ absl::StatusOr<GateReport> Gate(const History& history, const Policy& policy,
   }
   Conclude(&report);
   OPTRAIL_RETURN_IF_ERROR(NameMutes(history, options, &report));
+  known.NarrowSuspects(&report);
   ExplainRedRows(history, &report);
   return report;
 }

@@ -28,6 +28,7 @@
 #include "tracker/compare/judged_row.h"
 #include "tracker/gate/policy.h"
 #include "tracker/history/history.h"
+#include "tracker/series/series_key.h"
 
 namespace optrail::tracker {
 
@@ -80,6 +81,13 @@ struct GateRow : JudgedRow {
   std::string muted_until;
   // A red row's explanation (explain/explain.h).
   std::vector<std::string> changed;
+  // The suspects are the commits after good up to bad, each with a run, where
+  // a run between the two sides narrows them; absent elsewhere.
+  struct Known {
+    proto::Commit commit;
+    std::string run_id;
+  };
+  absl::optional<Known> good, bad;
 };
 
 struct GateReport {
@@ -89,6 +97,20 @@ struct GateReport {
   std::string candidate;  // "commit 1a2b3c4d5e6f (HEAD)"
   // What the candidate lacks, a sentence each: a suite that its past has.
   std::vector<std::string> missing;
+
+  // A change for the worse that nobody has answered, in a series that a window
+  // is taken from: what `changes` says today.
+  struct OpenChange {
+    SeriesKey key;
+    std::string state;          // as `changes` has it: "provisional, new"
+    bool is_confirmed = false;  // else more points must confirm it
+    double relative_change = 0, worse_by = 0;
+    std::string good, first;  // commits: the last before it and its first
+    int points_since = 0;
+    absl::optional<int> points_to_answer;  // Change::points_to_answer
+    std::string suspects, next;            // commits, and a command
+  };
+  std::vector<OpenChange> open_changes;  // the largest first
 
   std::vector<GateRow> rows;  // what matters first
   std::vector<std::string> notes;

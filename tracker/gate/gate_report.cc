@@ -91,9 +91,8 @@ std::vector<std::string> EvidenceLines(const GateReport& report,
     lines.push_back(absl::StrCat("muted until ", gate_row.muted_until,
                                  " for `changes` and the report, where it "
                                  "quiets changes of a number and "
-                                 "no crash, not for the gate; here an "
-                                 "exemption of the policy makes it a "
-                                 "warning"));
+                                 "no crash; it does not quiet the gate, for "
+                                 "which a policy has exemptions"));
   }
   if (!row.measured_differently.empty()) {
     lines.push_back(
@@ -113,20 +112,18 @@ std::vector<std::string> EvidenceLines(const GateReport& report,
         absl::StrFormat("the machine, which the ratio leaves out, took x%.3f",
                         row.ratio->machine));
   }
-  const std::string& good = row.baseline.commit.id();
-  const std::string& bad = row.candidate.commit.id();
-  if (!good.empty() && !bad.empty() && good != bad) {
-    tracker::Evidence suspects;
-    suspects.good = &row.baseline.commit;
-    suspects.bad = &row.candidate.commit;
-    CountSuspects(suspects);
-    lines.push_back(absl::StrCat("suspected: ", SuspectsText(suspects)));
+  tracker::Evidence suspects;
+  suspects.good = gate_row.good ? &gate_row.good->commit : &row.baseline.commit;
+  suspects.bad = gate_row.bad ? &gate_row.bad->commit : &row.candidate.commit;
+  CountSuspects(suspects);
+  const std::string next =
+      NextCommand(suspects, row.name, row.metric, report.measured_by);
+  if (!next.empty()) {
+    lines.push_back(absl::StrCat(
+        "suspected: ", SuspectsText(suspects),
+        gate_row.bad ? ", by the runs between the two sides" : ""));
     // A bisection needs both sides; one that is missing has nothing to time.
-    if (suspects.suspects != 1 && row.ratio) {
-      lines.push_back(absl::StrCat(
-          "next: ",
-          BisectCommand(good, bad, row.name, row.metric, report.measured_by)));
-    }
+    if (row.ratio) lines.push_back(absl::StrCat("next: ", next));
   }
   if (!row.ratio) {
     const std::string command = ShowCommandFor(report, row);

@@ -61,6 +61,10 @@ Json RatioJson(const Row& row) {
           {"mann_whitney_p", ratio.mann_whitney_p}};
 }
 
+Json KnownCommit(const absl::optional<GateRow::Known>& known) {
+  return known ? Json(known->commit.id()) : Json(nullptr);
+}
+
 Json RowJson(const GateRow& gate_row) {
   const Row& row = gate_row.row;
   return {{"benchmark", CanonicalText(row.key)},
@@ -80,6 +84,8 @@ Json RowJson(const GateRow& gate_row) {
           {"rule", gate_row.rule.matched},
           {"exempted", gate_row.exempted},
           {"changed", gate_row.changed},
+          {"suspect_good", KnownCommit(gate_row.good)},
+          {"suspect_bad", KnownCommit(gate_row.bad)},
           {"renamed_from", row.renamed_from},
           {"measured_differently", row.measured_differently},
           {"min_effect", row.threshold.min_effect},
@@ -115,6 +121,25 @@ Json MatrixJson(const GateReport& report) {
   return json;
 }
 
+Json OpenChangesJson(const GateReport& report) {
+  Json json = Json::array();
+  for (const GateReport::OpenChange& change : report.open_changes) {
+    json.push_back({{"series", CanonicalText(change.key)},
+                    {"name", DisplayName(change.key.benchmark)},
+                    {"state", change.state},
+                    {"confirmed", change.is_confirmed},
+                    {"relative_change", change.relative_change},
+                    {"worse_by", change.worse_by},
+                    {"last_commit_before", change.good},
+                    {"first_commit_after", change.first},
+                    {"points_since", change.points_since},
+                    {"points_to_answer", OrNull(change.points_to_answer)},
+                    {"suspects", change.suspects},
+                    {"next", change.next}});
+  }
+  return json;
+}
+
 }  // namespace
 
 std::string GateJson(const GateReport& report) {
@@ -130,6 +155,7 @@ std::string GateJson(const GateReport& report) {
                {"baselines", Json::array()},
                {"rows", Json::array()},
                {"matrix", MatrixJson(report)},
+               {"open_changes", OpenChangesJson(report)},
                {"notes", report.notes},
                {"remeasure", nullptr}};
   for (const GateReport::ResolvedBaseline& baseline : report.baselines) {

@@ -23,6 +23,7 @@ using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::SizeIs;
 
 TEST_F(GateTest, NamesAreInertWhereverTheyAreShown) {
   const std::string hostile = "x|</td><script>\x1b[31m\n# heading";
@@ -230,11 +231,25 @@ TEST_F(GateTest, ARedRowSaysHowToFindTheCommit) {
   for (int i = 1; i <= 12; ++i) Record(MakeRun(i, "main", {{"a", 100}}));
   // One commit needs no search.
   Record(MakeRun(13, "main", {{"a", 125}}));
-  EXPECT_THAT(GateText(Judged()), Not(HasSubstr("bisect")));
-  Record(MakeRun(15, "main", {{"a", 125}}));
+  EXPECT_THAT(GateText(Judged()), AllOf(Not(HasSubstr("bisect")),
+                                        HasSubstr("next: git show 0000")));
+}
+
+// The times of commit `i` in the noise of .2%.
+std::vector<std::pair<std::string, double>> Noisy(int i, double ns) {
+  return {{"a", ns * (1 + .001 * (i * 7 % 5 - 2))}};
+}
+
+TEST_F(GateTest, ARedRowSuspectsNoCommitAfterARunThatIsSlow) {
+  for (int i = 1; i <= 12; ++i) Record(MakeRun(i, "main", Noisy(i, 100)));
+  for (int i = 15; i <= 16; ++i) Record(MakeRun(i, "main", Noisy(i, 125)));
   GateReport report = Judged();
+  ASSERT_EQ(report.exit_code, 1) << GateText(report);
+  ASSERT_TRUE(RowOf(report, "a").good && RowOf(report, "a").bad);
+  EXPECT_EQ(RowOf(report, "a").good->commit.id(), CommitId(12));
+  EXPECT_EQ(RowOf(report, "a").bad->commit.id(), CommitId(15));
   report.measured_by = "--build=make --run='./bench -q'";
-  const std::string id = report.candidate_runs.at(0).header.commit().id();
+  const std::string id = CommitId(15);
   EXPECT_THAT(GateText(report),
               AllOf(HasSubstr("next: optrail bisect "),
                     HasSubstr(absl::StrCat(id.substr(0, 12),
@@ -286,8 +301,8 @@ TEST_F(GateTest, AMutedCrashIsRedAndSaysWhy) {
   EXPECT_EQ(RowOf(report, "b").muted_until, "2099-12-31");
   EXPECT_THAT(GateText(report),
               HasSubstr("muted until 2099-12-31 for `changes` and the report, "
-                        "where it quiets changes of a number and no crash, "
-                        "not for the gate"));
+                        "where it quiets changes of a number and no crash; it "
+                        "does not quiet the gate"));
   // A mute that has ended is no mute.
   options.now_unix_s = *ParseEndOfDay("2099-12-31") / 1'000'000'000;
   EXPECT_EQ(RowOf(Judged("", options), "b").muted_until, "");
@@ -326,6 +341,8 @@ TEST_F(GateTest, NotesAreSaidOnceAndNameTheMetric) {
   // Long enough for the change to be confirmed.
   for (int i = 13; i <= 52; ++i) Record(run(i, 125));
   const GateReport report = Judged();
+  ASSERT_THAT(report.open_changes, SizeIs(1)) << "cpu_time is not gated";
+  EXPECT_EQ(report.open_changes[0].state, "new");
   const std::string text = GateText(report);
   std::set<std::string> notes(report.notes.begin(), report.notes.end());
   EXPECT_EQ(notes.size(), report.notes.size()) << text;
@@ -333,6 +350,27 @@ TEST_F(GateTest, NotesAreSaidOnceAndNameTheMetric) {
   EXPECT_THAT(notes, Contains(AllOf(HasSubstr("nobody has answered 1 change"),
                                     HasSubstr("since 000000000000 a (+25.0%)"),
                                     HasSubstr("next: optrail changes"))));
+}
+
+// The window lies after the step, and `changes` can't confirm it yet.
+TEST_F(GateTest, AGreenGateNamesTheChangeThatMoreRunsMustConfirm) {
+  for (int i = 1; i <= 12; ++i) Record(MakeRun(i, "main", Noisy(i, 100)));
+  GateReport report;
+  int maybe = 0;
+  for (int i = 13; i <= 40; ++i) {
+    Record(MakeRun(i, "main", Noisy(i, 125)));
+    report = Judged();
+    ASSERT_THAT(report.open_changes, SizeIs(1)) << "at commit " << i;
+    const GateReport::OpenChange& change = report.open_changes[0];
+    EXPECT_EQ(change.first, CommitId(13));
+    EXPECT_EQ(change.points_since, i - 12);
+    EXPECT_EQ(change.next, "git show 000000000000");
+    if (report.exit_code == 1) continue;
+    EXPECT_THAT(report.notes, Contains(HasSubstr("optrail changes")));
+    maybe += !change.is_confirmed;
+  }
+  EXPECT_GT(maybe, 0);
+  EXPECT_TRUE(report.open_changes[0].is_confirmed);
 }
 
 }  // namespace

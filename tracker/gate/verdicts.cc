@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tracker/gate/gate.h"
+#include "tracker/judge/evidence.h"
 
 namespace optrail::tracker {
 namespace {
@@ -25,25 +26,6 @@ int Rank(const GateRow& row) {
     default:
       return row.row.verdict == Verdict::kUnchanged ? 5 : 4;
   }
-}
-
-// Only what must be escaped, so that people can read the result.
-std::string EscapeForRegex(absl::string_view text) {
-  std::string escaped;
-  for (const char c : text) {
-    if (absl::string_view("\\.+*?()[]{}|^$").find(c) !=
-        absl::string_view::npos) {
-      escaped += '\\';
-    }
-    if (c == '\0') {
-      escaped += "\\x00";
-    } else if (c == '\n') {  // the filter is one line of --remeasure_out
-      escaped += "\\n";
-    } else {
-      escaped += c;
-    }
-  }
-  return escaped;
 }
 
 std::string Plural(int count, absl::string_view what) {
@@ -234,7 +216,7 @@ std::string BenchmarkFilter(const std::set<std::string>& names) {
   return absl::StrCat("^(",
                       absl::StrJoin(names, "|",
                                     [](std::string* out, const auto& name) {
-                                      *out += EscapeForRegex(name);
+                                      *out += PatternOf(name);
                                     }),
                       ")$");
 }

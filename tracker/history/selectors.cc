@@ -245,7 +245,10 @@ absl::StatusOr<Selection> Select(const History& history,
   absl::StatusOr<std::string> commit = absl::NotFoundError("no git");
   if (git != nullptr) commit = git(what);
   if (!commit.ok() && IsFullHash(what)) commit = what;
-  if (!commit.ok()) return found.status();
+  if (!commit.ok()) {
+    return absl::NotFoundError(absl::StrCat(found.status().message(), "; ",
+                                            commit.status().message()));
+  }
   selection.commit = *commit;
   selection.name = absl::StrCat(
       "commit ", ShortHash(*commit),

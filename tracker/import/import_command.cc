@@ -224,7 +224,10 @@ absl::StatusOr<int> RunImport(const ImportCommand& options, std::ostream& out) {
       if (!options.dry_run) OPTRAIL_RETURN_IF_ERROR(history.AppendRun(runs[i]));
       ++added;
     }
-    const proto::Run& shown = is_new ? runs[i] : twins[i]->header;
+    proto::Run shown = runs[i];
+    if (!is_new) {
+      OPTRAIL_ASSIGN_OR_RETURN(shown, history.ReadRun(twins[i]->id()));
+    }
     if (shown.commit().id() != runs[i].commit().id()) {
       SayOnce(
           absl::StrCat("run ", shown.run_id(),
@@ -235,8 +238,8 @@ absl::StatusOr<int> RunImport(const ImportCommand& options, std::ostream& out) {
           &said);
     }
     table.AddRow({shown.run_id(), shown.suite(), CommitText(shown.commit()),
-                  shown.hardware().id(), Cell::Integer(runs[i].results_size()),
-                  Cell::Integer(ProcessesOf(runs[i])),
+                  shown.hardware().id(), Cell::Integer(shown.results_size()),
+                  Cell::Integer(ProcessesOf(shown)),
                   is_new ? "now" : "already"});
   }
   PrintTable(table, options.common.format, out);

@@ -32,6 +32,9 @@ constexpr double kCreepErrors = 5;
 // The middle of a creep lies beyond this share of it, and before the rest.
 constexpr double kMiddleShare = .2;
 
+// More of the newest points than this are for the detector.
+constexpr int kMostNewest = 10;
+
 // Points that others may have between the last one of the old name and the
 // first one of the new: suites take turns.
 constexpr int kMostBetween = 5;
@@ -232,6 +235,43 @@ absl::optional<ChangePoint> FindCreep(const Series& series, int begin) {
   change.end = places[n - 1] + 1;
   change.earliest = places[k];
   return change;
+}
+
+absl::optional<ChangePoint> FindNewest(const Series& series, int begin) {
+  std::vector<int> places;  // of the values, the newest first
+  for (int i = static_cast<int>(series.points.size()) - 1;
+       i >= begin && static_cast<int>(places.size()) < 2 * kLevelPoints; --i) {
+    if (LogOfValue(series.points[i])) places.push_back(i);
+  }
+  if (places.empty() ||
+      places[0] + 1 < static_cast<int>(series.points.size())) {
+    return absl::nullopt;
+  }
+  const int most =
+      std::min(kMostNewest, static_cast<int>(places.size()) - kFewestEnd);
+  for (int k = most; k > 0; --k) {
+    const std::vector<double> level =
+        Logs(series, places[k], begin - 1, -1, kLevelPoints, LogOfValue);
+    const double middle = Median(level);
+    const double noise = kFarOff * MedianAbsoluteDeviation(level);
+    const auto is_off = [&](int place) {
+      const double shift = *LogOfValue(series.points[place]) - middle;
+      return WorseBy(series, std::expm1(shift)) >= kLeastEffect &&
+             std::abs(shift) > noise;
+    };
+    if (std::all_of(places.begin(), places.begin() + k, is_off)) {
+      absl::optional<ChangePoint> change = DifferenceAt(
+          series, begin, places[k - 1], static_cast<int>(series.points.size()));
+      if (change) {
+        change->begin =
+            places[std::min(k + kLevelPoints, static_cast<int>(places.size())) -
+                   1];
+        change->end = static_cast<int>(series.points.size());
+      }
+      return change;
+    }
+  }
+  return absl::nullopt;
 }
 
 absl::optional<ChangePoint> DifferenceAt(const Series& series, int begin,

@@ -20,6 +20,9 @@ namespace optrail::tracker {
 // constant, so that every command judges alike; commands may show less.
 inline constexpr double kLeastEffect = .03;
 
+// In robust deviations; points further from their level are weighed down.
+inline constexpr double kFarOff = 4;
+
 // `relative_change` of the series' values as how much worse (+) they are.
 double WorseBy(const Series& series, double relative_change);
 
@@ -36,6 +39,11 @@ absl::optional<std::string> LoopBehind(const Series& series, int begin,
 // lie between: no single step explains it. Its `earliest` is the first point
 // that is not of the first ones, its `index` the first of the newest.
 absl::optional<ChangePoint> FindCreep(const Series& series, int begin);
+
+// The newest points that stand off the level of [begin, end) for the worse, by
+// at least kLeastEffect and beyond its noise, where they are too few for a
+// detector: one run is what the gate judges. nullopt where the newest does not.
+absl::optional<ChangePoint> FindNewest(const Series& series, int begin);
 
 // What lies between the levels of [begin, place) and [place, end), be it a
 // change or not; nullopt where the points before are too few to tell the noise.

@@ -52,6 +52,9 @@ std::string Explanation(const Change& change) {
     parts.push_back(absl::StrCat("note: ", note));
   }
   if (change.kind == ChangeKind::kMachine) parts.push_back(change.cause);
+  if (change.kind == ChangeKind::kProvisional && change.IsOpen()) {
+    parts.push_back(change.AnswerText());
+  }
   if (change.kind == ChangeKind::kRenamed) {
     parts.push_back(absl::StrCat("called ", change.cause, " before"));
   } else if (change.before != nullptr && change.kind != ChangeKind::kEpoch) {
@@ -136,6 +139,7 @@ std::vector<Cell> FailureRow(const Failure& failure) {
                            Cell::Integer(0)};
   row.insert(row.end(), 4, Cell::None());
   row.insert(row.end(), 2, Cell::Integer(0));
+  row.push_back(Cell::None());
   row.push_back(series.key.unit);
   row.insert(row.end(), 2, "");
   row.push_back(absl::StrCat(name, " ", series.key.metric, ": ", failure.why));
@@ -177,7 +181,8 @@ Table ChangesTable(const std::vector<Change>& changes,
     columns.push_back({"series", Align::kLeft, "", Clip::kNever});
     for (const char* name :
          {"provisional", "relative_change_low", "relative_change_high",
-          "level_before", "level_after", "runs_before", "runs_after"}) {
+          "level_before", "level_after", "runs_before", "runs_after",
+          "points_to_answer"}) {
       columns.push_back({name, Align::kRight});
     }
     for (const char* name :
@@ -222,6 +227,9 @@ Table ChangesTable(const std::vector<Change>& changes,
       row.push_back(Cell::Number(point.level_after, ""));
       row.push_back(Cell::Integer(evidence.before.run_ids.size()));
       row.push_back(Cell::Integer(evidence.after.run_ids.size()));
+      row.push_back(change.points_to_answer
+                        ? Cell::Integer(*change.points_to_answer)
+                        : Cell::None());
       row.push_back(change.series->key.unit);
       row.push_back(SuspectsText(evidence));
       row.push_back(NarrowingCommand(change, evidence));
@@ -413,10 +421,10 @@ absl::StatusOr<int> RunChanges(const ChangesCommand& options,
   const TriageBook book(triage.records, NowUnixNs(options.common));
   JudgeOptions judge;
   judge.runs = &loaded.runs;
-  absl::optional<FoldMemory> folds;
-  if (loaded.folds) judge.folds = &folds.emplace(*std::move(loaded.folds));
+  FoldMemory folds(std::move(loaded.folds));
+  judge.folds = &folds;
   std::vector<Judgement> judgements = JudgeAll(series, book, judge);
-  if (folds) KeepFolds(history, folds->changed());
+  KeepFolds(history, folds.changed());
   series.erase(series.begin() + shown, series.end());
   judgements.resize(shown);
   std::vector<Change> changes = ChangesOf(judgements, options);

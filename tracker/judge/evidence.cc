@@ -127,8 +127,14 @@ std::string SuspectsText(const Evidence& evidence) {
 std::string PatternOf(absl::string_view name) {
   std::string pattern;
   for (const char c : name) {
-    if (absl::StrContains("\\.+*?()|[]{}^$", c)) pattern += '\\';
-    pattern += c;
+    if (c == '\0') {
+      pattern += "\\x00";
+    } else if (c == '\n') {  // a pattern is one line of what scripts read
+      pattern += "\\n";
+    } else {
+      if (absl::StrContains("\\.+*?()|[]{}^$", c)) pattern += '\\';
+      pattern += c;
+    }
   }
   return pattern;
 }
@@ -149,14 +155,21 @@ std::string ShowCommand(absl::string_view run_id, absl::string_view name) {
                       QuoteForShell(absl::StrCat("^", PatternOf(name), "$")));
 }
 
-std::string NarrowingCommand(const Change& change, const Evidence& evidence) {
+std::string NextCommand(const Evidence& evidence, absl::string_view name,
+                        absl::string_view metric, absl::string_view how) {
   if (evidence.good == nullptr || evidence.good->id().empty() ||
-      evidence.bad->id().empty() || evidence.suspects == 1) {
+      evidence.bad->id().empty() || evidence.good->id() == evidence.bad->id()) {
     return "";
   }
+  return evidence.suspects == 1
+             ? absl::StrCat("git show ", ShortId(*evidence.bad))
+             : BisectCommand(evidence.good->id(), evidence.bad->id(), name,
+                             metric, how);
+}
+
+std::string NarrowingCommand(const Change& change, const Evidence& evidence) {
   const SeriesKey& key = change.series->key;
-  return BisectCommand(evidence.good->id(), evidence.bad->id(),
-                       DisplayName(key.benchmark), key.metric);
+  return NextCommand(evidence, DisplayName(key.benchmark), key.metric);
 }
 
 std::string EvidenceText(const Change& change, const Evidence& evidence) {

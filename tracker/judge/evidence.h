@@ -62,7 +62,11 @@ std::string BisectCommand(absl::string_view good_id, absl::string_view bad_id,
                           absl::string_view how = "--build=... --run=...");
 // Shows the benchmark `name` of a run: what failed, and how.
 std::string ShowCommand(absl::string_view run_id, absl::string_view name);
-// BisectCommand for a change of a series; "" where there is nothing to narrow.
+// The next step to the cause of a change: BisectCommand or, where one commit is
+// the suspect, "git show BAD". "" where the commits are not known.
+std::string NextCommand(const Evidence& evidence, absl::string_view name,
+                        absl::string_view metric,
+                        absl::string_view how = "--build=... --run=...");
 std::string NarrowingCommand(const Change& change, const Evidence& evidence);
 // A sentence without the command.
 std::string EvidenceText(const Change& change, const Evidence& evidence);

@@ -8,9 +8,10 @@
 namespace optrail::tracker {
 
 proto::SeriesFolds FoldMemory::Find(const std::string& series) const {
-  const auto kept = kept_.find(series);
   proto::SeriesFolds folds;
-  if (kept == kept_.end() || !DecodeRecord(kept->second, &folds).ok() ||
+  if (!kept_) return folds;
+  const auto kept = kept_->find(series);
+  if (kept == kept_->end() || !DecodeRecord(kept->second, &folds).ok() ||
       folds.version() != OnlineDetector::kVersion) {
     return proto::SeriesFolds();
   }
@@ -18,6 +19,7 @@ proto::SeriesFolds FoldMemory::Find(const std::string& series) const {
 }
 
 void FoldMemory::Keep(const std::string& series, proto::SeriesFolds folds) {
+  if (!kept_) return;
   folds.set_version(OnlineDetector::kVersion);
   folds.clear_checksum();
   std::string bytes = EncodeRecord(folds);

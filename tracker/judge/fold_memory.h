@@ -4,7 +4,7 @@
 // FoldMemory lets the judge go on from what it found in a series before, which
 // the history's index keeps: folding is nearly all of what judging costs.
 //
-//   FoldMemory folds(*std::move(loaded.folds));  // of LoadSeries, if any
+//   FoldMemory folds(std::move(loaded.folds));  // of LoadSeries
 //   JudgeOptions options;
 //   options.folds = &folds;
 //   const std::vector<Judgement> judgements = JudgeAll(series, book, options);
@@ -24,14 +24,17 @@
 #include <string>
 #include <unordered_map>
 
+#include "absl/types/optional.h"
 #include "tracker/detect/fold.pb.h"
 
 namespace optrail::tracker {
 
 class FoldMemory {
  public:
-  // By series' text, as the index keeps them.
-  explicit FoldMemory(std::unordered_map<std::string, std::string> kept)
+  // By series' text, as the index keeps them. Without any, where nothing can be
+  // kept, it finds and keeps nothing.
+  explicit FoldMemory(
+      absl::optional<std::unordered_map<std::string, std::string>> kept)
       : kept_(std::move(kept)) {}
 
   // Empty where nothing is kept that this code can use.
@@ -43,7 +46,7 @@ class FoldMemory {
   const std::map<std::string, std::string>& changed() const { return changed_; }
 
  private:
-  const std::unordered_map<std::string, std::string> kept_;
+  const absl::optional<std::unordered_map<std::string, std::string>> kept_;
   std::mutex mutex_;
   std::map<std::string, std::string> changed_;
 };

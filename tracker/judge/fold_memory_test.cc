@@ -229,7 +229,8 @@ TEST_F(FoldMemoryTest, DistrustsWhatIsDamagedOrOfAnotherVersionOrSeries) {
   const std::vector<Series> series = BuildSeries(MakeRuns(3, 60));
   const TriageBook book({}, 0);
   const std::string fresh = TextOf(JudgeAll(series, book));
-  FoldMemory first({});
+  const std::unordered_map<std::string, std::string> nothing;
+  FoldMemory first(nothing);
   JudgeOptions options;
   options.folds = &first;
   EXPECT_EQ(TextOf(JudgeAll(series, book, options)), fresh);
@@ -249,7 +250,7 @@ TEST_F(FoldMemoryTest, DistrustsWhatIsDamagedOrOfAnotherVersionOrSeries) {
       epoch.clear_confirmed();
       epoch.add_returns()->set_index(7);
     }
-    FoldMemory memory({});
+    FoldMemory memory(nothing);
     memory.Keep(text, folds);
     // Everything fits but the version.
     ASSERT_TRUE(folds.ParseFromString(memory.changed().at(text)));
@@ -264,7 +265,8 @@ TEST_F(FoldMemoryTest, DistrustsWhatIsDamagedOrOfAnotherVersionOrSeries) {
     EXPECT_EQ(TextOf(JudgeAll(series, book, options)), fresh);
     EXPECT_EQ(memory.changed(), good);
   }
-  FoldMemory memory({good.begin(), good.end()});
+  FoldMemory memory(
+      std::unordered_map<std::string, std::string>(good.begin(), good.end()));
   options.folds = &memory;
   EXPECT_EQ(TextOf(JudgeAll(series, book, options)), fresh);
   EXPECT_TRUE(memory.changed().empty());

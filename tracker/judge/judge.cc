@@ -63,6 +63,8 @@ class Case {
     result_.FindUndone();
     FindBaseline();
     Weigh();
+    MarkNewest();
+    ForeseeAnswer();
     Decide();
     return std::move(result_);
   }
@@ -142,7 +144,7 @@ class Case {
 
   void FoldEpoch(int epoch) {
     const int begin = BeginOf(epoch);
-    const OnlineDetector detector = Fold(epoch);
+    OnlineDetector detector = Fold(epoch);
     const auto add = [&](ChangePoint point, ChangeKind kind) {
       point.index += begin;
       point.earliest += begin;
@@ -177,6 +179,44 @@ class Case {
     }
     for (size_t k = first; k < result_.changes.size(); ++k) {
       AskTheMachine(shifts, result_.changes[k]);
+    }
+    if (EndOf(epoch) == size()) newest_fold_ = std::move(detector);
+  }
+
+  // Marks newest points that stand off their level before the detector does:
+  // the gate, which judges the newest run alone, may be red already.
+  void MarkNewest() {
+    if (size() == 0 || !series_.points.back().value || result_.levels.empty()) {
+      return;
+    }
+    const int level_begin =
+        std::max(result_.levels.back().begin, result_.epoch_begins.back());
+    int begin = level_begin;
+    for (const Change& change : result_.changes) {
+      if (!change.provisional) continue;
+      if (change.worse_by > 0) return;
+      begin = std::max(begin, change.change.index);
+    }
+    auto found = FindNewest(series_, begin);
+    if (!found) found = FindNewest(series_, level_begin);
+    if (!found) return;
+    Add(ChangeKind::kProvisional, *found);
+    result_.changes.back().provisional = true;
+    AskTheMachine({begin, size()}, result_.changes.back());
+  }
+
+  // Goes on with the points since a provisional change until it is confirmed.
+  void ForeseeAnswer() {
+    for (Change& change : result_.changes) {
+      if (change.kind != ChangeKind::kProvisional) continue;
+      const std::vector<double> since =
+          ValuesOf(series_, change.change.index, size());
+      OnlineDetector fold = *newest_fold_;
+      for (int i = 0; i < kMostToAnswer && !change.points_to_answer; ++i) {
+        if (!fold.Append(since[i % since.size()]).confirmed.empty()) {
+          change.points_to_answer = i + 1;
+        }
+      }
     }
   }
 
@@ -379,8 +419,11 @@ class Case {
             k);
         return true;
       }
-      const std::string since =
+      std::string since =
           absl::StrCat(provisional ? "suspected " : "", SinceText(change));
+      if (provisional && change.opinion.state == ChangeState::kNew) {
+        absl::StrAppend(&since, "; ", change.AnswerText());
+      }
       if (worse && change.opinion.state != ChangeState::kNew) {
         Say(Verdict::kUnchanged,
             absl::StrCat(ChangeStateName(change.opinion.state), ": ",
@@ -422,7 +465,8 @@ class Case {
   const TriageBook& book_;
   const JudgeOptions& options_;
   proto::SeriesFolds known_folds_, folds_;
-  int folds_as_known_ = 0;  // epochs
+  absl::optional<OnlineDetector> newest_fold_;  // of the newest epoch
+  int folds_as_known_ = 0;                      // epochs
   Judgement result_;
 };
 
@@ -454,6 +498,11 @@ bool IsUndone(const std::vector<Change>& changes, size_t i) {
 
 }  // namespace
 
+bool Change::IsOpen() const {
+  return worse_by > 0 && opinion.state == ChangeState::kNew &&
+         (kind == ChangeKind::kProvisional || kind == ChangeKind::kCreep);
+}
+
 bool Change::IsAlert() const {
   return (kind == ChangeKind::kConfirmed || kind == ChangeKind::kRenamed) &&
          worse_by > 0 && !undone && opinion.state == ChangeState::kNew;
@@ -463,6 +512,16 @@ int Change::PointsSince() const {
   return static_cast<int>(std::count_if(
       series->points.begin() + change.index, series->points.end(),
       [](const Point& point) { return point.value.has_value(); }));
+}
+
+std::string Change::AnswerText() const {
+  return absl::StrCat(
+      points_to_answer
+          ? absl::StrCat(*points_to_answer, " more ",
+                         *points_to_answer == 1 ? "point" : "points",
+                         " like it would confirm it")
+          : "more points decide",
+      "; gate judges the newest run");
 }
 
 Judgement JudgeSeries(const Series& series, const TriageBook& book,

@@ -53,7 +53,7 @@ struct JudgeOptions {
 
 enum class ChangeKind {
   kConfirmed,    // stays, whatever comes
-  kProvisional,  // may be withdrawn
+  kProvisional,  // may be withdrawn; or only the newest points are off yet
   kReturn,       // between levels that it has shifted between before: no news
   kEpoch,        // levels differ, and so does what they were measured with
   kMachine,      // levels differ, and calibration loops beside them as much
@@ -79,17 +79,27 @@ struct Change {
   // The level went back later, in the same epoch, to where it had been before
   // this change, or beyond.
   bool undone = false;
+  // The detector takes so many more points like those since a provisional
+  // change to confirm it; absent of others, and beyond kMostToAnswer.
+  absl::optional<int> points_to_answer;
   // The last point before the change that was measured; null if none was. For
   // kRenamed it is another series'.
   const Point* before = nullptr;
 
   const Point& after() const { return series->points[change.index]; }
+  // A change for the worse that may be one, and that nobody has answered.
+  bool IsOpen() const;
   // A confirmed change for the worse, or one under another name, that nobody
   // has answered, and that lasts.
   bool IsAlert() const;
   // How many points were measured from the change to the end of the series.
   int PointsSince() const;
+  // Says of a provisional change: "4 more points like it would confirm it; gate
+  // judges the newest run".
+  std::string AnswerText() const;
 };
+
+inline constexpr int kMostToAnswer = 40;
 
 // A stretch of a series between two shifts of its level.
 struct Level {
@@ -133,9 +143,6 @@ struct Judgement {
   // Sets `undone` of each change: once more where one was put before others.
   void FindUndone();
 };
-
-// Points further from their level than this are weighed down.
-inline constexpr double kFarOff = 4;
 
 Judgement JudgeSeries(const Series& series, const TriageBook& book,
                       const JudgeOptions& options = {});

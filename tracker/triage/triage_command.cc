@@ -182,10 +182,10 @@ absl::Status NameWhatIsAnswered(const History& history,
   std::vector<Judgement> judgements;
   if (names_changes) {
     JudgeOptions judge;
-    absl::optional<FoldMemory> folds;
-    if (loaded.folds) judge.folds = &folds.emplace(*std::move(loaded.folds));
+    FoldMemory folds(std::move(loaded.folds));
+    judge.folds = &folds;
     judgements = JudgeAll(loaded.series, TriageBook({}, 0), judge);
-    if (folds) KeepFolds(history, folds->changed());
+    KeepFolds(history, folds.changed());
   }
   int covered = 0, placed = 0, changed = 0;
   for (size_t i = 0; i < loaded.series.size(); ++i) {
@@ -252,6 +252,10 @@ absl::StatusOr<int> RunTriageAdd(const TriageAddCommand& options,
   }
   record.set_text(options.text);
   if (options.kind == proto::MUTE) {
+    if (options.until.empty()) {
+      return absl::InvalidArgumentError(
+          "--until is missing: expected the last day, such as 2026-12-24");
+    }
     OPTRAIL_ASSIGN_OR_RETURN(const int64_t until, ParseEndOfDay(options.until));
     if (until <= NowUnixNs(options.common)) {
       return absl::InvalidArgumentError(

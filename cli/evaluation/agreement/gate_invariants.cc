@@ -289,6 +289,96 @@ void AGreenGateHidesNoPlantedSlowDown(Examination& of, Findings& found) {
   }
 }
 
+// The series of a benchmark on the first machine, on main.
+std::string SeriesOfMain(const std::string& benchmark) {
+  return absl::StrCat(benchmark, "|time|ns|", kMachine, "|main");
+}
+
+// "BM_a0|time|ns|... provisional, new 1a2b3c4d5e6f".
+std::string Told(const std::string& series, const Json& change) {
+  return absl::StrCat(series, " ", TextOf(change, "state"), " ",
+                      Short(TextOf(change, "first_commit_after")));
+}
+
+void TheGateNamesTheOpenChanges(Examination& of, Findings& found) {
+  const Json gate = AskGate(of, of.NewestCommit()).Parsed();
+  std::set<std::string> told, expected, judged;
+  for (const Json& row : At(gate, "rows")) {
+    if (TextOf(row, "metric") == "time" &&
+        absl::StartsWith(TextOf(row, "against"), "window:") &&
+        !At(At(row, "baseline"), "run_ids").empty()) {
+      judged.insert(SeriesOfMain(TextOf(row, "name")));
+    }
+  }
+  for (const Json& change : At(gate, "open_changes")) {
+    told.insert(Told(TextOf(change, "series"), change));
+  }
+  for (const Json& row : of.Changes()) {
+    const std::string state = TextOf(row, "state");
+    const bool is_open = state == "new" || (absl::EndsWith(state, ", new") &&
+                                            NumberOf(row, "worse_by") > 0);
+    if (is_open && NumberOf(row, "worse_by") >= .03 &&
+        judged.count(TextOf(row, "series")) > 0) {
+      expected.insert(Told(TextOf(row, "series"), row));
+    }
+  }
+  for (const std::string& change : expected) {
+    found.Expect(told.count(change) > 0,
+                 absl::StrCat(change, " is open in changes, not in the gate"));
+  }
+  for (const std::string& change : told) {
+    found.Expect(expected.count(change) > 0,
+                 absl::StrCat(change, " is open in the gate, not in changes"));
+  }
+}
+
+void RedIsNotUnchanged(Examination& of, Findings& found) {
+  if (!of.history().is_calm || !of.history().answer.empty()) return;
+  std::map<std::string, std::string> verdicts;  // of the report, by series
+  for (const Json& series : At(of.Report(), "series")) {
+    verdicts[SeriesText(series)] = TextOf(series, "verdict");
+  }
+  const Json gate = AskGate(of, of.NewestCommit()).Parsed();
+  for (const Json& row : At(gate, "rows")) {
+    if (TextOf(row, "verdict") != "slower" || TextOf(row, "action") != "FAIL" ||
+        TextOf(row, "metric") != "time") {
+      continue;
+    }
+    const std::string& verdict = verdicts[SeriesOfMain(TextOf(row, "name"))];
+    found.Expect(verdict != "unchanged" && verdict != "faster",
+                 absl::StrCat(TextOf(row, "name"), " is red in the gate and ",
+                              verdict, " in the report"));
+  }
+}
+
+void SuspectsHoldThePlantedCommit(Examination& of, Findings& found) {
+  const MadeHistory& history = of.history();
+  if (!history.is_calm || history.steps.empty()) return;
+  std::map<std::string, int64_t> positions;
+  for (const proto::Run& run : history.runs) {
+    positions[run.commit().id()] = run.commit().first_parent_position();
+  }
+  const int64_t newest = positions[of.NewestCommit()];
+  const PlantedStep& step = history.steps.front();
+  const int64_t at = std::min(newest, step.at + of.rng().UniformInt(6));
+  for (const PlantedStep& other : history.steps) {
+    const bool also = &other != &step && other.benchmark == step.benchmark;
+    if (also) return;
+  }
+  const Json gate =
+      AskGate(of, MadeCommit(static_cast<int>(at), "main")).Parsed();
+  const Json row = RowWith(At(gate, "rows"), "name", step.benchmark);
+  if (TextOf(row, "verdict") != "slower") return;
+  const std::string good = TextOf(row, "suspect_good");
+  const std::string bad = TextOf(row, "suspect_bad");
+  found.Expect((bad.empty() && step.at == at) ||
+                   (positions.count(good) > 0 && positions[good] < step.at &&
+                    step.at <= positions[bad]),
+               absl::StrCat(step.benchmark, " at ", at, ": suspects from ",
+                            positions[good], " to ", positions[bad],
+                            ", planted at ", step.at));
+}
+
 }  // namespace
 
 std::vector<Invariant> GateInvariants() {
@@ -313,6 +403,19 @@ std::vector<Invariant> GateInvariants() {
        "in a calm history no gate is green at a commit that planted 8% and "
        "more",
        AGreenGateHidesNoPlantedSlowDown},
+      {"the_gate_names_the_open_changes",
+       "open_changes of a gate are the changes for the worse that `changes` "
+       "has "
+       "open or new in the series that it judges",
+       TheGateNamesTheOpenChanges},
+      {"red_is_not_unchanged",
+       "in a calm history no benchmark that the gate fails as slower is "
+       "unchanged or faster in the report",
+       RedIsNotUnchanged},
+      {"suspects_hold_the_planted_commit",
+       "in a calm history the suspects of a red row hold the commit that "
+       "planted the change",
+       SuspectsHoldThePlantedCommit},
   };
 }
 

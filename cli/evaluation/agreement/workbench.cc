@@ -2,18 +2,20 @@
 
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <iostream>
 #include <limits>
 #include <sstream>
 
+#include "absl/flags/reflection.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -26,13 +28,37 @@
 namespace optrail::agreement {
 namespace {
 
-// All that was written to a file, which is closed.
-std::string TakeText(int file) {
-  std::string text(lseek(file, 0, SEEK_END), '\0');
-  OPTRAIL_CHECK(pread(file, text.data(), text.size(), 0) ==
-                static_cast<ssize_t>(text.size()));
-  close(file);
-  return text;
+// Takes what is written to a stream of this process while it lives.
+class Redirected {
+ public:
+  explicit Redirected(int stream)
+      : stream_(stream), before_(dup(stream)), file_(memfd_create("taken", 0)) {
+    OPTRAIL_CHECK(before_ >= 0 && file_ >= 0 && dup2(file_, stream_) >= 0);
+  }
+  ~Redirected() {
+    dup2(before_, stream_);
+    close(before_);
+    close(file_);
+  }
+
+  std::string Text() const {
+    std::string text(lseek(file_, 0, SEEK_END), '\0');
+    OPTRAIL_CHECK(pread(file_, text.data(), text.size(), 0) ==
+                  static_cast<ssize_t>(text.size()));
+    return text;
+  }
+
+ private:
+  int stream_, before_, file_;
+};
+
+// The command that is running, for a handler of its crash or of its alarm.
+char running[4096];
+
+void NameTheCommand(int signal) {
+  (void)!write(STDERR_FILENO, running, std::strlen(running));
+  std::signal(signal, SIG_DFL);
+  raise(signal);
 }
 
 }  // namespace
@@ -78,6 +104,14 @@ Workbench::Workbench(std::string optrail, std::string folder, Main main)
                   {"GIT_AUTHOR_DATE", "2026-01-01T00:00:00Z"},
                   {"GIT_COMMITTER_DATE", "2026-01-01T00:00:00Z"},
                   {"COLUMNS", "500"}};
+  if (main_ == nullptr) return;
+  environment_.push_back({"PATH", folder_});
+  for (const auto& [name, value] : environment_) {
+    setenv(name.c_str(), value.c_str(), /*overwrite=*/1);
+  }
+  for (const int signal : {SIGSEGV, SIGABRT, SIGALRM}) {
+    std::signal(signal, NameTheCommand);
+  }
 }
 
 std::string Workbench::Path(absl::string_view name) const {
@@ -126,36 +160,26 @@ Answer Workbench::Run(const std::vector<std::string>& command) const {
   return answer;
 }
 
-Answer Workbench::RunMain(std::vector<std::string> command) const {
+Answer Workbench::RunMain(const std::vector<std::string>& command) const {
+  std::vector<std::string> words = command;
   std::vector<char*> argv;
-  for (std::string& argument : command) argv.push_back(argument.data());
+  for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
-  const int streams[] = {memfd_create("out", 0), memfd_create("err", 0)};
-  OPTRAIL_CHECK(streams[0] >= 0 && streams[1] >= 0);
-  // Both processes would write what still waits in the buffers.
-  std::fflush(nullptr);
+  std::snprintf(running, sizeof(running), "\nended by: %s\nin %s\n",
+                absl::StrJoin(command, " ").c_str(), folder_.c_str());
   std::cout.flush();
-  const pid_t child = fork();
-  OPTRAIL_CHECK(child >= 0);
-  if (child == 0) {
-    alarm(300);
-    OPTRAIL_CHECK(dup2(streams[0], STDOUT_FILENO) >= 0 &&
-                  dup2(streams[1], STDERR_FILENO) >= 0 &&
-                  chdir(folder_.c_str()) == 0);
-    for (const auto& [name, value] : environment_) {
-      setenv(name.c_str(), value.c_str(), /*overwrite=*/1);
-    }
-    const int code = main_(static_cast<int>(command.size()), argv.data());
-    std::cout.flush();
-    std::fflush(nullptr);
-    _exit(code);  // tearing down what this process has loaded takes long
-  }
-  int status = 0;
-  OPTRAIL_CHECK(waitpid(child, &status, 0) == child);
+  std::fflush(nullptr);
+  const Redirected out(STDOUT_FILENO), err(STDERR_FILENO);
+  const absl::FlagSaver flags;  // says each flag that it restores
+  OPTRAIL_CHECK(chdir(folder_.c_str()) == 0);
+  alarm(300);
   Answer answer;
-  answer.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  answer.out = TakeText(streams[0]);
-  answer.err = TakeText(streams[1]);
+  answer.exit_code = main_(static_cast<int>(words.size()), argv.data());
+  alarm(0);
+  std::cout.flush();
+  std::fflush(nullptr);
+  answer.out = out.Text();
+  answer.err = err.Text();
   return answer;
 }
 

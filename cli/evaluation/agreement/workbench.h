@@ -41,8 +41,10 @@ struct Answer {
 
 class Workbench {
  public:
-  // A main() that answers in a copy of this process. It has everything loaded:
-  // a program takes a tenth of a second for that.
+  // A main() that answers in this process, which has everything loaded: a
+  // program takes a tenth of a second for that, and a copy of this process a
+  // third of it for its pages. It finds no git: no history of such a test has a
+  // repository. A command that crashes ends the test, which prints the command.
   using Main = int (*)(int argc, char** argv);
 
   // Empties `folder`. The command line is the program `optrail`, or `main`.
@@ -78,7 +80,7 @@ class Workbench {
  private:
   using Environment = std::vector<std::pair<std::string, std::string>>;
 
-  Answer RunMain(std::vector<std::string> command) const;
+  Answer RunMain(const std::vector<std::string>& command) const;
 
   std::string optrail_, folder_;
   Main main_;

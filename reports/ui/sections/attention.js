@@ -32,7 +32,11 @@ function sizeCell(row) {
   return el('span', {class: 'amount tone-' + kVerdicts[row.v].tone},
             (same ? '' : 'up to ') + signedPercent(changeOf(series)),
             intervalText(series) ?
-                el('small', {}, '95% interval: ', intervalText(series)) : null);
+                el('small', {}, row.series.length === 1 ?
+                       '95% interval: ' + intervalText(series) :
+                       '95% interval of the largest alone: ' +
+                           intervalText(series)) :
+                null);
 }
 
 // "softmax, attention": what the series belong to.
