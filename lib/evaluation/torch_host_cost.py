@@ -21,6 +21,9 @@ import optrail.torch as ot
 from optrail import _c
 
 
+_library = torch.library.Library("optrail_cost", "FRAGMENT")  # its end unregisters
+
+
 def batch_us(function, calls=200):
     torch.cuda.synchronize()
     start = time.perf_counter()
@@ -46,9 +49,8 @@ def rows():
     empty = torch.library.custom_op(
         "optrail_cost::empty", lambda inputs: [torch.empty_like(inputs[0])],
         mutates_args=(), schema="(Tensor[] inputs) -> Tensor[]")
-    library = torch.library.Library("optrail_cost", "FRAGMENT")
-    library.define("plain(Tensor[] inputs) -> Tensor[]")
-    library.impl("plain", lambda inputs: [torch.empty_like(inputs[0])], "CUDA")
+    _library.define("plain(Tensor[] inputs) -> Tensor[]")
+    _library.impl("plain", lambda inputs: [torch.empty_like(inputs[0])], "CUDA")
     plain = torch.ops.optrail_cost.plain.default
     softmax = torch.ops.optrail.softmax.default
     return {
