@@ -142,7 +142,9 @@ class CudaMachine : public Machine {
     OPTRAIL_RETURN_IF_ERROR(
         driver_.Check(driver_.StreamBeginCapture(stream, kCaptureThreadLocal),
                       "cuStreamBeginCapture"));
+    device_.OverlapLaunches(true);
     const absl::Status launched = calls();
+    device_.OverlapLaunches(false);
     ops::cuda::Graph graph = nullptr;
     const absl::Status captured = driver_.Check(
         driver_.StreamEndCapture(stream, &graph), "cuStreamEndCapture");

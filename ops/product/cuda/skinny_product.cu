@@ -15,6 +15,7 @@
 
 #include "epilogue.cuh"
 #include "hopper.cuh"
+#include "predecessors.cuh"
 #include "unaligned.cuh"
 
 constexpr int kBk = 64;
@@ -207,6 +208,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
                        const uint16_t* a, const uint16_t* b,
                        const uint16_t* bias, uint16_t* c, int m, int n, int k,
                        int stages) {
+  AwaitPredecessors();
   extern __shared__ char shared_raw[];
   __shared__ uint64_t barriers[2 * kMaxStages];
   const uint32_t ring = (SharedAddress(shared_raw) + 1023) & ~1023u;
