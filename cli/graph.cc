@@ -170,17 +170,24 @@ absl::StatusOr<int> RunRecompute(const std::vector<std::string>& paths) {
   return CodeOf(suites::RecomputeGraph(command, std::cout));
 }
 
-absl::StatusOr<int> RunRun(const std::vector<std::string>& paths) {
+// What `run` and `workload` share: the model and how it is run.
+absl::StatusOr<suites::GraphRunCommand> HowToRun(const std::string& path) {
   suites::GraphRunCommand command;
-  command.path = UserPath(paths[0]);
-  command.data = UserPath(absl::GetFlag(FLAGS_data));
+  command.path = UserPath(path);
   OPTRAIL_ASSIGN_OR_RETURN(command.import, Import());
   OPTRAIL_ASSIGN_OR_RETURN(command.threads, Threads());
   command.device = absl::GetFlag(FLAGS_device);
   command.type = absl::GetFlag(FLAGS_type);
-  command.most_checked_flop = absl::GetFlag(FLAGS_check_flop);
   command.fuse = absl::GetFlag(FLAGS_fuse);
   command.store = StoreFolder();
+  command.compile_cache = CompiledFolder();
+  return command;
+}
+
+absl::StatusOr<int> RunRun(const std::vector<std::string>& paths) {
+  OPTRAIL_ASSIGN_OR_RETURN(suites::GraphRunCommand command, HowToRun(paths[0]));
+  command.data = UserPath(absl::GetFlag(FLAGS_data));
+  command.most_checked_flop = absl::GetFlag(FLAGS_check_flop);
   command.fusion_store = JoinPath(
       std::filesystem::path(command.store).parent_path().string(), "fusion");
   command.against = absl::GetFlag(FLAGS_against);
@@ -189,7 +196,6 @@ absl::StatusOr<int> RunRun(const std::vector<std::string>& paths) {
   command.page = UserPath(absl::GetFlag(FLAGS_out));
   command.record = absl::GetFlag(FLAGS_record);
   command.history = HistoryFolder();
-  command.compile_cache = CompiledFolder();
   return CodeOf(suites::RunGraph(command, std::cout));
 }
 
@@ -199,25 +205,9 @@ absl::StatusOr<int> RunWorkload(const std::vector<std::string>& paths) {
     return absl::InvalidArgumentError(
         "--out is missing; next: --out=MODEL.workload.textproto");
   }
-  const suites::FuseMode fuse = absl::GetFlag(FLAGS_fuse);
-  if (fuse == suites::FuseMode::kMeasured) {
-    return absl::InvalidArgumentError(
-        "--fuse=measured: a workload is written before anything is measured; "
-        "expected rules or none");
-  }
-  OPTRAIL_ASSIGN_OR_RETURN(const graph::ImportOptions options, Import());
-  const std::string path = UserPath(paths[0]);
-  OPTRAIL_ASSIGN_OR_RETURN(const graph::Imported imported,
-                           graph::ImportOnnx(path, options));
-  OPTRAIL_ASSIGN_OR_RETURN(
-      const proto::Workload workload,
-      suites::WorkloadOf(imported.graph,
-                         std::filesystem::path(path).stem().string(),
-                         fuse == suites::FuseMode::kRules));
-  OPTRAIL_RETURN_IF_ERROR(WriteOutput(out, suites::WorkloadText(workload)));
-  std::cout << "wrote " << out << ", " << workload.layer_size()
-            << " layers; next: optrail tune --workload=" << out
-            << " --total_trials=200\n";
+  OPTRAIL_ASSIGN_OR_RETURN(const suites::GraphRunCommand command,
+                           HowToRun(paths[0]));
+  OPTRAIL_RETURN_IF_ERROR(suites::WriteGraphWorkload(command, out, std::cout));
   return ToInt(ExitCode::kOk);
 }
 
@@ -271,7 +261,7 @@ suites::Command GraphCommand() {
       part("recompute", "Keeps less of a training step; front and times.",
            {"memory", "threads", "tolerance", "store", "format"}, RunRecompute),
       part("workload", "Writes its operators as a workload to tune.",
-           {"out", "fuse"}, RunWorkload),
+           {"out", "fuse", "device", "type", "threads", "store"}, RunWorkload),
       part("export", "Writes it with its weights and inputs, for a peer.",
            {"out"}, RunExport)};
   return command;

@@ -26,6 +26,12 @@ class CpuMachine : public Machine {
   absl::StatusOr<int64_t> MemoryBytes() const override {
     return MachineMemoryBytes();
   }
+  optrail::proto::CacheMode cache_mode() const override {
+    return optrail::proto::HOT;
+  }
+  optrail::proto::LaunchMode launch_mode() const override {
+    return optrail::proto::LAUNCH_MODE_UNSPECIFIED;
+  }
 
   std::shared_ptr<ops::Backend> Generated(
       const std::vector<GeneratedKernel>& kernels,

@@ -439,6 +439,10 @@ GeneratedKernel ProductOf(const ProductLoops& l) {
           2 * kDepth * (tile + 4) * static_cast<int64_t>(sizeof(float))};
 }
 
+constexpr char kPredecessors[] =
+#include "ops/lib/predecessors.inc"
+    ;
+
 constexpr char kHead[] = R"code(
 typedef signed char int8_t;
 typedef short int16_t;
@@ -743,8 +747,8 @@ class Cuda : public LoopPrinter {
   std::string File(const std::vector<GeneratedKernel>& kernels,
                    const std::vector<int>& operands) const override {
     OPTRAIL_CHECK(kernels.size() == operands.size());
-    std::string text = absl::StrCat(kHead, SharedFunctions(), kBlocks,
-                                    ElementwiseFunctions(kernels));
+    std::string text = absl::StrCat(kHead, kPredecessors, SharedFunctions(),
+                                    kBlocks, ElementwiseFunctions(kernels));
     for (size_t k = 0; k < kernels.size(); ++k) {
       std::vector<std::string> parameters, names;
       for (int i = 0; i < operands[k]; ++i) {
@@ -754,7 +758,8 @@ class Cuda : public LoopPrinter {
       absl::StrAppend(
           &text, "\nextern \"C\" __global__ void __launch_bounds__(",
           kernels[k].threads, ") ", KernelName(k), "(",
-          absl::StrJoin(parameters, ", "), ") {\n  void* const p[] = {",
+          absl::StrJoin(parameters, ", "),
+          ") {\n  AwaitPredecessors();\n  void* const p[] = {",
           absl::StrJoin(names, ", "),
           "};\n  const unsigned block = blockIdx.x, blocks = gridDim.x;\n",
           kernels[k].source, "}\n");

@@ -99,6 +99,13 @@ class CudaMachine : public Machine {
         driver_.MemGetInfo(&free_bytes, &total_bytes), "cuMemGetInfo"));
     return static_cast<int64_t>(free_bytes);
   }
+  // The weights of a model do not stay in the L2 from call to call.
+  optrail::proto::CacheMode cache_mode() const override {
+    return optrail::proto::COLD;
+  }
+  optrail::proto::LaunchMode launch_mode() const override {
+    return optrail::proto::GRAPH;
+  }
 
   std::shared_ptr<ops::Backend> Generated(
       const std::vector<GeneratedKernel>& kernels,
@@ -135,7 +142,9 @@ class CudaMachine : public Machine {
     OPTRAIL_RETURN_IF_ERROR(
         driver_.Check(driver_.StreamBeginCapture(stream, kCaptureThreadLocal),
                       "cuStreamBeginCapture"));
+    device_.OverlapLaunches(true);
     const absl::Status launched = calls();
+    device_.OverlapLaunches(false);
     ops::cuda::Graph graph = nullptr;
     const absl::Status captured = driver_.Check(
         driver_.StreamEndCapture(stream, &graph), "cuStreamEndCapture");

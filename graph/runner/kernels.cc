@@ -88,6 +88,8 @@ absl::StatusOr<KernelChoice> KernelLoader::MakeChoice(
   question.shape = shape;
   question.device_kind = machine_.device().kind();
   question.threads = machine_.threads();
+  question.cache_mode = machine_.cache_mode();
+  question.launch_mode = machine_.launch_mode();
   KernelChoice choice;
   OPTRAIL_ASSIGN_OR_RETURN(
       choice.chosen,

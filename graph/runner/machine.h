@@ -49,6 +49,10 @@ class Machine {
   virtual int64_t storage_bytes() const = 0;
   virtual int64_t operand_bytes() const = 0;
   virtual absl::StatusOr<int64_t> MemoryBytes() const = 0;
+  // How a step finds its operands and is launched, by which a tuned config of
+  // it is looked up.
+  virtual optrail::proto::CacheMode cache_mode() const = 0;
+  virtual optrail::proto::LaunchMode launch_mode() const = 0;
 
   // Returns a backend for generated kernels that have so many operands each.
   // Kernel k is the one of the shape "kernel=k".

@@ -56,9 +56,17 @@ class DeviceRunner : public Runner {
         loader_(*machine_, options.compile_cache, options.store,
                 options.tuned) {}
 
-  absl::Status Prepare(const Graph& graph) {
+  // Compiles nothing.
+  absl::Status Translate(const Graph& graph) {
     OPTRAIL_RETURN_IF_ERROR(Rewrite(graph));
     OPTRAIL_ASSIGN_OR_RETURN(program_, Lower(graph_, target_));
+    return absl::OkStatus();
+  }
+
+  const Program& program() const { return program_; }
+
+  absl::Status Prepare(const Graph& graph) {
+    OPTRAIL_RETURN_IF_ERROR(Translate(graph));
     order_ = OrderSteps(&program_);
     MergeSteps(machine_->printer(), &program_);
     OPTRAIL_RETURN_IF_ERROR(PlanArena());
@@ -469,6 +477,15 @@ absl::StatusOr<std::unique_ptr<Runner>> Runner::Create(
   auto runner = std::make_unique<DeviceRunner>(std::move(machine), options);
   OPTRAIL_RETURN_IF_ERROR(runner->Prepare(graph));
   return runner;
+}
+
+absl::StatusOr<Program> ProgramOn(const Graph& graph, ops::Device& device,
+                                  const RunnerOptions& options) {
+  OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<Machine> machine,
+                           Machine::Of(device));
+  DeviceRunner runner(std::move(machine), options);
+  OPTRAIL_RETURN_IF_ERROR(runner.Translate(graph));
+  return runner.program();
 }
 
 absl::StatusOr<std::string> KernelsText(const Graph& graph, ops::Device& device,

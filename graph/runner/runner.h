@@ -92,6 +92,11 @@ class Runner {
   virtual const OrderGain& order() const = 0;
 };
 
+// The steps that a Runner of the graph would make there, before they are
+// ordered and merged. Nothing is compiled. Errors as Create's.
+absl::StatusOr<Program> ProgramOn(const Graph& graph, ops::Device& device,
+                                  const RunnerOptions& options);
+
 // Describes the kernels of the graph with no rule applied: a line for each
 // kernel, with the id and the config of an operator's or the code of a
 // generated one. Nothing is compiled. Errors as Create's.

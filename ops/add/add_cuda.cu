@@ -7,6 +7,7 @@
 //   evicts them first.
 
 #include "elements.cuh"
+#include "predecessors.cuh"
 
 typedef unsigned long long uint64_t;
 typedef Elements<VECTOR> Vector;
@@ -56,6 +57,7 @@ __device__ __forceinline__ Vector LoadOnce(const Vector* from) {
 }
 extern "C" __global__ void __launch_bounds__(THREADS)
     add(const Vector* a, const Vector* b, Vector* c, long long vectors) {
+  AwaitPredecessors();
   const long long first =
       (long long)blockIdx.x * THREADS * UNROLL + threadIdx.x;
 #pragma unroll

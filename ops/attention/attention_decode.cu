@@ -17,6 +17,7 @@
 #include "elements.cuh"
 #include "functions.cuh"
 #include "hopper.cuh"
+#include "predecessors.cuh"
 
 constexpr int kThreads = WARPS * 32;
 constexpr int kChunks = D / 64;
@@ -96,6 +97,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     attention_decode(const uint16_t* q, const uint16_t* k, const uint16_t* v,
                      uint16_t* y, int queries, int keys, float scale,
                      int* counters) {
+  AwaitPredecessors();
   extern __shared__ __align__(16) float of_warps[];  // [WARPS][ROWS][kPitch]
   const long long head = blockIdx.x / PARTS;
   const int part = blockIdx.x % PARTS;

@@ -15,6 +15,7 @@
 
 #include "functions.cuh"
 #include "hopper.cuh"
+#include "predecessors.cuh"
 
 constexpr int kThreads = 128 * (CONSUMERS + 1);
 constexpr int kQueries = 64 * CONSUMERS;
@@ -64,6 +65,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, BLOCKS)
               const __grid_constant__ TensorMap map_v,
               const __grid_constant__ TensorMap map_y, int heads, int queries,
               int keys, float scale) {
+  AwaitPredecessors();
   extern __shared__ char shared_raw[];
   __shared__ uint64_t barriers[1 + 2 * SLOTS];
   const uint32_t tile_q = (SharedAddress(shared_raw) + 1023) & ~1023u;

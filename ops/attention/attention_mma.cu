@@ -11,6 +11,7 @@
 //   CAUSAL 0|1.
 
 #include "functions.cuh"
+#include "predecessors.cuh"
 
 typedef unsigned int uint32_t;
 typedef unsigned short uint16_t;
@@ -89,6 +90,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     attention_mma(const uint16_t* q, const uint16_t* k, const uint16_t* v,
                   uint16_t* y, int kv_heads, int rows, int queries, int keys,
                   float scale) {
+  AwaitPredecessors();
   extern __shared__ __align__(16) uint16_t shared[];
   uint16_t* const tile_q = shared;
   uint16_t* const tiles_k = tile_q + kRows * kPitch;

@@ -14,6 +14,7 @@
 //             place, so that small numbers of channels fill steps of 64
 
 #include "global_words.cuh"
+#include "predecessors.cuh"
 
 #define AS_IS 0
 #define FILTERS 1
@@ -64,6 +65,7 @@ constexpr unsigned kColumnsOfCopy = LAYOUT == CHANNELS ? W : 0;
 extern "C" __global__ void __launch_bounds__(256)
     convolution_copy(const uint16_t* x, const uint16_t* weights, unsigned lines,
                      uint16_t* copy_of_x, uint16_t* copy_of_weights) {
+  AwaitPredecessors();
   constexpr unsigned kRowsOfWeights = K % 8 != 0 ? R * S * C : 0;
   const unsigned in_x = lines * kColumnsOfCopy * CopiedPixels::kWords;
   unsigned word = blockIdx.x * 256 + threadIdx.x;

@@ -11,6 +11,7 @@
 //   INPUT "bf16" or "f16"; WARPS; LINES. K is a multiple of 8.
 
 #include "elements.cuh"
+#include "predecessors.cuh"
 // After Element:
 #include "convolution.cuh"
 
@@ -63,6 +64,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     convolution_few_channels(const uint16_t* x, const uint16_t* weights,
                              const float* scale, const float* shift,
                              uint16_t* y) {
+  AwaitPredecessors();
   extern __shared__ __align__(16) uint16_t shared[];
   uint16_t* const tile_w = shared;                      // [depth][kPitch]
   uint16_t* const out = tile_w + kSteps * 16 * kPitch;  // [WARPS][16][kPitch]

@@ -10,6 +10,7 @@
 // convolution_copy.cuh's macros.
 
 #include "convolution.cuh"
+#include "predecessors.cuh"
 #include "unaligned_steps.cuh"
 // After the integers' names:
 #include "convolution_copy.cuh"
@@ -167,6 +168,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1) OPTRAIL_CLUSTER
                 const __grid_constant__ TensorMap map_y,
                 const uint16_t* weights, const float* scale, const float* shift,
                 uint16_t* y, int m, Walk walk, float* partial, int* arrived) {
+  AwaitPredecessors();
   const ChannelEpilogue epilogue{scale, shift};
   epilogue.Prefetch();
   Product(ConvolutionSource{&map_x, &map_weights, weights}, epilogue,

@@ -5,11 +5,13 @@
 
 #include "convolution.cuh"
 #include "mma_product.cuh"
+#include "predecessors.cuh"
 
 extern "C" __global__ void __launch_bounds__(kThreads)
     convolution_mma(const uint16_t* x, const uint16_t* weights,
                     const float* scale, const float* shift, uint16_t* y, int m,
                     int group) {
+  AwaitPredecessors();
   constexpr int kDepth = R * S * C;
   Product(
       x, weights, y, m, K, kDepth, group,

@@ -60,6 +60,7 @@ tuning::LookupResult LookUp(const KernelQuestion& question,
   request.shape = &kernel.shape;
   request.threads = question.threads;
   request.cache_mode = question.cache_mode;
+  request.launch_mode = question.launch_mode;
   request.hardware_id = hardware.id();
   request.device_kind = question.device_kind;
   request.kernel_id = id;

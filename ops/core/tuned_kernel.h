@@ -33,6 +33,7 @@ struct KernelQuestion {
   std::string backend;  // "": the device kind's own
   int threads = 1;
   proto::CacheMode cache_mode = proto::HOT;
+  proto::LaunchMode launch_mode = proto::LAUNCH_MODE_UNSPECIFIED;
   // Canonical text of a config that is used in place of the store's; "": none.
   std::string config;
 };

@@ -10,6 +10,7 @@
 //   (rows in flight per thread).
 
 #include "elements.cuh"
+#include "predecessors.cuh"
 
 typedef Elements<VECTOR> Vector;
 
@@ -18,6 +19,7 @@ constexpr int kBags = THREADS / (LANES * PARTS);  // of a block
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     embedding_bag(const Vector* table, const int* indices, Vector* y,
                   long long bags, int lookups, int vectors) {
+  AwaitPredecessors();
   const int lane = threadIdx.x % LANES;
   const int part = threadIdx.x / LANES % PARTS;
   const int bag_in_block = threadIdx.x / (LANES * PARTS);

@@ -6,8 +6,11 @@
 //   vector); UNROLL (accesses in flight per thread); STREAMING 1 (evict first)
 //   or 0.
 
+#include "predecessors.cuh"
+
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     map(const Elements<VECTOR>* x, Elements<VECTOR>* y, long long vectors) {
+  AwaitPredecessors();
   const long long first =
       (long long)blockIdx.x * THREADS * UNROLL + threadIdx.x;
 #pragma unroll

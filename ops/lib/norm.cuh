@@ -17,6 +17,7 @@
 //   that takes and costs registers; STREAMING 1: y is evicted first.
 
 #include "elements.cuh"
+#include "predecessors.cuh"
 #include "rows.cuh"
 
 typedef Words<int> RowWords;
@@ -169,6 +170,7 @@ extern "C" __global__ void __launch_bounds__(THREADS_PER_ROW * GROUPS, 1)
                   float* rstd,
 #endif
                   long long rows, int columns) {
+  AwaitPredecessors();
 #if !CENTRED
   const Element* const beta = nullptr;
 #endif

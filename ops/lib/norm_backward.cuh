@@ -24,6 +24,7 @@
 //   two.
 
 #include "elements.cuh"
+#include "predecessors.cuh"
 #include "rows.cuh"
 
 typedef Words<int> RowWords;
@@ -554,6 +555,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, BLOCKS)
              Element* dbeta,
 #endif
              long long rows, int columns, int* workspace) {
+  AwaitPredecessors();
 #if !CENTRED
   const float* const mean = nullptr;
   Element* const dbeta = nullptr;

@@ -16,6 +16,7 @@
 //   the caches evict first; PAST_L1 1: loads that the L1 does not keep.
 
 #include "elements.cuh"
+#include "predecessors.cuh"
 #include "rows.cuh"
 
 // Threads of a row that meet in registers.
@@ -160,6 +161,7 @@ extern "C" __global__ void __launch_bounds__(THREADS_PER_ROW * ROWS_PER_BLOCK)
     __cluster_dims__(CLUSTER, 1, 1)
 #endif
         softmax(const Element* x, Element* y, long long rows, int columns) {
+  AwaitPredecessors();
   const int in_row = threadIdx.x % THREADS_PER_ROW;
   const int row_in_block = threadIdx.x / THREADS_PER_ROW;
   int rank = 0;

@@ -13,6 +13,7 @@
 //   Hopper has them).
 
 #include "elements.cuh"
+#include "predecessors.cuh"
 #include "rows.cuh"
 
 constexpr int kGroups = THREADS / LANES;  // rows side by side
@@ -44,6 +45,7 @@ __device__ __forceinline__ float SumOfRow(float sum) {
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     sum(const Element* x, Element* y, long long rows, long long columns,
         int* counters) {
+  AwaitPredecessors();
   const int lane = threadIdx.x % LANES;
   const long long first_row = (long long)(blockIdx.x / PARTS) * kGroups;
   const long long row = first_row + threadIdx.x / LANES;
@@ -136,6 +138,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 #endif
         sum(const Element* x, Element* y, long long rows, long long columns,
             int* counters) {
+  AwaitPredecessors();
   __shared__ float groups[kSums][kTile];
   const int lane = threadIdx.x % LANES, group = threadIdx.x / LANES;
   const long long first_column = (long long)(blockIdx.x / PARTS) * kTile;

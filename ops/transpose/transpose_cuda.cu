@@ -27,6 +27,7 @@
 //   ROWS_FIRST 1: blocks walk down the rows of x before its columns.
 
 #include "elements.cuh"
+#include "predecessors.cuh"
 
 constexpr int kVector = 16 / kElementBytes;
 typedef Elements<kVector> Vector;
@@ -60,6 +61,7 @@ __device__ __forceinline__ void StoreFlat(Element* y, int first, int end,
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     transpose(const Element* x, Element* y, long long rows, long long columns) {
+  AwaitPredecessors();
   const int first = (blockIdx.x * THREADS + threadIdx.x) * kVector;
   const int end = (int)(rows * columns);
   if (first >= end) return;
@@ -243,6 +245,7 @@ __device__ __forceinline__ void Transpose(const Element* x, Element* y,
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     transpose(const Element* x, Element* y, long long rows, long long columns) {
+  AwaitPredecessors();
 #if ROWS_FIRST
   const long long tiles_r = (rows + TILE_ROWS - 1) / TILE_ROWS;
   const Tile at = {blockIdx.x % tiles_r * TILE_ROWS,

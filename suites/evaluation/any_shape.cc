@@ -56,6 +56,9 @@ ABSL_FLAG(double, max_mb, 0,
           "Largest shape, all operands; 0: 64 on cpu, 1024 on cuda.");
 ABSL_FLAG(double, max_mflop, 0,
           "Most operations of a call; 0: 600 on cpu, 2e6 on cuda.");
+ABSL_FLAG(double, min_mflop, 0, "Fewest operations of a call.");
+ABSL_FLAG(int64_t, multiple_of, 1,
+          "Extents and columns are multiples of it; rows and batches are not.");
 ABSL_FLAG(double, max_reference_mflop, 600,
           "Most operations where the whole reference must be computed.");
 ABSL_FLAG(std::string, cache, "", "hot or cold; hot on cpu, cold on cuda.");
@@ -89,6 +92,12 @@ absl::Status CheckFlags(bool is_gpu) {
           absl::StrCat("flag --", name, ": ", value, ", expected 1 to 100000"));
     }
   }
+  if (absl::GetFlag(FLAGS_multiple_of) < 1 ||
+      absl::GetFlag(FLAGS_multiple_of) > 1024) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("flag --multiple_of: ", absl::GetFlag(FLAGS_multiple_of),
+                     ", expected 1 to 1024"));
+  }
   if (absl::GetFlag(FLAGS_tune_trials) < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("flag --tune_trials: ", absl::GetFlag(FLAGS_tune_trials),
@@ -119,6 +128,8 @@ absl::StatusOr<RandomShapeOptions> DrawingOptions(bool is_gpu) {
   const double mflop = absl::GetFlag(FLAGS_max_mflop);
   options.max_bytes = 1e6 * (mb > 0 ? mb : is_gpu ? 1024 : 64);
   options.max_flop = 1e6 * (mflop > 0 ? mflop : is_gpu ? 2e6 : 600);
+  options.min_flop = 1e6 * absl::GetFlag(FLAGS_min_mflop);
+  options.multiple_of = absl::GetFlag(FLAGS_multiple_of);
   options.max_reference_flop = 1e6 * absl::GetFlag(FLAGS_max_reference_mflop);
   return options;
 }

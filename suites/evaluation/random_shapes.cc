@@ -184,8 +184,8 @@ void DrawAttribute(const ops::AttributeSpec& spec, proto::Shape* shape,
   }
 }
 
-proto::Shape DrawShape(const ops::Operator& op, proto::DataType type,
-                       Rng& rng) {
+proto::Shape DrawShape(const ops::Operator& op,
+                       const RandomShapeOptions& options, Rng& rng) {
   proto::Shape shape;
   for (const std::string& name : op.dims()) {
     proto::Dim* const dim = shape.add_dims();
@@ -195,9 +195,14 @@ proto::Shape DrawShape(const ops::Operator& op, proto::DataType type,
     const absl::optional<int64_t> square = rule.kind == Kind::kFilter
                                                ? tuning::DimValue(shape, "r")
                                                : absl::nullopt;
-    dim->set_value(square.value_or(0) > 0 ? *square : Draw(rule, rng));
+    int64_t value = square.value_or(0) > 0 ? *square : Draw(rule, rng);
+    if (rule.kind == Kind::kExtent || rule.kind == Kind::kColumns) {
+      value += options.multiple_of - 1;
+      value -= value % options.multiple_of;
+    }
+    dim->set_value(value);
   }
-  shape.add_data_types(type);
+  shape.add_data_types(options.type);
   for (const ops::AttributeSpec& spec : op.attributes()) {
     DrawAttribute(spec, &shape, rng);
   }
@@ -215,7 +220,9 @@ bool IsWithin(const ops::Operator& op, const proto::Shape& shape,
   const double max_flop = op.HasPartialReference(shape)
                               ? options.max_flop
                               : options.max_reference_flop;
-  return bytes <= options.max_bytes && op.Flop(shape) <= max_flop;
+  const double flop = op.Flop(shape);
+  return bytes <= options.max_bytes && flop <= max_flop &&
+         flop >= options.min_flop;
 }
 
 }  // namespace
@@ -237,7 +244,7 @@ absl::StatusOr<std::vector<proto::Shape>> RandomShapes(
   for (int64_t i = 0; i < attempts; ++i) {
     if (static_cast<int>(shapes.size()) == options.count) return shapes;
     absl::StatusOr<proto::Shape> shape =
-        ops::NormaliseAttributes(op, DrawShape(op, options.type, rng));
+        ops::NormaliseAttributes(op, DrawShape(op, options, rng));
     if (!shape.ok() || !IsWithin(op, *shape, options)) continue;
     if (!seen.insert(tuning::CanonicalText(*shape)).second) continue;
     shapes.push_back(*std::move(shape));

@@ -28,6 +28,10 @@ struct RandomShapeOptions {
   // operations.
   double max_bytes = 64e6;
   double max_flop = 6e8;
+  // Shapes of fewer operations are drawn again.
+  double min_flop = 0;
+  // Extents and columns become the next multiple of it; rows and batches stay.
+  int64_t multiple_of = 1;
   // In place of max_flop where the whole reference must be computed
   // (Operator::HasPartialReference).
   double max_reference_flop = 6e8;

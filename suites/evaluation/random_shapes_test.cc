@@ -76,6 +76,23 @@ TEST(RandomShapesTest, AttributesAreDrawn) {
   EXPECT_LT(with_attributes, 55);
 }
 
+TEST(RandomShapesTest, ExtentsMayBeMultiplesAndSmallShapesLeftOut) {
+  const ops::Operator& op = *ops::Registry::Get().Find("matmul")->op;
+  RandomShapeOptions options;
+  options.min_flop = 1e7;
+  options.multiple_of = 8;
+  const auto shapes = RandomShapes(op, options);
+  ASSERT_TRUE(shapes.ok()) << shapes.status();
+  int odd_rows = 0;
+  for (const proto::Shape& shape : *shapes) {
+    EXPECT_EQ(*tuning::DimValue(shape, "n") % 8, 0);
+    EXPECT_EQ(*tuning::DimValue(shape, "k") % 8, 0);
+    EXPECT_GE(op.Flop(shape), 1e7);
+    odd_rows += *tuning::DimValue(shape, "m") % 8 != 0;
+  }
+  EXPECT_GT(odd_rows, 5);
+}
+
 TEST(RandomShapesTest, LimitsThatLeaveNothingAreNamed) {
   RandomShapeOptions options;
   options.max_bytes = 1;

@@ -1,28 +1,26 @@
 #include "suites/graph/graph_workload.h"
 
+#include <filesystem>
 #include <map>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "base/file.h"
 #include "base/status_macros.h"
 #include "base/textproto.h"
-#include "graph/fusion/fusion.h"
-#include "graph/runner/program.h"
+#include "graph/onnx/import.h"
 #include "tuning/proto/canonical.h"
 
 namespace optrail::suites {
 
-absl::StatusOr<proto::Workload> WorkloadOf(const graph::Graph& graph,
-                                           const std::string& name, bool fuse) {
-  OPTRAIL_ASSIGN_OR_RETURN(graph::Graph run, graph::Simplify(graph));
-  if (fuse) {
-    graph::FusionReport report;
-    OPTRAIL_ASSIGN_OR_RETURN(run,
-                             graph::Fuse(run, graph::FusionRules(), &report));
-  }
-  OPTRAIL_ASSIGN_OR_RETURN(const graph::Program program, graph::Lower(run));
+absl::StatusOr<proto::Workload> WorkloadOf(
+    const graph::Graph& graph, const std::string& name, ops::Device& device,
+    const graph::RunnerOptions& options) {
+  OPTRAIL_ASSIGN_OR_RETURN(const graph::Program program,
+                           graph::ProgramOn(graph, device, options));
   proto::Workload workload;
   for (const char c : name) {
     workload.mutable_name()->push_back(
@@ -60,6 +58,38 @@ std::string WorkloadText(const proto::Workload& workload) {
       "# proto-file: suites/proto/workload.proto\n"
       "# proto-message: optrail.proto.Workload\n",
       PrintTextProto(workload));
+}
+
+absl::Status WriteGraphWorkload(const GraphRunCommand& asked,
+                                const std::string& path, std::ostream& out) {
+  if (asked.fuse == FuseMode::kMeasured) {
+    return absl::InvalidArgumentError(
+        "--fuse=measured: a workload is written before anything is measured; "
+        "expected rules or none");
+  }
+  GraphRunCommand command = asked;
+  OPTRAIL_ASSIGN_OR_RETURN(const graph::Imported imported,
+                           graph::ImportOnnx(command.path, command.import));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<ops::Device> device,
+                           DeviceOf(command));
+  OPTRAIL_ASSIGN_OR_RETURN(const graph::RunnerOptions options,
+                           RunnerOptionsOf(command));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      proto::Workload workload,
+      WorkloadOf(imported.graph,
+                 std::filesystem::path(command.path).stem().string(), *device,
+                 options));
+  if (command.threads != 1) workload.add_threads(command.threads);
+  OPTRAIL_RETURN_IF_ERROR(WriteOutput(path, WorkloadText(workload)));
+  // The runner looks tuned configs up by these (graph/runner/machine.h).
+  const bool on_cpu = device->kind() == optrail::proto::CPU;
+  out << "wrote " << path << ", " << workload.layer_size()
+      << " layers; next: optrail tune --workload=" << path
+      << (on_cpu ? ""
+                 : absl::StrCat(" --device=", command.device,
+                                " --cache=cold --launch=graph"))
+      << " --total_trials=200\n";
+  return absl::OkStatus();
 }
 
 }  // namespace optrail::suites

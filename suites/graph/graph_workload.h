@@ -1,23 +1,27 @@
 #ifndef OPTRAIL_SUITES_GRAPH_GRAPH_WORKLOAD_H_
 #define OPTRAIL_SUITES_GRAPH_GRAPH_WORKLOAD_H_
 
-// WorkloadOf lists the operators that a graph runs on a CPU with their shapes
-// and how often a call of the graph computes each, so that tuning spends its
-// trials where the graph gains most:
+// WriteGraphWorkload writes the operators that a model runs on a device with
+// their shapes and how often a call of the model computes each, so that tuning
+// spends its trials where the model gains most:
 //
-//   OPTRAIL_ASSIGN_OR_RETURN(
-//       const proto::Workload workload,
-//       WorkloadOf(graph, "resnet50_bn", /*fuse=*/true));
-//   OPTRAIL_RETURN_IF_ERROR(WriteFileAtomically(
-//       "resnet50_bn.workload.textproto", WorkloadText(workload)));
+//   GraphRunCommand command;
+//   command.path = "resnet50_bn.onnx";
+//   OPTRAIL_RETURN_IF_ERROR(WriteGraphWorkload(
+//       command, "resnet50_bn.workload.textproto", std::cout));
 //
 // Steps run one after another: what a shape's calls take together is its share
 // of the end-to-end time. Generated loops have no knobs and are not listed.
 
+#include <ostream>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "graph/ir/graph.h"
+#include "graph/runner/runner.h"
+#include "ops/core/device.h"
+#include "suites/graph/run_graph.h"
 #include "suites/proto/workload.pb.h"
 
 namespace optrail::suites {
@@ -26,10 +30,17 @@ namespace optrail::suites {
 // '_' for what a name may not have. FailedPrecondition where no step is one of
 // our operators.
 absl::StatusOr<proto::Workload> WorkloadOf(const graph::Graph& graph,
-                                           const std::string& name, bool fuse);
+                                           const std::string& name,
+                                           ops::Device& device,
+                                           const graph::RunnerOptions& options);
 
 // A workload file.
 std::string WorkloadText(const proto::Workload& workload);
+
+// Takes the model, device, type, threads and store of the command, and its
+// fuse, which may not be kMeasured. Says on `out` how to tune what was written.
+absl::Status WriteGraphWorkload(const GraphRunCommand& command,
+                                const std::string& path, std::ostream& out);
 
 }  // namespace optrail::suites
 

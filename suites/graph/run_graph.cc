@@ -424,19 +424,6 @@ std::string AbslUnparseFlag(FuseMode mode) {
 
 namespace {
 
-absl::StatusOr<std::unique_ptr<ops::Device>> DeviceOf(
-    GraphRunCommand& command) {
-  if (command.device == "cpu") {
-    OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<ops::CpuDevice> device,
-                             ops::MakeCpuDevice(command.threads));
-    command.threads = device->threads();  // 0 was all of them
-    return device;
-  }
-  OPTRAIL_ASSIGN_OR_RETURN(const ops::DeviceType* const type,
-                           ops::FindDeviceTypeNamed(command.device));
-  return type->Make({});
-}
-
 // Names the first node that is not covered. A model that lacks some is not what
 // its name says, so that its time is no result.
 void SayUncovered(const graph::Imported& imported, const std::string& path) {
@@ -451,6 +438,34 @@ void SayUncovered(const graph::Imported& imported, const std::string& path) {
 
 }  // namespace
 
+absl::StatusOr<std::unique_ptr<ops::Device>> DeviceOf(
+    GraphRunCommand& command) {
+  if (command.device == "cpu") {
+    OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<ops::CpuDevice> device,
+                             ops::MakeCpuDevice(command.threads));
+    command.threads = device->threads();  // 0 was all of them
+    return device;
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(const ops::DeviceType* const type,
+                           ops::FindDeviceTypeNamed(command.device));
+  return type->Make({});
+}
+
+absl::StatusOr<graph::RunnerOptions> RunnerOptionsOf(
+    const GraphRunCommand& command) {
+  graph::RunnerOptions options;
+  if (command.type == "bf16") {
+    options.type = proto::ELEMENT_BF16;
+  } else if (command.type != "f32") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--type=", command.type, ": expected f32 or bf16"));
+  }
+  options.compile_cache = command.compile_cache;
+  options.fuse = command.fuse != FuseMode::kNone;
+  options.store = command.store;
+  return options;
+}
+
 absl::StatusOr<ExitCode> RunGraph(const GraphRunCommand& asked,
                                   std::ostream& out) {
   GraphRunCommand command = asked;
@@ -464,19 +479,11 @@ absl::StatusOr<ExitCode> RunGraph(const GraphRunCommand& asked,
     if (graph.outputs.empty()) return ExitCode::kCheckFailed;
     command.record = false;
   }
-  graph::RunnerOptions options;
-  if (command.type == "bf16") {
-    options.type = proto::ELEMENT_BF16;
-    command.tolerance *= kWiderInBf16;
-  } else if (command.type != "f32") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--type=", command.type, ": expected f32 or bf16"));
-  }
+  OPTRAIL_ASSIGN_OR_RETURN(graph::RunnerOptions options,
+                           RunnerOptionsOf(command));
+  if (options.type == proto::ELEMENT_BF16) command.tolerance *= kWiderInBf16;
   OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<ops::Device> device,
                            DeviceOf(command));
-  options.compile_cache = command.compile_cache;
-  options.fuse = command.fuse != FuseMode::kNone;
-  options.store = command.store;
   std::unique_ptr<MeasuredFusion> measured;
   if (command.fuse == FuseMode::kMeasured) {
     OPTRAIL_ASSIGN_OR_RETURN(

@@ -10,6 +10,7 @@
 //   OPTRAIL_ASSIGN_OR_RETURN(const ExitCode code,
 //                            RunGraph(command, std::cout));
 
+#include <memory>
 #include <ostream>
 #include <string>
 
@@ -18,6 +19,8 @@
 #include "base/exit_code.h"
 #include "base/table.h"
 #include "graph/onnx/import.h"
+#include "graph/runner/runner.h"
+#include "ops/core/device.h"
 
 namespace optrail::suites {
 
@@ -58,6 +61,13 @@ struct GraphRunCommand {
   std::string history;
   OutputFormat format = OutputFormat::kTable;
 };
+
+// The device, and with --threads=0 the number of its threads in `command`.
+absl::StatusOr<std::unique_ptr<ops::Device>> DeviceOf(GraphRunCommand& command);
+
+// All but `choose`. InvalidArgument for a type other than f32 and bf16.
+absl::StatusOr<graph::RunnerOptions> RunnerOptionsOf(
+    const GraphRunCommand& command);
 
 // Prints the steps by time and what the whole takes; nothing that differs from
 // the reference is recorded. kCheckFailed where the

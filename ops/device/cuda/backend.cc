@@ -2,8 +2,10 @@
 
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/check.h"
 #include "base/hash.h"
 #include "base/status_macros.h"
@@ -16,14 +18,18 @@ namespace {
 class CudaInvocation : public Invocation {
  public:
   CudaInvocation(const CudaBackend& backend, CudaPlan plan, proto::Shape shape,
-                 proto::Config config, const Driver& driver)
+                 proto::Config config, const CudaDevice& device)
       : backend_(backend),
         plan_(std::move(plan)),
         shape_(std::move(shape)),
         config_(std::move(config)),
-        driver_(driver) {}
+        device_(device),
+        driver_(device.driver()) {}
 
   absl::Status Init(const Artifact& artifact, CudaDevice& device) {
+    may_overlap_ = driver_.LaunchKernelEx != nullptr &&
+                   ComputeCapability(device.hardware()) >= 90 &&
+                   backend_.AwaitsPredecessors();
     OPTRAIL_ASSIGN_OR_RETURN(const Module module, device.Load(artifact.bytes));
     for (CudaLaunch& launch : LaunchesOf(plan_)) {
       Function function = nullptr;
@@ -59,23 +65,45 @@ class CudaInvocation : public Invocation {
       OPTRAIL_RETURN_IF_ERROR(backend_.ArgumentsOf(
           static_cast<int>(i), plan_, shape_, config_, call.operands,
           call.workspace, driver_, &arguments));
-      const CudaLaunch& launch = launches_[i].first;
-      OPTRAIL_RETURN_IF_ERROR(driver_.Check(
-          driver_.LaunchKernel(launches_[i].second, launch.grid_x,
-                               launch.grid_y, 1, launch.block_x, 1, 1,
-                               launch.dynamic_shared_bytes, call.stream.handle,
-                               arguments.pointers(), nullptr),
-          "cuLaunchKernel"));
+      OPTRAIL_RETURN_IF_ERROR(
+          driver_.Check(Launch(launches_[i].first, launches_[i].second,
+                               call.stream.handle, arguments.pointers()),
+                        "cuLaunchKernel"));
     }
     return absl::OkStatus();
   }
 
  private:
+  int Launch(const CudaLaunch& launch, Function function, Stream stream,
+             void** arguments) const {
+    if (!may_overlap_ || !device_.launches_overlap()) {
+      return driver_.LaunchKernel(
+          function, launch.grid_x, launch.grid_y, 1, launch.block_x, 1, 1,
+          launch.dynamic_shared_bytes, stream, arguments, nullptr);
+    }
+    LaunchAttribute overlaps = {};
+    overlaps.id = kProgrammaticStreamSerialization;
+    overlaps.flag = 1;
+    const LaunchConfig config = {launch.grid_x,
+                                 launch.grid_y,
+                                 1,
+                                 launch.block_x,
+                                 1,
+                                 1,
+                                 launch.dynamic_shared_bytes,
+                                 stream,
+                                 &overlaps,
+                                 1};
+    return driver_.LaunchKernelEx(&config, function, arguments, nullptr);
+  }
+
   const CudaBackend& backend_;
   const CudaPlan plan_;
   const proto::Shape shape_;
   const proto::Config config_;
+  const CudaDevice& device_;
   const Driver& driver_;
+  bool may_overlap_ = false;
   std::vector<std::pair<CudaLaunch, Function>> launches_;
 };
 
@@ -109,6 +137,20 @@ absl::Status CudaBackend::ArgumentsOf(int launch, const CudaPlan& plan,
     return absl::OkStatus();
   }
   return Arguments(plan, shape, config, operands, workspace, driver, arguments);
+}
+
+bool CudaBackend::AwaitsPredecessors() const {
+  int kernels = 0, calls = 0;
+  for (const EmbeddedFile& file : files().sources) {
+    for (const absl::string_view line : absl::StrSplit(file.contents, '\n')) {
+      if (absl::StartsWith(absl::StripLeadingAsciiWhitespace(line), "//")) {
+        continue;
+      }
+      kernels += absl::StrContains(line, "__global__");
+      calls += absl::StrContains(line, "AwaitPredecessors();");
+    }
+  }
+  return kernels == calls;
 }
 
 absl::StatusOr<std::string> CudaBackend::Id(const Target& target) const {
@@ -175,8 +217,8 @@ absl::StatusOr<std::unique_ptr<Invocation>> CudaBackend::LoadOn(
     const proto::Config& config, CudaDevice& device) const {
   OPTRAIL_ASSIGN_OR_RETURN(CudaPlan plan,
                            Plan(shape, config, device.hardware()));
-  auto invocation = std::make_unique<CudaInvocation>(
-      *this, std::move(plan), shape, config, device.driver());
+  auto invocation = std::make_unique<CudaInvocation>(*this, std::move(plan),
+                                                     shape, config, device);
   OPTRAIL_RETURN_IF_ERROR(invocation->Init(artifact, device));
   return invocation;
 }

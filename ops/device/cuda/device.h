@@ -41,6 +41,12 @@ class CudaDevice : public Device {
   // that ask for different amounts are measured interleaved.
   absl::Status AllowShared(Function function, int64_t bytes);
 
+  // Whether a launch of a kernel that awaits its predecessors
+  // (ops/lib/predecessors.cuh) may overlap their end, from now on. By default
+  // it does not, so that a kernel that is measured has the GPU to itself.
+  void OverlapLaunches(bool overlap) { launches_overlap_ = overlap; }
+  bool launches_overlap() const { return launches_overlap_; }
+
  protected:
   CudaDevice(const Driver& driver, proto::Hardware hardware)
       : driver_(driver), hardware_(std::move(hardware)) {}
@@ -54,6 +60,7 @@ class CudaDevice : public Device {
   const proto::Hardware hardware_;
   absl::flat_hash_map<std::string, Module> modules_;     // by their code
   absl::flat_hash_map<Function, int64_t> shared_bytes_;  // that are allowed
+  bool launches_overlap_ = false;
 };
 
 // The fingerprint of a device (CUdevice), without a context. What NVML tells

@@ -81,6 +81,7 @@ absl::StatusOr<Driver> Driver::Load(const std::string& library) {
   symbols.Get("cuFuncGetAttribute", driver.FuncGetAttribute);
   symbols.Get("cuFuncSetAttribute", driver.FuncSetAttribute);
   symbols.Get("cuLaunchKernel", driver.LaunchKernel);
+  symbols.Get("cuLaunchKernelEx", driver.LaunchKernelEx, /*required=*/false);
   symbols.Get("cuStreamCreate", driver.StreamCreate);
   symbols.Get("cuStreamDestroy_v2", driver.StreamDestroy);
   symbols.Get("cuStreamSynchronize", driver.StreamSynchronize);

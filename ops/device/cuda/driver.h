@@ -64,6 +64,27 @@ enum class FunctionAttribute : int {
 // CUpointer_attribute.
 enum class PointerAttribute : int { kMemoryType = 2 };
 
+// CUlaunchAttribute: a number, and a value whose first bytes a flag takes.
+struct LaunchAttribute {
+  int id;
+  char padding[4];
+  union {
+    int flag;
+    char bytes[64];
+  };
+};
+inline constexpr int kProgrammaticStreamSerialization = 6;
+
+// CUlaunchConfig.
+struct LaunchConfig {
+  unsigned grid_x, grid_y, grid_z;
+  unsigned block_x, block_y, block_z;
+  unsigned shared_bytes;
+  Stream stream;
+  LaunchAttribute* attributes;
+  unsigned attribute_count;
+};
+
 // CUresult, those that mean something to us.
 enum Result : int {
   kSuccess = 0,
@@ -131,6 +152,9 @@ class Driver {
                       unsigned grid_z, unsigned block_x, unsigned block_y,
                       unsigned block_z, unsigned shared_bytes, Stream stream,
                       void** parameters, void** extra);
+  // Null before CUDA 11.8.
+  int (*LaunchKernelEx)(const LaunchConfig* config, Function function,
+                        void** parameters, void** extra);
   int (*StreamCreate)(Stream* stream, unsigned flags);
   int (*StreamDestroy)(Stream stream);
   int (*StreamSynchronize)(Stream stream);

@@ -6,6 +6,7 @@
 
 #include "epilogue.cuh"
 #include "matrices.cuh"
+#include "predecessors.cuh"
 // After the integers' names:
 #include "global_words.cuh"
 
@@ -16,6 +17,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1) OPTRAIL_CLUSTER
                    const uint16_t* b, const uint16_t* bias, uint16_t* c,
                    int batch, int m, int n, int k, Walk walk, float* partial,
                    int* arrived) {
+  AwaitPredecessors();
   if (threadIdx.x == 0) {
     if (!kUnalignedA) PrefetchMap(&map_a);
     if (!kUnalignedB) PrefetchMap(&map_b);
@@ -53,6 +55,7 @@ struct CopiedMatrix {
 // rows.
 extern "C" __global__ void __launch_bounds__(256)
     product_copy(CopiedMatrix a, CopiedMatrix b) {
+  AwaitPredecessors();
   const unsigned word = blockIdx.x * 256 + threadIdx.x;
   const unsigned of_a = a.rows * a.WordsOfRow();
   if (word < of_a) {

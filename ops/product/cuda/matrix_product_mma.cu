@@ -7,11 +7,13 @@
 
 #include "epilogue.cuh"
 #include "mma_product.cuh"
+#include "predecessors.cuh"
 
 extern "C" __global__ void __launch_bounds__(kThreads)
     matrix_product_mma(const uint16_t* a, const uint16_t* b,
                        const uint16_t* bias, uint16_t* c, int m, int n, int k,
                        int group) {
+  AwaitPredecessors();
   a += (long long)blockIdx.y * m * k;
   b += (long long)blockIdx.y * k * n;
   c += (long long)blockIdx.y * m * n;

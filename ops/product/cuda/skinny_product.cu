@@ -7,14 +7,16 @@
 //
 // Compiled at run time with these knobs as macros, beside hopper.cuh's:
 //   CONSUMERS (warpgroups, 64 columns of c each);
-//   BM 8|16|32|64 (rows of c); SPLIT_K 1|2|4|8|16 (blocks of a cluster);
-//   UNALIGNED 0|1|2|3: rows of a (1), of b and c (2) or of all are no multiples
-//   of 16 bytes (unaligned.cuh); epilogue.cuh's.
+//   BM, rows of c, a multiple of 8 up to 128; SPLIT_K 1|2|4|8|16 (blocks of a
+//   cluster); UNALIGNED 0|1|2|3: rows of a (1), of b and c (2) or of all are no
+//   multiples of 16 bytes (unaligned.cuh); epilogue.cuh's.
 // `stages`, at most kMaxStages, is an argument, so that one compilation serves
 // all configs that differ in it alone.
 
+#include "columns.cuh"
 #include "epilogue.cuh"
 #include "hopper.cuh"
+#include "predecessors.cuh"
 #include "unaligned.cuh"
 
 constexpr int kBk = 64;
@@ -145,8 +147,8 @@ __device__ __forceinline__ void MultiplySteps(const Ring& ring, int steps,
     ProductFence();
 #pragma unroll
     for (int inner = 0; inner < kBk / 16; ++inner)
-      Multiply<BM, 0, 1>(d, DescriptorOf(slab + inner * 16 * 128),
-                         DescriptorOf(at + kAtA + inner * 32), 1);
+      MultiplyColumns<BM, 0, 1>(d, DescriptorOf(slab + inner * 16 * 128),
+                                DescriptorOf(at + kAtA + inner * 32), 1);
     ProductCommit();
     // The products of the step before are done: its slot is free.
     ProductWait<1>();
@@ -207,6 +209,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
                        const uint16_t* a, const uint16_t* b,
                        const uint16_t* bias, uint16_t* c, int m, int n, int k,
                        int stages) {
+  AwaitPredecessors();
   extern __shared__ char shared_raw[];
   __shared__ uint64_t barriers[2 * kMaxStages];
   const uint32_t ring = (SharedAddress(shared_raw) + 1023) & ~1023u;

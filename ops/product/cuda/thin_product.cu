@@ -21,6 +21,7 @@
 
 #include "epilogue.cuh"
 #include "global_words.cuh"
+#include "predecessors.cuh"
 
 #define SUMS_OF_FEW 0
 #define LONG_ROWS 1
@@ -99,6 +100,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     thin_product(const uint16_t* a, const uint16_t* b, const uint16_t* bias,
                  uint16_t* c, int m, int n, int k, int batch, int period,
                  int rows, int side) {
+  AwaitPredecessors();
   // Rows of whole words, which are loaded four floats at a time.
   // With an odd number of rows the last is computed beside one of no use.
   __shared__ __align__(16) float of_a[kMostRows][(FEW + 3) / 4 * 4];
@@ -273,6 +275,7 @@ constexpr int kGroups = kThreads / LANES;
 extern "C" __global__ void __launch_bounds__(kThreads)
     thin_product(const uint16_t* a, const uint16_t* b, const uint16_t* bias,
                  uint16_t* c, int m, int n, int k, int batch) {
+  AwaitPredecessors();
   __shared__ __align__(16) uint16_t of_y[FEW][kSteps];
   const int length = FLIPPED ? n : m;
   const long long product = blockIdx.y;
@@ -372,6 +375,7 @@ constexpr int kAhead = 4;  // loads of a thread in flight
 extern "C" __global__ void __launch_bounds__(kThreads)
     thin_product(const uint16_t* a, const uint16_t* b, const uint16_t* bias,
                  uint16_t* c, int m, int n, int k, int batch) {
+  AwaitPredecessors();
   // Then sums of half the warps: eight rows a thread.
   __shared__ __align__(16) float shared[kSteps * FEW];
   static_assert(kWarps / 2 * 8 * 32 <= kSteps);
