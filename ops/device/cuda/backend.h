@@ -121,7 +121,7 @@ class CudaBackend : public BackendFor<CudaDevice> {
                                absl::Span<void* const> operands,
                                void* workspace,
                                CudaArguments* arguments) const {}
-  // Whether all kernels of the sources await the launches before them
+  // Returns whether all kernels of the sources await the launches before them
   // (ops/lib/predecessors.cuh).
   bool AwaitsPredecessors() const;
   // The same for number `launch` of LaunchesOf(plan).
