@@ -180,6 +180,7 @@ FaultInjectingFileSystem::Descriptor* FaultInjectingFileSystem::Get(int fd) {
 
 int FaultInjectingFileSystem::Open(const std::string& path, int flags,
                                    int mode) {
+  const std::lock_guard<std::mutex> lock(mutex_);
   if (PowerIsOff()) return -1;
   NodePtr node = Find(path);
   if (node == nullptr) {
@@ -213,6 +214,7 @@ int FaultInjectingFileSystem::Open(const std::string& path, int flags,
 }
 
 int FaultInjectingFileSystem::Close(int fd) {
+  const std::lock_guard<std::mutex> lock(mutex_);
   const auto it = open_.find(fd);
   if (it == open_.end()) {
     errno = EBADF;
@@ -225,6 +227,7 @@ int FaultInjectingFileSystem::Close(int fd) {
 
 ssize_t FaultInjectingFileSystem::Read(int fd, void* buffer,
                                        size_t size_bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
   Descriptor* file = Get(fd);
   if (file == nullptr) return -1;
   if (file->node->is_directory) {
@@ -241,6 +244,7 @@ ssize_t FaultInjectingFileSystem::Read(int fd, void* buffer,
 
 ssize_t FaultInjectingFileSystem::Write(int fd, const void* data,
                                         size_t size_bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
   Descriptor* file = Get(fd);
   if (file == nullptr) return -1;
   if (!file->writable) {
@@ -261,6 +265,7 @@ ssize_t FaultInjectingFileSystem::Write(int fd, const void* data,
 }
 
 int FaultInjectingFileSystem::Truncate(int fd, int64_t size_bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
   Descriptor* file = Get(fd);
   if (file == nullptr || NextOperation() != Fault::kNone) return -1;
   file->node->contents.resize(static_cast<size_t>(size_bytes));
@@ -268,6 +273,7 @@ int FaultInjectingFileSystem::Truncate(int fd, int64_t size_bytes) {
 }
 
 int FaultInjectingFileSystem::Sync(int fd) {
+  const std::lock_guard<std::mutex> lock(mutex_);
   Descriptor* file = Get(fd);
   if (file == nullptr || NextOperation() != Fault::kNone) return -1;
   file->node->durable_contents = file->node->contents;
@@ -277,6 +283,7 @@ int FaultInjectingFileSystem::Sync(int fd) {
 
 int FaultInjectingFileSystem::Rename(const std::string& from,
                                      const std::string& to) {
+  const std::lock_guard<std::mutex> lock(mutex_);
   if (PowerIsOff()) return -1;
   const NodePtr node = Find(from);
   std::string from_name, to_name;
@@ -291,6 +298,7 @@ int FaultInjectingFileSystem::Rename(const std::string& from,
 
 int FaultInjectingFileSystem::Link(const std::string& from,
                                    const std::string& to) {
+  const std::lock_guard<std::mutex> lock(mutex_);
   if (PowerIsOff()) return -1;
   const NodePtr node = Find(from);
   std::string name;
@@ -306,6 +314,7 @@ int FaultInjectingFileSystem::Link(const std::string& from,
 }
 
 int FaultInjectingFileSystem::Unlink(const std::string& path) {
+  const std::lock_guard<std::mutex> lock(mutex_);
   if (PowerIsOff()) return -1;
   const NodePtr node = Find(path);
   if (node == nullptr) return -1;
@@ -320,6 +329,7 @@ int FaultInjectingFileSystem::Unlink(const std::string& path) {
 }
 
 int FaultInjectingFileSystem::MakeDirectory(const std::string& path, int mode) {
+  const std::lock_guard<std::mutex> lock(mutex_);
   if (PowerIsOff()) return -1;
   std::string name;
   const NodePtr parent = FindParent(path, &name);
@@ -338,6 +348,7 @@ int FaultInjectingFileSystem::MakeDirectory(const std::string& path, int mode) {
 
 int FaultInjectingFileSystem::List(const std::string& path,
                                    std::vector<std::string>* names) {
+  const std::lock_guard<std::mutex> lock(mutex_);
   names->clear();
   if (PowerIsOff()) return -1;
   const NodePtr node = Find(path);
@@ -353,6 +364,7 @@ int FaultInjectingFileSystem::List(const std::string& path,
 }
 
 int FaultInjectingFileSystem::Stat(const std::string& path, FileInfo* info) {
+  const std::lock_guard<std::mutex> lock(mutex_);
   if (PowerIsOff()) return -1;
   const NodePtr node = Find(path);
   if (node == nullptr) return -1;
@@ -369,6 +381,7 @@ int FaultInjectingFileSystem::LinkStat(const std::string& path,
 }
 
 int FaultInjectingFileSystem::StatDescriptor(int fd, FileInfo* info) {
+  const std::lock_guard<std::mutex> lock(mutex_);
   const Descriptor* file = Get(fd);
   if (file == nullptr) return -1;
   info->is_directory = file->node->is_directory;
@@ -379,6 +392,7 @@ int FaultInjectingFileSystem::StatDescriptor(int fd, FileInfo* info) {
 }
 
 int FaultInjectingFileSystem::Lock(int fd, bool wait) {
+  const std::lock_guard<std::mutex> lock(mutex_);
   const Descriptor* file = Get(fd);
   if (file == nullptr) return -1;
   int& holder = file->node->lock_fd;
@@ -392,6 +406,7 @@ int FaultInjectingFileSystem::Lock(int fd, bool wait) {
 }
 
 int64_t FaultInjectingFileSystem::LockHolder(int fd) {
+  const std::lock_guard<std::mutex> lock(mutex_);
   const Descriptor* file = Get(fd);
   return file != nullptr && file->node->lock_fd != -1 ? getpid() : 0;
 }

@@ -17,11 +17,13 @@
 //
 // What a power loss may leave behind is what POSIX allows it to: contents are
 // durable after a Sync of the file, names after a Sync of the folder they are
-// in, and nothing else is. For tests only; not thread-safe.
+// in, and nothing else is. For tests only. Thread safety: threads
+// may share the file system; faults are planned by one.
 
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -95,6 +97,7 @@ class FaultInjectingFileSystem : public FileSystem {
   NodePtr FindParent(const std::string& path, std::string* name);
   Descriptor* Get(int fd);
 
+  std::mutex mutex_;
   Rng rng_;
   NodePtr root_;
   std::map<int, std::unique_ptr<Descriptor>> open_;

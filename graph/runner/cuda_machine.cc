@@ -148,6 +148,7 @@ class CudaMachine : public Machine {
     ops::cuda::Graph graph = nullptr;
     const absl::Status captured = driver_.Check(
         driver_.StreamEndCapture(stream, &graph), "cuStreamEndCapture");
+    if (!launched.ok() && graph != nullptr) driver_.GraphDestroy(graph);
     OPTRAIL_RETURN_IF_ERROR(launched);
     OPTRAIL_RETURN_IF_ERROR(captured);
     ops::cuda::GraphExec exec = nullptr;

@@ -253,7 +253,7 @@ absl::StatusOr<std::vector<proto::Shape>> RandomShapes(
   return absl::OutOfRangeError(absl::StrCat(
       op.name(), ": ", attempts, " draws gave ", shapes.size(),
       " shapes within ", options.max_bytes, " bytes and ", options.max_flop,
-      " operations, expected ", options.count, "; raise the limits"));
+      " operations, expected ", options.count, "; widen the limits"));
 }
 
 }  // namespace optrail::suites

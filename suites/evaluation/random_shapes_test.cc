@@ -100,7 +100,7 @@ TEST(RandomShapesTest, LimitsThatLeaveNothingAreNamed) {
       RandomShapes(*ops::Registry::Get().Find("softmax")->op, options);
   EXPECT_EQ(shapes.status().code(), absl::StatusCode::kOutOfRange);
   EXPECT_THAT(std::string(shapes.status().message()),
-              testing::HasSubstr("raise the limits"));
+              testing::HasSubstr("widen the limits"));
 }
 
 TEST(RandomShapesTest, ATypeThatTheOperatorLacksIsUnimplemented) {

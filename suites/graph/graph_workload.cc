@@ -79,10 +79,10 @@ absl::Status WriteGraphWorkload(const GraphRunCommand& asked,
       WorkloadOf(imported.graph,
                  std::filesystem::path(command.path).stem().string(), *device,
                  options));
-  if (command.threads != 1) workload.add_threads(command.threads);
+  const bool on_cpu = device->kind() == optrail::proto::CPU;
+  if (on_cpu && command.threads != 1) workload.add_threads(command.threads);
   OPTRAIL_RETURN_IF_ERROR(WriteOutput(path, WorkloadText(workload)));
   // The runner looks tuned configs up by these (graph/runner/machine.h).
-  const bool on_cpu = device->kind() == optrail::proto::CPU;
   out << "wrote " << path << ", " << workload.layer_size()
       << " layers; next: optrail tune --workload=" << path
       << (on_cpu ? ""

@@ -321,7 +321,7 @@ absl::StatusOr<int> RunCompare(const CompareCommand& options,
   OPTRAIL_ASSIGN_OR_RETURN(const History history, OpenHistory(options.common));
   OPTRAIL_ASSIGN_OR_RETURN(const RunList list, history.ListRuns());
   const std::string unknown_filter =
-      list.runs.empty()
+      list.runs.empty() || (NamesFiles(options.a) && NamesFiles(options.b))
           ? ""
           : UnknownFilterText(list.runs, {options.suite, options.hardware_id});
   if (!unknown_filter.empty()) {

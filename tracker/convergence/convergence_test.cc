@@ -117,8 +117,8 @@ TEST(AnalyzeSession, TheSpeedupIsThatOfTheProofNotOfTheRanking) {
   const SessionAnalysis proven = AnalyzeSession(ProvenSession(true));
   EXPECT_NEAR(*proven.speedup_over_default, 1 / (1 - .105), 1e-9);
   EXPECT_THAT(WinnerText(proven),
-              AllOf(HasSubstr("winner k=2"), HasSubstr("42 rounds"),
-                    HasSubstr("+10.5%")));
+              AllOf(HasSubstr("winner k=2"), HasSubstr("42 paired rounds"),
+                    HasSubstr("10.5% better")));
   const SessionAnalysis unproven = AnalyzeSession(ProvenSession(false));
   EXPECT_EQ(*unproven.speedup_over_default, 1) << "the default stays";
   proto::Session old = ProvenSession(true);

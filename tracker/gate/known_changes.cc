@@ -195,14 +195,18 @@ void KnownChanges::NarrowSuspects(GateReport* report) const {
     for (const Change& change : judgements_[i].changes) {
       if (begin >= 0 && change.change.index > begin &&
           change.change.index <= end && change.worse_by >= kLeastEffect &&
+          !change.undone &&
           (change.kind == ChangeKind::kConfirmed ||
            change.kind == ChangeKind::kProvisional) &&
           (largest == nullptr || change.worse_by > largest->worse_by)) {
         largest = &change;
       }
     }
-    // At the candidate there is nothing to narrow.
-    if (largest == nullptr || largest->change.index == end) continue;
+    // At the candidate or beyond it there is nothing to narrow.
+    if (largest == nullptr ||
+        std::max(largest->change.latest, largest->change.index) >= end) {
+      continue;
+    }
     const Evidence evidence = EvidenceOf(*largest);
     if (evidence.good == nullptr || evidence.before.run_ids.empty() ||
         evidence.after.run_ids.empty()) {

@@ -176,8 +176,9 @@ absl::optional<std::string> LoopBehind(const Series& series, int begin,
         Logs(series, change.index - 1, begin - 1, -1, kLevelPoints, read);
     const std::vector<double> after =
         Logs(series, change.index, end, 1, kLevelPoints, read);
-    if (static_cast<int>(before.size()) < kFewestBeside ||
-        static_cast<int>(after.size()) < kFewestBeside) {
+    if (static_cast<int>(before.size()) < kFewestBeside || after.empty() ||
+        static_cast<int>(after.size()) <
+            std::min(kFewestBeside, end - change.index)) {
       continue;
     }
     const Levels levels = LevelsOf(before, after);

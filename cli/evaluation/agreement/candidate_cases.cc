@@ -326,7 +326,6 @@ void FlagsThatACommandDoesNotUseAreErrors(Workbench& bench, Findings& found) {
       {"changes", "--candidate=HEAD"},
       {"log", "runs", "--min_effect=.1"},
       {"compare", "latest~1", "latest", "--max_rounds=3"},
-      {"compare", "latest~1", "latest", "--suite=other"},
       {"gate", "--max_rounds=3"},
       {"history", "verify", "--keep_runs=3"},
       {"history", "export", "--keep_days=3"},

@@ -19,6 +19,7 @@ here. Every shape is a plan of its own, so that torch.compile specialises on
 sizes.
 """
 
+import contextlib
 import threading
 
 import optrail
@@ -96,9 +97,11 @@ def _prepare(key, op, inputs, attributes):
     with _lock:
         if key in _plans:
             return _plans[key]
-        if on_gpu:
-            _enter(device)
-        plan = optrail.Plan(op, text, device=device.type, **_options)
+        # A plan belongs to the context that is current.
+        with torch.cuda.device(device) if on_gpu else contextlib.nullcontext():
+            if on_gpu:
+                _enter(device)
+            plan = optrail.Plan(op, text, device=device.type, **_options)
         order, places = [], {"input": 0, "output": len(inputs)}
         for operand in plan.operands:
             order.append(places[operand.role])

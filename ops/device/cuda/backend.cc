@@ -27,7 +27,9 @@ class CudaInvocation : public Invocation {
         driver_(device.driver()) {}
 
   absl::Status Init(const Artifact& artifact, CudaDevice& device) {
+    // Captured graphs have such edges since CUDA 12.3.
     may_overlap_ = driver_.LaunchKernelEx != nullptr &&
+                   driver_.version() >= 12030 &&
                    ComputeCapability(device.hardware()) >= 90 &&
                    backend_.AwaitsPredecessors();
     OPTRAIL_ASSIGN_OR_RETURN(const Module module, device.Load(artifact.bytes));
@@ -150,7 +152,7 @@ bool CudaBackend::AwaitsPredecessors() const {
       calls += absl::StrContains(line, "AwaitPredecessors();");
     }
   }
-  return kernels == calls;
+  return kernels > 0 && kernels == calls;
 }
 
 absl::StatusOr<std::string> CudaBackend::Id(const Target& target) const {
