@@ -369,11 +369,15 @@ void SuspectsHoldThePlantedCommit(Examination& of, Findings& found) {
       AskGate(of, MadeCommit(static_cast<int>(at), "main")).Parsed();
   const Json row = RowWith(At(gate, "rows"), "name", step.benchmark);
   if (TextOf(row, "verdict") != "slower") return;
-  const std::string good = TextOf(row, "suspect_good");
-  const std::string bad = TextOf(row, "suspect_bad");
-  found.Expect((bad.empty() && step.at == at) ||
-                   (positions.count(good) > 0 && positions[good] < step.at &&
-                    step.at <= positions[bad]),
+  // Where no run narrows them, they lie between the two sides.
+  const auto suspect = [&](const char* name, const char* side) {
+    const std::string narrowed = TextOf(row, name);
+    return narrowed.empty() ? TextOf(At(row, side), "commit") : narrowed;
+  };
+  const std::string good = suspect("suspect_good", "baseline");
+  const std::string bad = suspect("suspect_bad", "candidate");
+  found.Expect(positions.count(good) > 0 && positions[good] < step.at &&
+                   positions.count(bad) > 0 && step.at <= positions[bad],
                absl::StrCat(step.benchmark, " at ", at, ": suspects from ",
                             positions[good], " to ", positions[bad],
                             ", planted at ", step.at));
