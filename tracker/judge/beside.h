@@ -40,7 +40,7 @@ absl::optional<std::string> LoopBehind(const Series& series, int begin,
 // that is not of the first ones, its `index` the first of the newest.
 absl::optional<ChangePoint> FindCreep(const Series& series, int begin);
 
-// The newest points that stand off the level of [begin, end) for the worse, by
+// The newest points that stand off the level from `begin` on for the worse, by
 // at least kLeastEffect and beyond its noise, where they are too few for a
 // detector: one run is what the gate judges. nullopt where the newest does not.
 absl::optional<ChangePoint> FindNewest(const Series& series, int begin);
