@@ -369,7 +369,7 @@ void SuspectsHoldThePlantedCommit(Examination& of, Findings& found) {
       AskGate(of, MadeCommit(static_cast<int>(at), "main")).Parsed();
   const Json row = RowWith(At(gate, "rows"), "name", step.benchmark);
   if (TextOf(row, "verdict") != "slower") return;
-  // Where no run narrows them, they lie between the two sides.
+  // They lie between the two sides if no run narrows them.
   const auto suspect = [&](const char* name, const char* side) {
     const std::string narrowed = TextOf(row, name);
     return narrowed.empty() ? TextOf(At(row, side), "commit") : narrowed;
