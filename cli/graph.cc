@@ -94,6 +94,14 @@ absl::StatusOr<int> RunShow(const std::vector<std::string>& paths) {
   return CodeOf(graph::RunGraphShow(command, std::cout));
 }
 
+absl::StatusOr<double> Tolerance() {
+  const double tolerance = absl::GetFlag(FLAGS_tolerance);
+  OPTRAIL_RETURN_IF_ERROR(
+      tracker::CheckFlag(tolerance >= 0 && tolerance <= 1, "tolerance",
+                         tolerance, "0 to 1, a part of the largest value"));
+  return tolerance;
+}
+
 absl::StatusOr<int> RunCheck(const std::vector<std::string>& paths) {
   graph::GraphCheckCommand command;
   command.path = UserPath(paths[0]);
@@ -104,7 +112,7 @@ absl::StatusOr<int> RunCheck(const std::vector<std::string>& paths) {
   }
   command.data = UserPath(data);
   OPTRAIL_ASSIGN_OR_RETURN(command.import, Import());
-  command.tolerance = absl::GetFlag(FLAGS_tolerance);
+  OPTRAIL_ASSIGN_OR_RETURN(command.tolerance, Tolerance());
   command.format = absl::GetFlag(FLAGS_format);
   return CodeOf(graph::RunGraphCheck(command, std::cout));
 }
@@ -117,6 +125,9 @@ absl::StatusOr<int> Threads() {
       (texts.size() == 1 && !absl::SimpleAtoi(texts[0], &threads))) {
     return absl::InvalidArgumentError("--threads: expected one number");
   }
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(threads >= 0 && threads <= 1024,
+                                             "threads", threads,
+                                             "1 to 1024, or 0 for all cores"));
   return threads;
 }
 
@@ -163,7 +174,7 @@ absl::StatusOr<int> RunRecompute(const std::vector<std::string>& paths) {
   OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
       command.memory > 0 && command.memory <= 1, "memory",
       FormatPercent(command.memory), "more than 0%, up to 100%"));
-  command.tolerance = absl::GetFlag(FLAGS_tolerance);
+  OPTRAIL_ASSIGN_OR_RETURN(command.tolerance, Tolerance());
   command.store = StoreFolder();
   command.compile_cache = CompiledFolder();
   command.format = absl::GetFlag(FLAGS_format);
@@ -191,7 +202,7 @@ absl::StatusOr<int> RunRun(const std::vector<std::string>& paths) {
   command.fusion_store = JoinPath(
       std::filesystem::path(command.store).parent_path().string(), "fusion");
   command.against = absl::GetFlag(FLAGS_against);
-  command.tolerance = absl::GetFlag(FLAGS_tolerance);
+  OPTRAIL_ASSIGN_OR_RETURN(command.tolerance, Tolerance());
   command.format = absl::GetFlag(FLAGS_format);
   command.page = UserPath(absl::GetFlag(FLAGS_out));
   command.record = absl::GetFlag(FLAGS_record);

@@ -443,8 +443,8 @@ absl::StatusOr<int> RunChanges(const ChangesCommand& options,
     if (!changes.empty()) out << rows;
     PrintEvidence(changes, explainer, out);
     out << (changes.empty() ? "" : "\n") << alerts << " new for the worse, "
-        << changes.size() << " changes of at least "
-        << FormatShortPercent(options.min_effect) << "\n";
+        << changes.size() << (changes.size() == 1 ? " change" : " changes")
+        << " of at least " << FormatShortPercent(options.min_effect) << "\n";
     PrintStandings(series, judgements, HistoryFlag(options.common), out);
   }
   const bool is_red = alerts > 0 || !failures.empty();
