@@ -25,7 +25,7 @@ std::string LineAndColumn(absl::string_view text, size_t byte) {
                       column);
 }
 
-// What is wrong, without the number that the parser gives its errors.
+// Returns what is wrong, without the number that the parser gives its errors.
 std::string Reason(const nlohmann::json::exception& error) {
   const std::string text = error.what();
   const size_t end = text.find("] ");

@@ -181,7 +181,7 @@ absl::StatusOr<int> RunRecompute(const std::vector<std::string>& paths) {
   return CodeOf(suites::RecomputeGraph(command, std::cout));
 }
 
-// What `run` and `workload` share: the model and how it is run.
+// Returns what `run` and `workload` share: the model and how it is run.
 absl::StatusOr<suites::GraphRunCommand> HowToRun(const std::string& path) {
   suites::GraphRunCommand command;
   command.path = UserPath(path);

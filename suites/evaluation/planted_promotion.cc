@@ -29,7 +29,7 @@
 #include "tuning/store/store_files.h"
 
 ABSL_FLAG(std::string, state, "/tmp/optrail-promotion", "folder for all of it");
-ABSL_FLAG(absl::Duration, time, absl::Seconds(6), "Of each judgement.");
+ABSL_FLAG(absl::Duration, time, absl::Seconds(6), "Time of each judgement.");
 ABSL_FLAG(std::string, neighbour,
           "embedding_bag rows=9000,cols=16,bags=64,lookups=64/f32",
           "Operator and shape of the other layer.");

@@ -29,7 +29,8 @@ int PlaceOf(const std::string& run_id, const Series& series) {
   return -1;
 }
 
-// Whether a change began at a later commit than every run of the candidate.
+// Returns whether a change began later than every run of the candidate, by the
+// commits' positions.
 bool IsLater(const Change& change, const GateReport& report) {
   const proto::Commit& commit = change.after().runs->commit;
   return commit.has_first_parent_position() &&

@@ -41,9 +41,9 @@ class CudaDevice : public Device {
   // that ask for different amounts are measured interleaved.
   absl::Status AllowShared(Function function, int64_t bytes);
 
-  // Whether a launch of a kernel that awaits its predecessors
-  // (ops/lib/predecessors.cuh) may overlap their end, from now on. By default
-  // it does not, so that a kernel that is measured has the GPU to itself.
+  // From now on a launch of a kernel that awaits its predecessors
+  // (ops/lib/predecessors.cuh) overlaps their end, or does not. By default it
+  // does not, so that a kernel that is measured has the GPU to itself.
   void OverlapLaunches(bool overlap) { launches_overlap_ = overlap; }
   bool launches_overlap() const { return launches_overlap_; }
 
