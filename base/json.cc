@@ -25,13 +25,6 @@ std::string LineAndColumn(absl::string_view text, size_t byte) {
                       column);
 }
 
-// Returns what is wrong, without the number that the parser gives its errors.
-std::string Reason(const nlohmann::json::exception& error) {
-  const std::string text = error.what();
-  const size_t end = text.find("] ");
-  return end == std::string::npos ? text : text.substr(end + 2);
-}
-
 // Length of a non-finite number that begins here, or 0.
 size_t NonFinite(absl::string_view text) {
   for (const absl::string_view word :
@@ -120,11 +113,17 @@ absl::StatusOr<nlohmann::json> ParseJson(absl::string_view text,
     return absl::InvalidArgumentError(absl::StrCat(
         name, ":", LineAndColumn(quoted, error.byte), ": no valid JSON",
         cut_off ? "; the file ends early: was its writer interrupted?"
-                : absl::StrCat(": ", Reason(error))));
+                : absl::StrCat(": ", JsonReason(error))));
   } catch (const nlohmann::json::exception& error) {
     return absl::InvalidArgumentError(
-        absl::StrCat(name, ": no valid JSON: ", Reason(error)));
+        absl::StrCat(name, ": no valid JSON: ", JsonReason(error)));
   }
+}
+
+std::string JsonReason(const nlohmann::json::exception& error) {
+  const std::string text = error.what();
+  const size_t end = text.find("] ");
+  return end == std::string::npos ? text : text.substr(end + 2);
 }
 
 std::string ShortJson(const nlohmann::json& value, size_t max_bytes) {

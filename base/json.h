@@ -34,6 +34,10 @@ absl::StatusOr<nlohmann::json> ParseJson(absl::string_view text,
                                          absl::string_view name,
                                          const JsonOptions& options = {});
 
+// What is wrong, by an exception of the parser or of a missing field, without
+// the number that the library gives its errors.
+std::string JsonReason(const nlohmann::json::exception& error);
+
 // A value as a message shows it: one line, valid UTF-8, at most `max_bytes`.
 std::string ShortJson(const nlohmann::json& value, size_t max_bytes = 60);
 

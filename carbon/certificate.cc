@@ -422,11 +422,9 @@ absl::Status VerifyCertificate(absl::string_view json,
     return absl::DataLossError(
         absl::StrCat("certificate: ", verified.message()));
   } catch (const Json::exception& error) {
-    // "[json.exception.out_of_range.403] key 'format' not found".
-    const std::string text = error.what();
     return absl::DataLossError(
         absl::StrCat("certificate: none that `optrail carbon certify` writes: ",
-                     text.substr(text.find("] ") + 2)));
+                     JsonReason(error)));
   }
 }
 

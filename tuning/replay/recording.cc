@@ -18,6 +18,7 @@
 #include "absl/strings/strip.h"
 #include "absl/types/optional.h"
 #include "base/compression.h"
+#include "base/json.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 
@@ -87,11 +88,9 @@ absl::StatusOr<Json> ParseJson(const std::string& text,
   try {
     return Json::parse(text);
   } catch (const nlohmann::json::exception& e) {
-    // "[json.exception.parse_error.101] parse error at line 1, ...".
-    const std::string reason = e.what();
     return Error(name, absl::StrCat("expected JSON of a Kernel Tuner cache or "
                                     "a T4 file; truncated or damaged: ",
-                                    reason.substr(reason.find("] ") + 2)));
+                                    JsonReason(e)));
   }
 }
 
