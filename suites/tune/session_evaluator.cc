@@ -387,9 +387,13 @@ void SessionEvaluator::Tighten(tuning::Request* request) const {
     return;
   }
   if (request->expected && *request->expected <= best_time_ns_) return;
+  // The session says how patient a race is.
+  const double patience = request->expected && request->hopeless_above
+                              ? *request->hopeless_above / *request->expected
+                              : options_.race_factor;
   request->expected = best_time_ns_;
   request->best = best_;
-  request->hopeless_above = best_time_ns_ * options_.race_factor;
+  request->hopeless_above = best_time_ns_ * patience;
 }
 
 tuning::Answer SessionEvaluator::Evaluate(const Begun& begun) {

@@ -133,12 +133,17 @@ class WaitingWorkers {
   std::list<WorkerEvaluator*> workers_;  // last used first
 };
 
-std::string ProgressDetail(const tuning::TuneProgress& progress) {
+std::string ProgressDetail(const tuning::TuneProgress& progress,
+                           const TuneOptions& options) {
   std::string detail = progress.phase == "search"
                            ? absl::StrCat(progress.trials, " trials")
                            : progress.phase;
   if (progress.best_value) {
-    absl::StrAppend(&detail, ", best ", FormatDurationNs(*progress.best_value));
+    absl::StrAppend(
+        &detail, ", best ",
+        ObjectiveValueText(*progress.best_value, options.objectives.empty()
+                                                     ? tuning::TimeObjective()
+                                                     : options.objectives[0]));
   }
   return detail;
 }
@@ -788,8 +793,9 @@ absl::Status TuneCall::OneByOne() {
       shares[i] = now.share;
       earlier[i] = now.earlier_share;
       progress.SetEarlier(units(earlier));
-      progress.Update(units(shares),
-                      absl::StrCat(Title(i), ProgressDetail(now)));
+      progress.Update(
+          units(shares),
+          absl::StrCat(Title(i), ProgressDetail(now, pending_[i].tune)));
     };
   }
   for (size_t i = 0; i < pending_.size(); ++i) {
@@ -828,8 +834,9 @@ void TuneCall::OpenAll() {
     }
     pending.tune.on_progress = [this, i](const tuning::TuneProgress& now) {
       if (verifying_ == nullptr) return;
-      verifying_->Update(static_cast<int64_t>(i),
-                         absl::StrCat(Title(i), ProgressDetail(now)));
+      verifying_->Update(
+          static_cast<int64_t>(i),
+          absl::StrCat(Title(i), ProgressDetail(now, pending_[i].tune)));
     };
     Begin(pending);
     absl::StatusOr<std::unique_ptr<tuning::Session>> session = OpenTuneSession(
@@ -888,7 +895,8 @@ void TuneCall::SearchAll() {
     detail.phase = "search";
     progress.Update(
         by_time ? now.total_elapsed_ns / kNsPerMs : now.total_trials,
-        absl::StrCat(Title(index[now.task]), ProgressDetail(detail)));
+        absl::StrCat(Title(index[now.task]),
+                     ProgressDetail(detail, pending_[index[now.task]].tune)));
   };
   const std::vector<absl::Status> searched = SearchTogether(tasks, together);
   for (size_t i = 0; i < searched.size(); ++i) {

@@ -20,6 +20,12 @@ namespace optrail::suites {
 
 using tuning::CanonicalText;
 
+std::string ObjectiveValueText(double value,
+                               const proto::Objective& objective) {
+  if (objective.unit() == "ns") return FormatDurationNs(value);
+  return absl::StrCat(absl::StrFormat("%.4g ", value), objective.unit());
+}
+
 const proto::Finalist* WinningFinalist(const proto::Session& session) {
   if (!session.has_winner()) return nullptr;
   for (const proto::Finalist& finalist : session.finalists()) {
@@ -188,15 +194,10 @@ Objectives ObjectivesIn(const std::vector<TuneSummary>& summaries) {
   return objectives;
 }
 
-// Per call: "1.14 J".
 Cell ValueCell(const absl::optional<double>& value,
                const proto::Objective& objective) {
-  if (!value) return Cell::None();
-  if (objective.unit() == "ns") {
-    return Cell::Number(*value, FormatDurationNs(*value));
-  }
-  return Cell::Number(
-      *value, absl::StrCat(absl::StrFormat("%.4g ", *value), objective.unit()));
+  return value ? Cell::Number(*value, ObjectiveValueText(*value, objective))
+               : Cell::None();
 }
 
 // The session's own objective of that name: work per call differs by task.

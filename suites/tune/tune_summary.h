@@ -22,6 +22,9 @@ struct TuneSummary {
   std::string error;  // this task could not be tuned; others go on
 };
 
+// The value of a call: "1.14 J", "20.3 us".
+std::string ObjectiveValueText(double value, const proto::Objective& objective);
+
 // The verified reading of the winner, of the default config; nullptr if there
 // is none.
 const proto::Finalist* WinningFinalist(const proto::Session& session);

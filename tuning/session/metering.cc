@@ -17,8 +17,10 @@
 namespace optrail::tuning {
 namespace {
 
-// The first trials are metered whatever they take: a model needs them.
+// A model needs some trials; those that are far slower than others teach it
+// nothing of what could be the best.
 constexpr size_t kFirstReadings = 3;
+constexpr double kNear = 1.5;
 // Two configs this near each other are told apart by reading them.
 constexpr double kSlack = .02;
 // Fewer points say nothing of knobs: the line alone is used.
@@ -273,9 +275,8 @@ double Metering::MeterBelowNs(
     const proto::Config& config,
     const std::vector<proto::Objective>& objectives) const {
   if (readings_ >= kMeteredTrials) return 0;
-  if (metered_.size() < kFirstReadings || !best_time_ns_) {
-    return std::numeric_limits<double>::infinity();
-  }
+  if (!best_time_ns_) return std::numeric_limits<double>::infinity();
+  if (metered_.size() < kFirstReadings) return kNear * *best_time_ns_;
   // The search gets better: readings are kept for what it finds later.
   if (budget_ > 0 &&
       readings_ >= kFirstReadings + (kMeteredTrials - kFirstReadings) *

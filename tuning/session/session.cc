@@ -33,6 +33,8 @@ constexpr absl::Duration kMostProofTime = absl::Minutes(1);
 // A busy machine makes a reading twice too slow now and then, and the least of
 // many is a lucky one: what took this many times as long is not read again.
 constexpr double kHopeless = 4;
+// So many times slower than the fastest, a config takes more joules, too.
+constexpr double kFarSlower = 10;
 
 // Rounds of a proof that give nothing are repeated so often beyond those that
 // give something.
@@ -306,8 +308,9 @@ void Session::Submit(int64_t ticket) {
   request.expected = best_value_;
   request.best = best_config_;
   if (metering_.active()) {
-    // Time comes first, and is what is raced on: what is that much slower does
-    // not take less.
+    // Time comes first, and is what is raced on, far more patiently than where
+    // time is all that is wanted: its samples cost little beside a reading of
+    // joules, and a search learns more from a time than from a bound.
     const auto time = absl::c_find(request.metrics, kTimeMetric);
     if (time != request.metrics.end()) request.metrics.erase(time);
     request.metrics.insert(request.metrics.begin(), kTimeMetric);
@@ -318,7 +321,10 @@ void Session::Submit(int64_t ticket) {
   }
   if (request.expected && setup_.race_factor > 1 &&
       (IsRaced(objectives_) || metering_.active())) {
-    request.hopeless_above = *request.expected * setup_.race_factor;
+    request.hopeless_above =
+        *request.expected * (metering_.active()
+                                 ? std::max(setup_.race_factor, kFarSlower)
+                                 : setup_.race_factor);
   }
   evaluator_.Submit(std::move(request));
 }

@@ -37,9 +37,14 @@ TEST_P(EnergyTest, FewReadingsComeNearTheLeastJoules) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Spaces, EnergyTest,
-                         testing::Values("matmul_4096x4096x4096_bf16.json.xz",
-                                         "softmax_8192x8192_bf16.json.xz"));
+INSTANTIATE_TEST_SUITE_P(
+    Spaces, EnergyTest,
+    testing::Values("layer_norm_8192x8192_bf16_h200.json.xz",
+                    "matmul_2048x2048x2048_bf16_h200.json.xz",
+                    "matmul_4096x4096x4096_bf16_h100.json.xz",
+                    "softmax_8192x8192_bf16_h100.json.xz",
+                    "softmax_8192x8192_bf16_h200.json.xz",
+                    "transpose_8192x8192_bf16_h200.json.xz"));
 
 }  // namespace
 }  // namespace optrail::tuning
