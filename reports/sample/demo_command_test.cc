@@ -24,11 +24,15 @@ namespace {
 TEST(RunDemoTest, WritesAHistoryAndAPageThatSayThatTheyAreMadeUp) {
   DemoCommand options;
   options.out = JoinPath(::testing::TempDir(), "demo");
+  // An interrupted demo leaves an empty folder.
+  ASSERT_TRUE(CreateDirectories(options.out).ok());
   std::ostringstream out, log;
   const absl::StatusOr<int> code = RunDemo(options, out, log);
   ASSERT_TRUE(code.ok()) << code.status();
   EXPECT_EQ(*code, 0);
   EXPECT_TRUE(absl::StrContains(out.str(), "made up")) << out.str();
+  EXPECT_EQ(RunDemo(options, out, log).status().code(),
+            absl::StatusCode::kAlreadyExists);
 
   const auto history = tracker::History::Open(JoinPath(options.out, "history"));
   ASSERT_TRUE(history.ok());
