@@ -161,6 +161,18 @@ std::string SentenceForMarkdown(absl::string_view sentence) {
   return result;
 }
 
+std::string BlockForMarkdown(absl::string_view lines) {
+  if (lines.empty()) return "";
+  size_t longest = 2, run = 0;
+  for (const char c : lines) {
+    run = c == '`' ? run + 1 : 0;
+    longest = std::max(longest, run);
+  }
+  const std::string fence(longest + 1, '`');
+  return absl::StrCat(fence, "\n", lines, lines.back() == '\n' ? "" : "\n",
+                      fence, "\n");
+}
+
 std::string CodeForMarkdown(absl::string_view text) {
   return text.empty() ? "" : Fenced(EscapeForTerminal(text));
 }

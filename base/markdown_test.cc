@@ -198,6 +198,12 @@ TEST(MarkdownTest, ASentenceHasItsOwnSpans) {
   EXPECT_EQ(SentenceForMarkdown("`` x"), EscapeForMarkdown("`` x"));
 }
 
+TEST(MarkdownTest, LinesStayLines) {
+  EXPECT_EQ(BlockForMarkdown("a @b\n  c\n"), "```\na @b\n  c\n```\n");
+  EXPECT_EQ(BlockForMarkdown("```\nx"), "````\n```\nx\n````\n");
+  EXPECT_EQ(BlockForMarkdown(""), "");
+}
+
 TEST(MarkdownTest, IsOneLine) {
   EXPECT_EQ(EscapeForMarkdown("a\n\n# b\x1b[0m"), "`a\\n\\n# b\\x1b[0m`");
   EXPECT_EQ(EscapeForMarkdown("  \xff  "), "`\\xff`");

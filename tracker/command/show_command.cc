@@ -17,6 +17,7 @@
 #include "absl/types/optional.h"
 #include "base/closest.h"
 #include "base/exit_code.h"
+#include "base/markdown.h"
 #include "base/prose.h"
 #include "base/status_macros.h"
 #include "base/units.h"
@@ -67,9 +68,11 @@ std::string MeasuredText(const proto::MeasurementSettings& settings) {
 int ShowRun(const proto::Run& run, const RE2& filter, OutputFormat format,
             std::vector<std::string>* names, std::ostream& out) {
   if (IsForPeople(format)) {
-    out << WrapProse(absl::StrCat(EscapeForTerminal(HeadLine(run)), "\n"),
-                     TerminalWidth())
-        << ToolchainText(run.toolchain()) << MeasuredText(run.settings())
+    const std::string head = absl::StrCat(
+        WrapProse(absl::StrCat(EscapeForTerminal(HeadLine(run)), "\n"),
+                  TerminalWidth()),
+        ToolchainText(run.toolchain()), MeasuredText(run.settings()));
+    out << (format == OutputFormat::kMarkdown ? BlockForMarkdown(head) : head)
         << "\n";
   }
   const std::vector<Series> all = BuildSeries({&run});

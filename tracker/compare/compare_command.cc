@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "base/exit_code.h"
 #include "base/file.h"
+#include "base/markdown.h"
 #include "base/prose.h"
 #include "base/status_macros.h"
 #include "tracker/command/command_support.h"
@@ -317,13 +318,21 @@ void Print(const CompareCommand& options, const SidesToCompare& sides,
     for (const std::string& note : comparison.notes) {
       absl::StrAppend(&text, "note: ", EscapeForTerminal(note), "\n");
     }
-    out << WrapProse(text, TerminalWidth()) << "\n";
+    out << (options.common.format == OutputFormat::kMarkdown
+                ? BlockForMarkdown(text)
+                : WrapProse(text, TerminalWidth()))
+        << "\n";
   }
   out << FormatComparison(comparison, options.only_changes,
                           options.common.format, TerminalWidth());
   if (!IsForPeople(options.common.format)) return;
   const std::string next = NextOf(comparison);
-  if (!next.empty()) out << "\nnext: " << EscapeForTerminal(next) << "\n";
+  if (next.empty()) return;
+  out << "\nnext: "
+      << (options.common.format == OutputFormat::kMarkdown
+              ? CodeForMarkdown(next)
+              : EscapeForTerminal(next))
+      << "\n";
 }
 
 }  // namespace

@@ -6,17 +6,20 @@
 #include <iostream>
 #include <iterator>
 #include <map>
+#include <sstream>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/optional.h"
 #include "base/exit_code.h"
+#include "base/markdown.h"
 #include "base/prose.h"
 #include "base/status_macros.h"
 #include "base/table.h"
@@ -462,11 +465,16 @@ absl::StatusOr<int> RunChanges(const ChangesCommand& options,
   } else if (!series.empty()) {
     const bool has_rows = !changes.empty() || !failures.empty();
     if (has_rows) out << rows;
-    PrintEvidence(changes, explainer, out);
-    out << (has_rows ? "\n" : "") << alerts << " new for the worse, "
-        << changes.size() << (changes.size() == 1 ? " change" : " changes")
-        << " of at least " << FormatShortPercent(options.min_effect) << "\n";
-    PrintStandings(series, judgements, HistoryFlag(options.common), out);
+    std::ostringstream text;
+    PrintEvidence(changes, explainer, text);
+    text << (has_rows ? "\n" : "") << alerts << " new for the worse, "
+         << changes.size() << (changes.size() == 1 ? " change" : " changes")
+         << " of at least " << FormatShortPercent(options.min_effect) << "\n";
+    PrintStandings(series, judgements, HistoryFlag(options.common), text);
+    out << (format == OutputFormat::kMarkdown
+                ? "\n" + BlockForMarkdown(
+                             absl::StripLeadingAsciiWhitespace(text.str()))
+                : text.str());
   }
   const bool is_red = alerts > 0 || !failures.empty();
   if (is_red && !options.alert_command.empty()) {
