@@ -254,7 +254,7 @@ std::vector<Invariant> StoryInvariants() {
        "the report calls exactly the series slower in which `changes` alerts",
        SlowerOnThePageIsAnAlertOfChanges},
       {"the_exit_code_of_changes_is_of_its_rows",
-       "`changes` exits with 1 exactly if a row is new and worse, or failed",
+       "`changes` exits with 1 exactly if a row is an alert, or failed",
        TheExitCodeOfChangesIsThatOfItsRows},
       {"detect_on_the_export_says_what_changes_says",
        "`detect` on an export has the changes of `changes` before triage",
