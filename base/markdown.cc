@@ -130,6 +130,49 @@ std::string EscapeForMarkdown(absl::string_view text) {
   return result;
 }
 
+std::string SentenceForMarkdown(absl::string_view sentence) {
+  const std::string line = EscapeForTerminal(sentence);
+  std::string result;
+  const auto add = [&result](absl::string_view part) {
+    if (part.empty()) return;
+    absl::StrAppend(&result, result.empty() ? "" : " ", part);
+  };
+  size_t done = 0, open = 0;
+  while ((open = line.find('`', open)) != std::string::npos) {
+    const size_t close = line.find('`', open + 1);
+    if (close == std::string::npos) break;
+    // A span stands between words, and punctuation may end it.
+    const size_t end = std::min(line.find(' ', close), line.size());
+    const absl::string_view tail =
+        absl::string_view(line).substr(close + 1, end - close - 1);
+    const bool is_span =
+        close > open + 1 && (open == 0 || line[open - 1] == ' ') &&
+        tail.find_first_not_of(".,;:") == absl::string_view::npos;
+    if (is_span) {
+      add(EscapeForMarkdown(absl::string_view(line).substr(done, open - done)));
+      add(absl::StrCat(
+          CodeSpan(absl::string_view(line).substr(open + 1, close - open - 1)),
+          tail));
+      done = end;
+    }
+    open = is_span ? end : open + 1;
+  }
+  add(EscapeForMarkdown(absl::string_view(line).substr(done)));
+  return result;
+}
+
+std::string BlockForMarkdown(absl::string_view lines) {
+  if (lines.empty()) return "";
+  size_t longest = 2, run = 0;
+  for (const char c : lines) {
+    run = c == '`' ? run + 1 : 0;
+    longest = std::max(longest, run);
+  }
+  const std::string fence(longest + 1, '`');
+  return absl::StrCat(fence, "\n", lines, lines.back() == '\n' ? "" : "\n",
+                      fence, "\n");
+}
+
 std::string CodeForMarkdown(absl::string_view text) {
   return text.empty() ? "" : Fenced(EscapeForTerminal(text));
 }

@@ -27,9 +27,17 @@ namespace optrail {
 // ends are dropped.
 std::string EscapeForMarkdown(absl::string_view text);
 
+// The same of a sentence of ours: what stands between backticks in it, a
+// command or a name, is one code span. "see `optrail log`" stays as it is.
+std::string SentenceForMarkdown(absl::string_view sentence);
+
 // A command or another text that is copied as a whole, as one code span; "" for
 // "". It is not for the cell of a table, which a | in it would end.
 std::string CodeForMarkdown(absl::string_view text);
+
+// Lines that are shown as they stand, as one code block; "" for "". Without it
+// a host merges them into one paragraph.
+std::string BlockForMarkdown(absl::string_view lines);
 
 }  // namespace optrail
 

@@ -190,6 +190,20 @@ TEST(MarkdownTest, ACommandIsOneSpan) {
   EXPECT_EQ(CodeForMarkdown(""), "");
 }
 
+TEST(MarkdownTest, ASentenceHasItsOwnSpans) {
+  EXPECT_EQ(SentenceForMarkdown("next: `optrail log --limit=9`, or `@x|y`. @z"),
+            "next: `optrail log --limit=9`, or `@x`&#124;`y`. `@z`");
+  EXPECT_EQ(SentenceForMarkdown("a`b` and ` is no span"),
+            absl::StrCat(EscapeForMarkdown("a`b` and ` is no span")));
+  EXPECT_EQ(SentenceForMarkdown("`` x"), EscapeForMarkdown("`` x"));
+}
+
+TEST(MarkdownTest, LinesStayLines) {
+  EXPECT_EQ(BlockForMarkdown("a @b\n  c\n"), "```\na @b\n  c\n```\n");
+  EXPECT_EQ(BlockForMarkdown("```\nx"), "````\n```\nx\n````\n");
+  EXPECT_EQ(BlockForMarkdown(""), "");
+}
+
 TEST(MarkdownTest, IsOneLine) {
   EXPECT_EQ(EscapeForMarkdown("a\n\n# b\x1b[0m"), "`a\\n\\n# b\\x1b[0m`");
   EXPECT_EQ(EscapeForMarkdown("  \xff  "), "`\\xff`");

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
 #include "cli/embedded_texts.h"
 #include "cli/flags.h"
 #include "tracker/command/log_command.h"
@@ -57,6 +58,10 @@ suites::Command LogCommand() {
   for (const char* flag : {"since", "until", "after", "before"}) {
     command.instead.push_back(
         {flag, "--limit=N lists the newest N, and --commit=NAME those of one"});
+  }
+  for (const char* part : {"runs", "sessions", "series"}) {
+    command.instead.push_back(
+        {part, absl::StrCat("`optrail log ", part, "` lists them")});
   }
   command.parts = {
       LogPart("runs", "Lists runs; what `optrail log` alone does.", {"suite"}),

@@ -336,9 +336,10 @@ absl::StatusOr<OnnxModel> ParseOnnxModel(absl::string_view contents,
   onnx::ModelProto model;
   if (contents.size() > INT_MAX || !ParseMessage(contents, model) ||
       !model.has_graph()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("is no complete ONNX model (", contents.size(),
-                     " bytes); expected a ModelProto with a graph"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "is no complete ONNX model (", contents.size(),
+        " bytes); expected a ModelProto with a graph, as torch.onnx.export "
+        "writes it; next: download or export it again"));
   }
   OnnxModel result;
   for (const auto& opset : model.opset_import()) {

@@ -18,10 +18,14 @@ namespace optrail::reports {
 absl::StatusOr<int> RunDemo(const DemoCommand& options, std::ostream& out,
                             std::ostream& log) {
   if (FileExists(options.out)) {
-    return absl::AlreadyExistsError(
-        absl::StrCat("--out=", options.out,
-                     ": expected the name of a folder that does not exist "
-                     "yet; next: optrail demo --out=optrail_demo_2"));
+    // An empty one is what an interrupted demo leaves.
+    const auto there = ListDirectory(options.out);
+    if (!there.ok() || !there->empty()) {
+      return absl::AlreadyExistsError(absl::StrCat(
+          "--out=", options.out,
+          ": expected the name of a folder that is empty or does not exist "
+          "yet; next: optrail demo --out=optrail_demo_2, or remove it"));
+    }
   }
   OPTRAIL_RETURN_IF_ERROR(CreateOutputFolder(options.out));
   SampleOptions wanted;

@@ -16,12 +16,12 @@
 namespace optrail::reports {
 
 struct DemoCommand {
-  std::string out = "optrail_demo";  // a folder that does not exist yet
+  std::string out = "optrail_demo";  // a folder, empty if it exists
 };
 
 // Writes out/history and out/report.html, and prints to `out` what to look at
 // next. Returns the exit code 0. Errors: AlreadyExists if there is such a
-// folder, and what writing gives.
+// folder and it is not empty, and what writing gives.
 absl::StatusOr<int> RunDemo(const DemoCommand& options, std::ostream& out,
                             std::ostream& log);
 

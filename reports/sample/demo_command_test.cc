@@ -24,6 +24,8 @@ namespace {
 TEST(RunDemoTest, WritesAHistoryAndAPageThatSayThatTheyAreMadeUp) {
   DemoCommand options;
   options.out = JoinPath(::testing::TempDir(), "demo");
+  // An interrupted demo leaves an empty folder.
+  ASSERT_TRUE(CreateDirectories(options.out).ok());
   std::ostringstream out, log;
   const absl::StatusOr<int> code = RunDemo(options, out, log);
   ASSERT_TRUE(code.ok()) << code.status();
@@ -122,10 +124,11 @@ TEST_F(DemoHistoryTest, TheGateGivesEachVerdictOfTwoSides) {
   }
 }
 
-TEST(RunDemoTest, NeverWritesIntoAFolderThatIsThere) {
+TEST(RunDemoTest, NeverWritesIntoAFolderThatHoldsSomething) {
   DemoCommand options;
   options.out = JoinPath(::testing::TempDir(), "taken");
   ASSERT_TRUE(CreateDirectories(options.out).ok());
+  ASSERT_TRUE(WriteFileAtomically(JoinPath(options.out, "mine"), "text").ok());
   std::ostringstream out, log;
   const absl::StatusOr<int> code = RunDemo(options, out, log);
   EXPECT_EQ(code.status().code(), absl::StatusCode::kAlreadyExists);

@@ -224,9 +224,11 @@ absl::StatusOr<proto::DeviceKind> DeviceFromFlags() {
   for (const ops::DeviceType* known : ops::ListDeviceTypes()) {
     names.push_back(known->name());
   }
+  // A GPU is one letter from a CPU.
+  const std::string given = absl::GetFlag(FLAGS_device);
   return absl::InvalidArgumentError(
       absl::StrCat("flag --device: ", type.status().message(),
-                   DidYouMean(absl::GetFlag(FLAGS_device), names)));
+                   DidYouMean(given == "gpu" ? "cuda" : given, names)));
 }
 
 // --objective, by the meters of --device; empty for time alone.

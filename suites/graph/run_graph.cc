@@ -274,7 +274,9 @@ bool PrintComparison(const GraphRunCommand& command, const std::string& name,
   if (command.format != OutputFormat::kTable) return same;
   out << "output " << absl::CEscape(name)
       << (same ? " matches " : " DIFFERS from ") << whose << ": "
-      << absl::StrFormat("%.2g", difference.relative) << " of the largest value"
+      << absl::StrFormat("%.2g", difference.relative)
+      << " of the largest value (at most "
+      << absl::StrFormat("%.2g", command.tolerance) << " by --tolerance)"
       << (difference.problem.empty() ? "" : " ") << difference.problem << "\n";
   return same;
 }

@@ -17,6 +17,7 @@
 #include "absl/types/optional.h"
 #include "base/closest.h"
 #include "base/exit_code.h"
+#include "base/markdown.h"
 #include "base/prose.h"
 #include "base/status_macros.h"
 #include "base/units.h"
@@ -67,21 +68,37 @@ std::string MeasuredText(const proto::MeasurementSettings& settings) {
 int ShowRun(const proto::Run& run, const RE2& filter, OutputFormat format,
             std::vector<std::string>* names, std::ostream& out) {
   if (IsForPeople(format)) {
-    out << WrapProse(absl::StrCat(EscapeForTerminal(HeadLine(run)), "\n"),
-                     TerminalWidth())
-        << ToolchainText(run.toolchain()) << MeasuredText(run.settings())
+    const std::string head = absl::StrCat(
+        WrapProse(absl::StrCat(EscapeForTerminal(HeadLine(run)), "\n"),
+                  TerminalWidth()),
+        ToolchainText(run.toolchain()), MeasuredText(run.settings()));
+    out << (format == OutputFormat::kMarkdown ? BlockForMarkdown(head) : head)
         << "\n";
   }
-  Table table({{"benchmark", Align::kLeft, "", Clip::kNever},
-               {"metric"},
-               {"outcome"},
-               {"median", Align::kRight, "value"},
-               {"spread", Align::kRight, "process_spread"},
-               {"processes", Align::kRight},
-               {"roofline", Align::kRight, "roofline_fraction"},
-               {"config", Align::kLeft, "", Clip::kFold}});
+  const std::vector<Series> all = BuildSeries({&run});
+  // People read what failed only where something did, and the run above.
+  const bool with_detail =
+      !IsForPeople(format) ||
+      std::any_of(all.begin(), all.end(), [](const Series& series) {
+        return !series.points.back().detail.empty();
+      });
+  std::vector<Column> columns = {
+      {"benchmark", Align::kLeft, "", Clip::kNever},
+      {"metric"},
+      {"outcome"},
+      {"median", Align::kRight, "value"},
+      {"spread", Align::kRight, "process_spread"},
+      {"processes", Align::kRight},
+      {"roofline", Align::kRight, "roofline_fraction"},
+      {"config", Align::kLeft, "", Clip::kFold}};
+  if (with_detail) columns.push_back({"detail", Align::kLeft, "", Clip::kFold});
+  if (!IsForPeople(format)) {
+    columns.push_back({"run_id"});
+    columns.push_back({"commit"});
+  }
+  Table table(std::move(columns));
   bool all_bound = true;
-  for (const Series& series : BuildSeries({&run})) {
+  for (const Series& series : all) {
     const std::string name = DisplayName(series.key.benchmark);
     names->push_back(name);
     if (!MatchesPart(filter, name)) continue;
@@ -90,19 +107,27 @@ int ShowRun(const proto::Run& run, const RE2& filter, OutputFormat format,
     const double spread = point.value && *point.value > 0
                               ? (point.high - point.low) / *point.value
                               : 0;
-    table.AddRow(
-        {name, series.key.metric, tuning::OutcomeName(point.outcome),
-         point.value ? Cell::Number(*point.value,
-                                    FormatValue(point.value, series.key.unit))
-                     : Cell::None(),
-         point.value ? Cell::Number(spread, FormatPercent(spread))
-                     : Cell::None(),
-         Cell::Integer(point.processes.size()),
-         point.roofline_fraction && series.key.metric == "time"
-             ? Cell::Number(*point.roofline_fraction,
-                            RooflineText(*point.roofline_fraction))
-             : Cell::None(),
-         point.detail.empty() ? point.attributes->config : point.detail});
+    std::vector<Cell> row = {
+        name,
+        series.key.metric,
+        tuning::OutcomeName(point.outcome),
+        point.value ? Cell::Number(*point.value,
+                                   FormatValue(point.value, series.key.unit))
+                    : Cell::None(),
+        point.value ? Cell::Number(spread, FormatPercent(spread))
+                    : Cell::None(),
+        Cell::Integer(point.processes.size()),
+        point.roofline_fraction && series.key.metric == "time"
+            ? Cell::Number(*point.roofline_fraction,
+                           RooflineText(*point.roofline_fraction))
+            : Cell::None(),
+        point.attributes->config};
+    if (with_detail) row.push_back(point.detail);
+    if (!IsForPeople(format)) {
+      row.push_back(run.run_id());
+      row.push_back(run.commit().id());
+    }
+    table.AddRow(std::move(row));
   }
   PrintTable(table, format, out);
   if (!all_bound) PrintNotices({std::string(kNoBoundText)});

@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "base/exit_code.h"
 #include "base/file.h"
+#include "base/markdown.h"
 #include "base/prose.h"
 #include "base/status_macros.h"
 #include "tracker/command/command_support.h"
@@ -155,6 +156,9 @@ class HistorySides {
         ", B ", GroupsText(candidates), "; next: optrail log runs"));
   }
 
+  // After Find() failed: both sides are known, and runs of one are missing.
+  bool lacks_runs() const { return lacks_runs_; }
+
  private:
   static std::set<std::string> RunIds(const std::vector<RunInfo>& infos) {
     std::set<std::string> ids;
@@ -178,11 +182,18 @@ class HistorySides {
 
   absl::StatusOr<std::map<Group, std::vector<RunInfo>>> Groups(
       const std::string& text, const RunFilter& filter) const {
-    OPTRAIL_ASSIGN_OR_RETURN(
-        Selection selected,
-        SelectRuns(history_, text, GitIn(options_.common.workspace), filter));
-    PrintNotices(selected.notes);
-    return ByGroup(std::move(selected.runs));
+    const CommitResolver git = GitIn(options_.common.workspace);
+    absl::StatusOr<Selection> selected =
+        SelectRuns(history_, text, git, filter);
+    if (!selected.ok()) {
+      const bool is_filtered =
+          !filter.suite.empty() || !filter.hardware_id.empty();
+      lacks_runs_ = absl::IsNotFound(selected.status()) && is_filtered &&
+                    SelectRuns(history_, text, git, RunFilter()).ok();
+      return selected.status();
+    }
+    PrintNotices(selected->notes);
+    return ByGroup(std::move(selected->runs));
   }
 
   // "latest~1" counts the runs of B's suite and hardware.
@@ -233,12 +244,19 @@ class HistorySides {
 
   const CompareCommand& options_;
   const History& history_;
+  mutable bool lacks_runs_ = false;
 };
 
+// None where one of them has no run of what was asked for, which is said.
 absl::StatusOr<std::vector<SidesToCompare>> FindSides(
     const CompareCommand& options, const History& history) {
   if (!NamesFiles(options.a) || !NamesFiles(options.b)) {
-    return HistorySides(options, history).Find();
+    const HistorySides finder(options, history);
+    absl::StatusOr<std::vector<SidesToCompare>> found = finder.Find();
+    if (found.ok() || !finder.lacks_runs()) return found;
+    std::cerr << "nothing is compared: "
+              << EscapeForTerminal(found.status().message()) << "\n";
+    return std::vector<SidesToCompare>();
   }
   std::vector<SidesToCompare> sides(1);
   OPTRAIL_ASSIGN_OR_RETURN(sides[0].b, FromFiles(options.b, options.common));
@@ -300,13 +318,21 @@ void Print(const CompareCommand& options, const SidesToCompare& sides,
     for (const std::string& note : comparison.notes) {
       absl::StrAppend(&text, "note: ", EscapeForTerminal(note), "\n");
     }
-    out << WrapProse(text, TerminalWidth()) << "\n";
+    out << (options.common.format == OutputFormat::kMarkdown
+                ? BlockForMarkdown(text)
+                : WrapProse(text, TerminalWidth()))
+        << "\n";
   }
   out << FormatComparison(comparison, options.only_changes,
                           options.common.format, TerminalWidth());
   if (!IsForPeople(options.common.format)) return;
   const std::string next = NextOf(comparison);
-  if (!next.empty()) out << "\nnext: " << EscapeForTerminal(next) << "\n";
+  if (next.empty()) return;
+  out << "\nnext: "
+      << (options.common.format == OutputFormat::kMarkdown
+              ? CodeForMarkdown(next)
+              : EscapeForTerminal(next))
+      << "\n";
 }
 
 }  // namespace
@@ -330,6 +356,7 @@ absl::StatusOr<int> RunCompare(const CompareCommand& options,
   }
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<SidesToCompare> all,
                            FindSides(options, history));
+  if (all.empty()) return ToInt(ExitCode::kNotEnoughData);
   if (all.size() > 1 && !IsForPeople(options.common.format)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "A and B have ", all.size(),

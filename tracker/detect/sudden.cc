@@ -34,12 +34,16 @@ constexpr double kStepWithMemory = 2.5;
 // And where the level is known from few points, whose largest step is not large
 // yet: by a factor of 1 + this / points.
 constexpr double kFewPoints = 12;
+// Points stand apart beyond so many times the farthest of the level before, by
+// the same factor.
+constexpr double kApart = 1.5;
+constexpr size_t kFewestBefore = 5, kFewestApart = 4;
 constexpr double kSuddenConfidence = 0.99999;
 // A level that the points before have been at so long is none that they leave
 // for the first time.
 constexpr int kVisitPoints = 3;
 // The level before is known from at most so many points.
-constexpr int kMostHistory = 60;
+constexpr size_t kMostHistory = 60;
 // Values agree with a level within this share of the shift.
 constexpr double kSameLevel = 0.3;
 
@@ -131,10 +135,33 @@ absl::optional<ChangePoint> ChangeOfRun(absl::Span<const double> values,
 
 }  // namespace
 
+bool StandApart(absl::Span<const double> before,
+                absl::Span<const double> since) {
+  if (before.size() > kMostHistory) {
+    before.remove_prefix(before.size() - kMostHistory);
+  }
+  if (before.size() < kFewestBefore || since.size() < kFewestApart) {
+    return false;
+  }
+  const double level = Median(before);
+  const double sign = since.back() > level ? 1 : -1;
+  double farthest = 0, nearest = HUGE_VAL;
+  for (const double value : before) {
+    farthest = std::max(farthest, std::abs(value - level));
+  }
+  for (const double value : since) {
+    nearest = std::min(nearest, sign * (value - level));
+  }
+  const double factor =
+      kApart * (1 + kFewPoints / static_cast<double>(before.size()));
+  return nearest > factor * farthest && nearest > 0;
+}
+
 absl::optional<ChangePoint> FindSudden(absl::Span<const double> values) {
   const int n = static_cast<int>(values.size());
   for (const SuddenRun& run : kSuddenRuns) {
-    const int history = std::min(n - run.points, kMostHistory);
+    const int history =
+        std::min(n - run.points, static_cast<int>(kMostHistory));
     if (history < run.history) break;
     if (auto change = ChangeOfRun(values, run, history)) return change;
   }

@@ -1,7 +1,7 @@
 #ifndef OPTRAIL_TRACKER_DETECT_SUDDEN_H_
 #define OPTRAIL_TRACKER_DETECT_SUDDEN_H_
 
-// A step that a steady level shows within a few points. A piece of online.h.
+// A step that a level shows within a few points. A piece of online.h.
 
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
@@ -14,6 +14,13 @@ namespace optrail::tracker {
 // docs/method/detection.md defines it. Places of the result count within
 // `values`.
 absl::optional<ChangePoint> FindSudden(absl::Span<const double> values);
+
+// Whether the values since a provisional change, at least 4, lie so far beyond
+// those of the level before, at least 5, that somebody must know before it is
+// confirmed: each further from their median than 1.5 (1 + 12 / points) times
+// the farthest of the last 60.
+bool StandApart(absl::Span<const double> before,
+                absl::Span<const double> since);
 
 }  // namespace optrail::tracker
 

@@ -16,10 +16,8 @@
 #include "tracker/gate/candidate.h"
 #include "tracker/gate/known_changes.h"
 #include "tracker/history/selectors.h"
-#include "tracker/judge/judge.h"
 #include "tracker/series/labels.h"
 #include "tracker/series/series.h"
-#include "tracker/triage/triage.h"
 #include "tuning/proto/canonical.h"
 
 namespace optrail::tracker {
@@ -47,28 +45,6 @@ absl::StatusOr<std::vector<proto::Run>> ReadFailures(
     if (!run.results().empty()) failed.push_back(std::move(run));
   }
   return failed;
-}
-
-// Where the level of each series that is the norm now begins, by PriorKey: the
-// run of the last change that is confirmed or that somebody acknowledged.
-std::map<std::string, std::string> LevelStarts(
-    const Policy& policy, const std::vector<proto::Run>& runs,
-    const TriageBook& book) {
-  std::map<std::string, std::string> starts;
-  const std::vector<Series> series = BuildSeries(runs);
-  const std::vector<Judgement> judgements = JudgeAll(series, book);
-  for (size_t i = 0; i < series.size(); ++i) {
-    const SeriesKey& key = series[i].key;
-    const Judgement& judgement = judgements[i];
-    if (judgement.baseline_begin <= 0 ||
-        policy.RuleFor(DisplayName(key.benchmark), key.metric).action ==
-            proto::IGNORE) {
-      continue;
-    }
-    const Point& point = series[i].points[judgement.baseline_begin];
-    starts[PriorKey(key.benchmark, key.metric)] = point.runs->ids.front();
-  }
-  return starts;
 }
 
 // Names benchmarks that ran with a config that was tuned for another kernel.
@@ -99,8 +75,13 @@ void NoteUnverified(const std::vector<proto::Run>& candidate,
 class GroupGate {
  public:
   GroupGate(const History& history, const Policy& policy,
-            const GateOptions& options, const CandidateGroup& group)
-      : history_(history), policy_(policy), options_(options), group_(group) {
+            const GateOptions& options, const KnownChanges& known,
+            const CandidateGroup& group)
+      : history_(history),
+        policy_(policy),
+        options_(options),
+        known_(known),
+        group_(group) {
     filter_.suite = group.last().suite();
     filter_.hardware_id = group.last().hardware().id();
   }
@@ -157,19 +138,15 @@ class GroupGate {
         CompareOptionsFor(policy_, comparisons, options_.looks);
     compare.history = Pointers(learned);
     compare.window = baseline.has_window();
-    std::map<std::string, std::string> starts;
+    std::set<std::string> past;
+    for (const std::vector<proto::Run>* runs : {&learned, &whole}) {
+      for (const proto::Run& run : *runs) past.insert(run.run_id());
+    }
     if (compare.window) {
-      OPTRAIL_ASSIGN_OR_RETURN(const LoadedTriage triage,
-                               history_.LoadTriage());
-      std::vector<proto::Run> past = learned;
-      past.insert(past.end(), whole.begin(), whole.end());
-      starts = LevelStarts(
-          policy_, past,
-          TriageBook(triage.records, group_.last().started_unix_ns()));
-      compare.level_start = [&starts](const proto::BenchmarkKey& key,
-                                      absl::string_view metric) {
-        const auto start = starts.find(PriorKey(key, metric));
-        return start == starts.end() ? "" : start->second;
+      compare.level_start = [&](const proto::BenchmarkKey& key,
+                                absl::string_view metric) {
+        return known_.LevelStart(key, metric, filter_.hardware_id,
+                                 baseline.window().branch(), past);
       };
     }
     OPTRAIL_ASSIGN_OR_RETURN(
@@ -182,6 +159,7 @@ class GroupGate {
   const History& history_;
   const Policy& policy_;
   const GateOptions& options_;
+  const KnownChanges& known_;
   const CandidateGroup& group_;
   RunFilter filter_;
 };
@@ -321,28 +299,6 @@ void ExplainRedRows(const History& history, GateReport* report) {
   }
 }
 
-// Whoever muted a benchmark and sees it red wants to know why.
-absl::Status NameMutes(const History& history, const GateOptions& options,
-                       GateReport* report) {
-  if (report->CountRed() == 0) return absl::OkStatus();
-  OPTRAIL_ASSIGN_OR_RETURN(const LoadedTriage triage, history.LoadTriage());
-  const TriageBook book(triage.records, options.now_unix_s * 1'000'000'000);
-  for (GateRow& row : report->rows) {
-    if (!IsRed(row)) continue;
-    Series series;  // the one that the candidate continues
-    series.key = {row.row.key, row.row.metric, row.row.unit, row.hardware_id,
-                  row.row.baseline.commit.branch()};
-    series.text = CanonicalText(series.key);
-    for (const TriageBook::Entry& entry : book.entries()) {
-      if (entry.record.kind() == proto::MUTE &&
-          entry.state == RecordState::kActive && Covers(entry, series)) {
-        row.muted_until = LastDayText(entry.record.until_unix_ns());
-      }
-    }
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::StatusOr<GateReport> Gate(const History& history, const Policy& policy,
@@ -372,18 +328,20 @@ absl::StatusOr<GateReport> Gate(const History& history, const Policy& policy,
   if (options.baseline.has_value()) baselines = {*options.baseline};
   const int comparisons =
       static_cast<int>(baselines.size() * candidate.groups.size());
-  for (const CandidateGroup& group : candidate.groups) {
-    report.candidate_runs.insert(report.candidate_runs.end(),
-                                 group.runs.begin(), group.runs.end());
-    OPTRAIL_RETURN_IF_ERROR(GroupGate(history, policy, options, group)
-                                .Run(baselines, comparisons, &report));
-  }
   const int64_t now_unix_ns =
       options.now_unix_s > 0 ? options.now_unix_s * 1'000'000'000
                              : candidate.groups.back().last().started_unix_ns();
   OPTRAIL_ASSIGN_OR_RETURN(const KnownChanges known,
-                           KnownChanges::Of(history, now_unix_ns, report));
+                           KnownChanges::Of(history, policy, options.git,
+                                            baselines, candidate, now_unix_ns));
+  for (const CandidateGroup& group : candidate.groups) {
+    report.candidate_runs.insert(report.candidate_runs.end(),
+                                 group.runs.begin(), group.runs.end());
+    OPTRAIL_RETURN_IF_ERROR(GroupGate(history, policy, options, known, group)
+                                .Run(baselines, comparisons, &report));
+  }
   known.List(&report);
+  known.HeedAnswers(&report);
   LackingRuns lacking;
   OPTRAIL_ASSIGN_OR_RETURN(const RunList all, history.ListRuns());
   if (candidate.is_commit) {
@@ -409,7 +367,6 @@ absl::StatusOr<GateReport> Gate(const History& history, const Policy& policy,
             &report);
   }
   Conclude(&report);
-  OPTRAIL_RETURN_IF_ERROR(NameMutes(history, options, &report));
   known.NarrowSuspects(&report);
   ExplainRedRows(history, &report);
   return report;

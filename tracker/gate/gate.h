@@ -79,6 +79,8 @@ struct GateRow : JudgedRow {
   // "2099-12-31": a mute covers the row until the end of that day (UTC). It
   // quiets `changes` and the report, not the gate. Set for red rows only.
   std::string muted_until;
+  // A red row names the answer that does not cover it; "" if there is none.
+  std::string answer;
   // A red row's explanation (explain/explain.h).
   std::vector<std::string> changed;
   // The suspects are the commits after good up to bad, each with a run, where

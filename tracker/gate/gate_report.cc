@@ -78,14 +78,15 @@ std::vector<std::string> EvidenceLines(const GateReport& report,
     lines.push_back(
         absl::StrCat("ratio ", RatioText(row), " (", RatioOfText(row), ")",
                      interval.empty() ? "" : ", interval ", interval));
+    // The spread of `show` and the report is the range of one run's processes.
     lines.push_back(absl::StrFormat(
-        "%d and %d processes that vary by %s%s", row.ratio->baseline_processes,
-        row.ratio->candidate_processes,
+        "%d and %d processes; standard deviations: %s between processes%s",
+        row.ratio->baseline_processes, row.ratio->candidate_processes,
         FormatShortPercent(row.ratio->process_spread),
         row.rounds > 0
             ? ""
-            : absl::StrCat(", runs by ",
-                           FormatShortPercent(row.ratio->run_spread))));
+            : absl::StrCat(", ", FormatShortPercent(row.ratio->run_spread),
+                           " between runs")));
   }
   if (!gate_row.muted_until.empty()) {
     lines.push_back(absl::StrCat("muted until ", gate_row.muted_until,
@@ -94,6 +95,7 @@ std::vector<std::string> EvidenceLines(const GateReport& report,
                                  "no crash; it does not quiet the gate, for "
                                  "which a policy has exemptions"));
   }
+  if (!gate_row.answer.empty()) lines.push_back(gate_row.answer);
   if (!row.measured_differently.empty()) {
     lines.push_back(
         absl::StrCat("measured differently: ", row.measured_differently));
@@ -302,16 +304,17 @@ std::string GateText(const GateReport& report, int width) {
 
 std::string GateMarkdown(const GateReport& report) {
   std::string text = absl::StrCat(
-      "### Performance gate: ", EscapeForMarkdown(report.summary), "\n\n");
+      "### Performance gate: ", SentenceForMarkdown(report.summary), "\n\n");
+  // Lines of one paragraph would be merged.
   if (!report.candidate.empty()) {
-    absl::StrAppend(&text, "Candidate ", EscapeForMarkdown(report.candidate),
+    absl::StrAppend(&text, "- Candidate ", EscapeForMarkdown(report.candidate),
                     ".\n");
   }
   for (const std::string& line : CandidateLines(report)) {
-    absl::StrAppend(&text, "Candidate ", EscapeForMarkdown(line), ".\n");
+    absl::StrAppend(&text, "- Candidate ", EscapeForMarkdown(line), ".\n");
   }
   for (const GateReport::ResolvedBaseline& baseline : report.baselines) {
-    absl::StrAppend(&text, "Baseline ",
+    absl::StrAppend(&text, "- Baseline ",
                     EscapeForMarkdown(BaselineLine(report, baseline)), ".\n");
   }
   absl::StrAppend(&text, "\n");
@@ -340,14 +343,14 @@ std::string GateMarkdown(const GateReport& report) {
                         if (absl::ConsumePrefix(&command, kNext)) {
                           absl::StrAppend(out, kNext, CodeForMarkdown(command));
                         } else {
-                          *out += EscapeForMarkdown(line);
+                          *out += SentenceForMarkdown(line);
                         }
                       }),
         "\n");
   }
   if (!report.notes.empty()) absl::StrAppend(&text, "\n");
   for (const std::string& note : report.notes) {
-    absl::StrAppend(&text, "Note: ", EscapeForMarkdown(note), "\n");
+    absl::StrAppend(&text, "- Note: ", SentenceForMarkdown(note), "\n");
   }
   if (const auto request = RemeasureRequest(report)) {
     absl::StrAppend(&text, "\nTo tell, measure the benchmarks marked RERUN in ",

@@ -11,6 +11,8 @@
 #include "base/status_macros.h"
 #include "base/units.h"
 #include "tracker/compare/row_table.h"
+#include "tracker/gate/baseline.h"
+#include "tracker/history/index/history_index.h"
 #include "tracker/history/selectors.h"
 #include "tracker/judge/evidence.h"
 #include "tracker/judge/fold_memory.h"
@@ -29,18 +31,40 @@ int PlaceOf(const std::string& run_id, const Series& series) {
   return -1;
 }
 
-// Returns whether a change began later than every run of the candidate, by the
-// commits' positions.
-bool IsLater(const Change& change, const GateReport& report) {
-  const proto::Commit& commit = change.after().runs->commit;
-  return commit.has_first_parent_position() &&
-         std::all_of(report.candidate_runs.begin(), report.candidate_runs.end(),
-                     [&](const RunInfo& run) {
-                       const proto::Commit& of = run.header.commit();
-                       return of.has_first_parent_position() &&
-                              of.first_parent_position() <
-                                  commit.first_parent_position();
-                     });
+std::string KeyOf(const proto::BenchmarkKey& benchmark,
+                  absl::string_view metric, absl::string_view hardware,
+                  absl::string_view branch) {
+  return absl::StrCat(PriorKey(benchmark, metric), "|", hardware, "|", branch);
+}
+
+// Whether a run of the candidate is of this point.
+bool IsOf(const Point& point, const std::set<std::string>& run_ids) {
+  return std::any_of(
+      point.runs->ids.begin(), point.runs->ids.end(),
+      [&](const std::string& id) { return run_ids.count(id) > 0; });
+}
+
+// The candidate on one hardware, and what may be its past.
+struct Present {
+  Present(const GitLookup& git, const proto::Run& last) : past(git, last) {}
+
+  std::set<std::string> run_ids;
+  Past past;
+};
+
+// Drops the points after the candidate. Returns whether there were any.
+bool DropLater(const Present& present, Series* series) {
+  std::vector<Point>& points = series->points;
+  const size_t all = points.size();
+  while (!points.empty() && !IsOf(points.back(), present.run_ids)) {
+    proto::Run run;
+    *run.mutable_commit() = points.back().runs->commit;
+    run.set_started_unix_ns(points.back().runs->first_started_unix_ns);
+    if (present.past.Has(run)) break;
+    points.pop_back();
+  }
+  if (!points.empty()) series->epochs.resize(points.back().epoch + 1);
+  return points.size() < all;
 }
 
 GateReport::OpenChange OpenChangeOf(const Change& change) {
@@ -48,7 +72,7 @@ GateReport::OpenChange OpenChangeOf(const Change& change) {
   GateReport::OpenChange open;
   open.key = change.series->key;
   open.state = ChangeText(change);
-  open.is_confirmed = change.IsAlert();
+  open.is_confirmed = !change.IsOpen();
   open.relative_change = change.change.relative_change;
   open.worse_by = change.worse_by;
   if (change.before != nullptr) open.good = change.before->runs->commit.id();
@@ -113,9 +137,9 @@ void NoteUnconfirmed(GateReport* report) {
   texts.resize(std::min(count, kNamed));
   AddNote(
       absl::StrCat(
-          "`changes` calls ", count, count == 1 ? " benchmark" : " benchmarks",
-          " maybe slower and can't confirm it yet; runs since "
-          "then may be in the baseline: ",
+          "`changes` has ", count, count == 1 ? " change" : " changes",
+          " for the worse that it can't confirm yet; runs since then may be in "
+          "the baseline: ",
           absl::StrJoin(texts, "; "),
           count > kNamed ? absl::StrCat("; and ", count - kNamed, " more") : "",
           "; next: optrail changes", report->history_flag.value_or("")),
@@ -124,43 +148,84 @@ void NoteUnconfirmed(GateReport* report) {
 
 }  // namespace
 
-absl::StatusOr<KnownChanges> KnownChanges::Of(const History& history,
-                                              int64_t now_unix_ns,
-                                              const GateReport& report) {
-  std::set<std::string> branches, hardware, metrics = {"time"};
-  for (const GateReport::ResolvedBaseline& baseline : report.baselines) {
-    if (baseline.runs.empty()) continue;
-    branches.insert(baseline.runs.back().header.commit().branch());
-    hardware.insert(baseline.hardware_id);
+absl::StatusOr<KnownChanges> KnownChanges::Of(
+    const History& history, const Policy& policy, const GitLookup& git,
+    const std::vector<proto::Baseline>& baselines, const Candidate& candidate,
+    int64_t now_unix_ns) {
+  std::set<std::string> branches;
+  for (const proto::Baseline& baseline : baselines) {
+    if (baseline.has_window()) branches.insert(baseline.window().branch());
   }
-  for (const GateRow& row : report.rows) metrics.insert(row.row.metric);
-  KnownChanges known;
-  if (branches.empty()) return known;
+  std::map<std::string, Present> presents;  // by hardware
+  for (const CandidateGroup& group : candidate.groups) {
+    branches.insert(group.last().commit().branch());
+    Present& present =
+        presents.try_emplace(group.last().hardware().id(), git, group.last())
+            .first->second;
+    for (const std::vector<RunInfo>* runs :
+         {&group.runs, &group.other_settings}) {
+      for (const RunInfo& run : *runs) present.run_ids.insert(run.id());
+    }
+  }
   SeriesQuery query;
   query.wanted = [&](const SeriesKey& key) {
     return branches.count(key.branch) > 0 &&
-           hardware.count(key.hardware_id) > 0 && metrics.count(key.metric) > 0;
+           presents.count(key.hardware_id) > 0 &&
+           policy.RuleFor(DisplayName(key.benchmark), key.metric).action !=
+               proto::IGNORE;
   };
-  OPTRAIL_ASSIGN_OR_RETURN(known.loaded_, LoadSeries(history, query));
+  OPTRAIL_ASSIGN_OR_RETURN(LoadedSeries loaded, LoadSeries(history, query));
   OPTRAIL_ASSIGN_OR_RETURN(const LoadedTriage triage, history.LoadTriage());
-  FoldMemory folds(std::move(known.loaded_.folds));
-  JudgeOptions judge;
-  judge.folds = &folds;
-  known.judgements_ = JudgeAll(known.loaded_.series,
-                               TriageBook(triage.records, now_unix_ns), judge);
-  KeepFolds(history, folds.changed());
-  for (size_t i = 0; i < known.loaded_.series.size(); ++i) {
-    known.by_text_[known.loaded_.series[i].text] = static_cast<int>(i);
+  KnownChanges known(TriageBook(triage.records, now_unix_ns));
+  bool is_past = false;
+  for (Series& series : loaded.series) {
+    const Present& present = presents.at(series.key.hardware_id);
+    is_past |= DropLater(present, &series);
+    if (series.points.empty()) continue;
+    const int size = static_cast<int>(series.points.size());
+    known.candidates_.push_back(
+        IsOf(series.points.back(), present.run_ids) ? size - 1 : size);
+    const SeriesKey& key = series.key;
+    known.by_key_[KeyOf(key.benchmark, key.metric, key.hardware_id,
+                        key.branch)] = static_cast<int>(known.series_.size());
+    known.series_.push_back(std::move(series));
   }
+  FoldMemory folds(std::move(loaded.folds));
+  JudgeOptions judge;
+  // The memory is of whole series.
+  if (!is_past) judge.folds = &folds;
+  known.judgements_ = JudgeAll(known.series_, known.book_, judge);
+  KeepFolds(history, folds.changed());
   return known;
 }
 
+int KnownChanges::Find(const proto::BenchmarkKey& benchmark,
+                       absl::string_view metric, absl::string_view hardware,
+                       absl::string_view branch) const {
+  const auto found = by_key_.find(KeyOf(benchmark, metric, hardware, branch));
+  return found == by_key_.end() ? -1 : found->second;
+}
+
 int KnownChanges::SeriesOf(const GateRow& row) const {
-  // The window's runs have one branch, whatever the candidate's is.
-  const SeriesKey key = {row.row.key, row.row.metric, row.row.unit,
-                         row.hardware_id, row.row.baseline.commit.branch()};
-  const auto found = by_text_.find(CanonicalText(key));
-  return found == by_text_.end() ? -1 : found->second;
+  return Find(row.row.key, row.row.metric, row.hardware_id,
+              row.row.baseline.commit.branch());
+}
+
+std::string KnownChanges::LevelStart(const proto::BenchmarkKey& benchmark,
+                                     absl::string_view metric,
+                                     absl::string_view hardware,
+                                     absl::string_view branch,
+                                     const std::set<std::string>& runs) const {
+  const int i = Find(benchmark, metric, hardware, branch);
+  if (i < 0) return "";
+  const std::vector<Point>& points = series_[i].points;
+  const int begin = judgements_[i].NormOf(candidates_[i], series_[i], book_);
+  for (int k = begin; begin > 0 && k < candidates_[i]; ++k) {
+    for (const std::string& id : points[k].runs->ids) {
+      if (runs.count(id) > 0) return id;
+    }
+  }
+  return "";
 }
 
 void KnownChanges::List(GateReport* report) const {
@@ -173,7 +238,7 @@ void KnownChanges::List(GateReport* report) const {
     }
     for (const Change& change : judgements_[i].changes) {
       if ((change.IsAlert() || change.IsOpen()) &&
-          change.worse_by >= kLeastEffect && !IsLater(change, *report)) {
+          change.worse_by >= kLeastEffect) {
         report->open_changes.push_back(OpenChangeOf(change));
       }
     }
@@ -185,11 +250,54 @@ void KnownChanges::List(GateReport* report) const {
   NoteUnconfirmed(report);
 }
 
+void KnownChanges::HeedAnswers(GateReport* report) const {
+  for (GateRow& row : report->rows) {
+    if (!IsRed(row)) continue;
+    // The answer is to the series of the candidate's own branch.
+    const Row& of = row.row;
+    int i =
+        Find(of.key, of.metric, row.hardware_id, of.candidate.commit.branch());
+    if (i < 0) i = SeriesOf(row);
+    if (i < 0) continue;
+    const Series& series = series_[i];
+    for (const TriageBook::Entry& entry : book_.entries()) {
+      if (entry.record.kind() == proto::MUTE &&
+          entry.state == RecordState::kActive && Covers(entry, series)) {
+        row.muted_until = LastDayText(entry.record.until_unix_ns());
+      }
+    }
+    const int place = candidates_[i];
+    if (!of.ratio || place == static_cast<int>(series.points.size())) continue;
+    ChangePoint change;
+    change.index = change.earliest = change.latest = place;
+    change.relative_change = of.ratio->ratio - 1;
+    change.relative_change_low = of.ratio->low - 1;
+    change.relative_change_high = of.ratio->high - 1;
+    if (of.slower) {
+      change.relative_change = change.relative_change_low =
+          change.relative_change_high = of.slower->ratio - 1;
+    }
+    const Opinion opinion = book_.OpinionOf(series, change);
+    if (opinion.state == ChangeState::kAcknowledged) {
+      row.action = proto::WARN;
+      row.exempted = absl::StrCat(
+          "acknowledged on ", LastDayText(opinion.created_unix_ns + 1), " at ",
+          opinion.commit, ": ", opinion.reason, " (", opinion.record_id, ")");
+    } else if (opinion.state == ChangeState::kExpected) {
+      row.answer = absl::StrCat(
+          "expected for `changes` and the report: ", opinion.reason,
+          "; the gate heeds `ack`, and the exemptions of a policy");
+    } else if (!opinion.reason.empty() && opinion.state == ChangeState::kNew) {
+      row.answer = absl::StrCat("more than was answered: ", opinion.reason);
+    }
+  }
+}
+
 void KnownChanges::NarrowSuspects(GateReport* report) const {
   for (GateRow& row : report->rows) {
     const int i = SeriesOf(row);
     if (!IsRed(row) || !row.row.ratio || i < 0) continue;
-    const Series& series = loaded_.series[i];
+    const Series& series = series_[i];
     const int begin = PlaceOf(row.row.baseline.run_ids.front(), series);
     const int end = PlaceOf(row.row.candidate.run_ids.back(), series);
     const Change* largest = nullptr;

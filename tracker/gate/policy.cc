@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -150,6 +151,20 @@ void FillDefaults(proto::Policy* policy) {
   policy->set_on_new_version(fill(policy->on_new_version(), proto::WARN));
   policy->set_on_cannot_tell(fill(policy->on_cannot_tell(), proto::FAIL));
   policy->set_on_other_settings(fill(policy->on_other_settings(), proto::WARN));
+}
+
+constexpr absl::string_view kBuiltIn = "the built-in policy";
+
+// Names a rule that stands in no file of the user's, so that it can be put into
+// one.
+std::string BuiltInRuleText(const proto::Rule& rule) {
+  google::protobuf::TextFormat::Printer printer;
+  printer.SetSingleLineMode(true);
+  std::string text;
+  OPTRAIL_CHECK(printer.PrintToString(rule, &text));
+  absl::StripTrailingAsciiWhitespace(&text);
+  return absl::StrCat("the built-in rule { ", text,
+                      " }, which a file for --policy may hold");
 }
 
 absl::Status CheckRule(const proto::Rule& rule, const TextProtoPlace& place) {
@@ -306,12 +321,14 @@ absl::StatusOr<Policy> Policy::Parse(absl::string_view text,
           out.metric,
           CompileField(rule.metric(), place.Child("metric"), "time"));
       out.view.matched =
-          absl::StrCat("rule ", i + 1, " (line ", place.line(), ")");
+          file_name == kBuiltIn
+              ? BuiltInRuleText(rule)
+              : absl::StrCat("rule ", i + 1, " (line ", place.line(), ")");
     } else {
       out.benchmark = std::make_shared<const RE2>(
           rule.benchmark().empty() ? "(?s).*" : rule.benchmark());
       out.metric = std::make_shared<const RE2>("time");
-      out.view.matched = "the default rule";
+      out.view.matched = BuiltInRuleText(rule);
     }
     out.view.action = rule.action();
     out.view.threshold.direction = rule.direction();
@@ -342,7 +359,7 @@ absl::StatusOr<Policy> Policy::Parse(absl::string_view text,
   return policy;
 }
 
-Policy Policy::Default() { return *Parse("", "the default policy"); }
+Policy Policy::Default() { return *Parse("", kBuiltIn); }
 
 absl::StatusOr<Policy> Policy::LoadOr(const std::string& path,
                                       const std::string& metric) {
@@ -357,7 +374,7 @@ absl::StatusOr<Policy> Policy::LoadOr(const std::string& path,
   for (proto::Rule& rule : *policy.mutable_rule()) rule.set_metric(metric);
   std::string text;
   OPTRAIL_CHECK(google::protobuf::TextFormat::PrintToString(policy, &text));
-  return Parse(text, "the default policy");
+  return Parse(text, kBuiltIn);
 }
 
 RuleView Policy::RuleFor(absl::string_view benchmark,

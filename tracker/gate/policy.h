@@ -26,7 +26,7 @@ namespace optrail::tracker {
 struct RuleView {
   proto::Action action = proto::IGNORE;
   Threshold threshold;
-  std::string matched;  // "rule 2 (line 14)", "the default rule", "no rule"
+  std::string matched;  // "rule 2 (line 14)", "the built-in rule {...}"
 };
 
 class Policy {

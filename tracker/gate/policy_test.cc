@@ -29,7 +29,9 @@ TEST(Policy, AnEmptyFileGatesTheTimeOfEverything) {
   EXPECT_EQ(rule.action, proto::FAIL);
   EXPECT_EQ(rule.threshold.min_effect, .03);
   EXPECT_EQ(rule.threshold.detect_effect, .05);
-  EXPECT_EQ(rule.matched, "the default rule");
+  EXPECT_EQ(rule.matched,
+            "the built-in rule { action: FAIL min_effect: 0.03 detect_effect: "
+            "0.05 }, which a file for --policy may hold");
   EXPECT_EQ(policy.RuleFor("x", "cpu_time").action, proto::IGNORE);
   EXPECT_EQ(policy.proto().run_false_alarm_rate(), .01);
   EXPECT_EQ(policy.proto().min_baseline_runs(), 5);

@@ -42,6 +42,22 @@ std::string BaselineProblems(const GateReport& report) {
   return absl::StrJoin(problems, "; ");
 }
 
+// What others on the machine do to `time` is mostly waiting for a core. Only
+// the benchmarks of other tools have another time beside it.
+void NoteSharedMachine(GateReport* report) {
+  const bool helps = std::any_of(
+      report->rows.begin(), report->rows.end(), [](const GateRow& row) {
+        return Rank(row) == 1 && row.row.metric == "time" &&
+               !row.row.key.has_shape();
+      });
+  if (!helps) return;
+  AddNote(
+      "`time` counts waiting for a core; where other programs share the "
+      "machine, judge the time on the processor, if it was measured: "
+      "--metric=cpu_time, or a rule of the policy",
+      report);
+}
+
 }  // namespace
 
 std::string GateReasonName(GateReason reason) {
@@ -176,6 +192,7 @@ void Conclude(GateReport* report) {
                            : absl::StrCat("green: nothing", of, " fails; ",
                                           Plural(warnings, "warning")));
   }
+  if (report->reason == GateReason::kInconclusive) NoteSharedMachine(report);
   if (faster > 0) absl::StrAppend(&report->summary, "; ", faster, " faster");
   std::set<std::string> said;
   for (const GateReport::ResolvedBaseline& baseline : report->baselines) {

@@ -268,6 +268,17 @@ absl::optional<ChangePoint> FindNewest(const Series& series, int begin) {
             places[std::min(k + kLevelPoints, static_cast<int>(places.size())) -
                    1];
         change->end = static_cast<int>(series.points.size());
+        // The level needs so many points that some may be of the new one.
+        const double between =
+            (std::log(change->level_before) + std::log(change->level_after)) /
+            2;
+        for (size_t i = k; i < places.size(); ++i) {
+          const double log = *LogOfValue(series.points[places[i]]);
+          if ((log > between) != (change->level_after > change->level_before)) {
+            break;
+          }
+          change->earliest = places[i];
+        }
       }
       return change;
     }

@@ -6,17 +6,20 @@
 #include <iostream>
 #include <iterator>
 #include <map>
+#include <sstream>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/optional.h"
 #include "base/exit_code.h"
+#include "base/markdown.h"
 #include "base/prose.h"
 #include "base/status_macros.h"
 #include "base/table.h"
@@ -73,7 +76,8 @@ std::string Explanation(const Change& change) {
 // The report's words: "slower", "maybe slower", of other metrics "worse".
 std::string DirectionText(const Change& change) {
   const bool is_time = change.series->key.metric == "time";
-  const bool may_go = change.provisional || change.kind == ChangeKind::kCreep;
+  const bool may_go = (change.provisional && !change.stands_apart) ||
+                      change.kind == ChangeKind::kCreep;
   return absl::StrCat(may_go ? "maybe " : "",
                       change.worse_by > 0 ? (is_time ? "slower" : "worse")
                                           : (is_time ? "faster" : "better"));
@@ -113,30 +117,30 @@ std::vector<Failure> FailuresOf(const std::vector<Series>& series,
   return failures;
 }
 
-// The row of a failure, in the order of the columns that programs get. It has
-// no size, and its commits are the last one that was measured and the newest.
-std::vector<Cell> FailureRow(const Failure& failure) {
+// The row of a failure, in the order of the columns that programs or people
+// get. It has no size, and its commits are the last one that was measured and
+// the newest.
+std::vector<Cell> FailureRow(const Failure& failure, bool for_people,
+                             bool with_metric) {
   const Series& series = *failure.series;
   const Point& newest = series.points.back();
   const auto measured =
       std::find_if(series.points.rbegin(), series.points.rend(),
                    [](const Point& point) { return point.value.has_value(); });
   const std::string name = DisplayName(series.key.benchmark);
-  std::vector<Cell> row = {VerdictName(Verdict::kFailed),
-                           name,
-                           series.key.metric,
-                           Cell::None(),
-                           "",
-                           Cell::None(),
-                           measured == series.points.rend()
-                               ? "-"
-                               : CommitText(measured->runs->commit),
-                           CommitText(newest.runs->commit),
-                           Cell::Integer(0),
-                           Cell::None(),
-                           failure.why,
-                           series.text,
-                           Cell::Integer(0)};
+  std::vector<Cell> row = {VerdictName(Verdict::kFailed), name};
+  if (with_metric) row.push_back(series.key.metric);
+  row.insert(row.end(), {Cell::None(), "", Cell::None(),
+                         measured == series.points.rend()
+                             ? "-"
+                             : CommitText(measured->runs->commit),
+                         CommitText(newest.runs->commit), Cell::Integer(0)});
+  if (for_people) {
+    row.insert(row.end(), {series.key.hardware_id, failure.why});
+    return row;
+  }
+  row.insert(row.end(), {Cell::None(), failure.why, series.text,
+                         Cell::Integer(1), Cell::Integer(0)});
   row.insert(row.end(), 4, Cell::None());
   row.insert(row.end(), 2, Cell::Integer(0));
   row.push_back(Cell::None());
@@ -148,16 +152,19 @@ std::vector<Cell> FailureRow(const Failure& failure) {
 }
 
 // Programs get every piece of the evidence; people get what they need to choose
-// a row, and a sentence for each that wants an answer. `failures` have rows for
-// programs alone: people get a line for each.
+// a row, and a sentence for each that wants an answer.
 Table ChangesTable(const std::vector<Change>& changes,
                    const std::vector<Failure>& failures, OutputFormat format,
                    Explainer& explainer) {
   const bool for_people = IsForPeople(format);
   const bool with_metric =
       !for_people ||
-      std::any_of(changes.begin(), changes.end(), [](const Change& change) {
-        return change.series->key.metric != "time";
+      std::any_of(changes.begin(), changes.end(),
+                  [](const Change& change) {
+                    return change.series->key.metric != "time";
+                  }) ||
+      std::any_of(failures.begin(), failures.end(), [](const Failure& failure) {
+        return failure.series->key.metric != "time";
       });
   std::vector<Column> columns = {{"state"},
                                  {"benchmark", Align::kLeft, "", Clip::kNever}};
@@ -180,7 +187,7 @@ Table ChangesTable(const std::vector<Change>& changes,
     columns.push_back({"why"});
     columns.push_back({"series", Align::kLeft, "", Clip::kNever});
     for (const char* name :
-         {"provisional", "relative_change_low", "relative_change_high",
+         {"alert", "provisional", "relative_change_low", "relative_change_high",
           "level_before", "level_after", "runs_before", "runs_after",
           "points_to_answer"}) {
       columns.push_back({name, Align::kRight});
@@ -220,6 +227,7 @@ Table ChangesTable(const std::vector<Change>& changes,
       row.push_back(Explanation(change));
       row.push_back(change.series->text);
       const Evidence evidence = EvidenceOf(change);
+      row.push_back(Cell::Integer(change.IsAlert() ? 1 : 0));
       row.push_back(Cell::Integer(change.provisional ? 1 : 0));
       row.push_back(Cell::Number(point.relative_change_low, ""));
       row.push_back(Cell::Number(point.relative_change_high, ""));
@@ -241,8 +249,9 @@ Table ChangesTable(const std::vector<Change>& changes,
     }
     table.AddRow(std::move(row));
   }
-  if (for_people) return table;
-  for (const Failure& failure : failures) table.AddRow(FailureRow(failure));
+  for (const Failure& failure : failures) {
+    table.AddRow(FailureRow(failure, for_people, with_metric));
+  }
   return table;
 }
 
@@ -270,19 +279,16 @@ void PrintEvidence(const std::vector<Change>& changes, Explainer& explainer,
   }
 }
 
-// Benchmarks without a value at their newest run, which no row of changes has.
-void NameBroken(const std::vector<Series>& series,
-                const std::vector<Judgement>& judgements,
-                const std::string& history_flag, std::ostream& out) {
+// Benchmarks that the newest run lacks, which no row has.
+void NameMissing(const std::vector<Series>& series,
+                 const std::vector<Judgement>& judgements,
+                 const std::string& history_flag, std::ostream& out) {
   constexpr int kMostShown = 8;
-  int broken = 0;
+  int missing = 0;
   for (size_t i = 0; i < series.size(); ++i) {
     const Judgement& judgement = judgements[i];
-    if (judgement.standing != Verdict::kFailed &&
-        judgement.standing != Verdict::kMissing) {
-      continue;
-    }
-    if (++broken > kMostShown) continue;
+    if (judgement.standing != Verdict::kMissing) continue;
+    if (++missing > kMostShown) continue;
     const SeriesKey& key = series[i].key;
     out << WrapProse(absl::StrCat("  ", VerdictName(judgement.standing), ": ",
                                   EscapeForTerminal(DisplayName(key.benchmark)),
@@ -290,22 +296,39 @@ void NameBroken(const std::vector<Series>& series,
                                   ", ", EscapeForTerminal(judgement.why), "\n"),
                      TerminalWidth());
   }
-  if (broken > kMostShown) {
-    out << "  and " << broken - kMostShown << " more; next: optrail report"
+  if (missing > kMostShown) {
+    out << "  and " << missing - kMostShown << " more; next: optrail report"
         << history_flag << "\n";
   }
 }
 
-// How many series stand how, which are broken, and why the judge could not tell
-// of some.
+// What a series without news is counted as: one that changed, and was answered,
+// is not called unchanged.
+std::string StandingName(const Judgement& judgement) {
+  const std::vector<Change>& changes = judgement.changes;
+  const auto answered =
+      std::find_if(changes.rbegin(), changes.rend(), [](const Change& change) {
+        return change.worse_by >= kLeastEffect && !change.undone &&
+               !IsNoChangeOfTheCode(change) &&
+               change.kind != ChangeKind::kReturn &&
+               change.opinion.state != ChangeState::kNew;
+      });
+  if (judgement.standing == Verdict::kUnchanged && answered != changes.rend()) {
+    return std::string(ChangeStateName(answered->opinion.state));
+  }
+  return std::string(VerdictName(judgement.standing));
+}
+
+// How many series stand how, which are missing, and why the judge could not
+// tell of some.
 void PrintStandings(const std::vector<Series>& series,
                     const std::vector<Judgement>& judgements,
                     const std::string& history_flag, std::ostream& out) {
   if (judgements.empty()) return;
-  std::map<int, int> counts;  // by rank
+  std::map<std::pair<int, std::string>, int> counts;  // by rank and name
   std::map<std::string, int> not_judged;
   for (const Judgement& judgement : judgements) {
-    ++counts[VerdictRank(judgement.standing)];
+    ++counts[{VerdictRank(judgement.standing), StandingName(judgement)}];
     if (judgement.standing == Verdict::kNoBaseline ||
         judgement.standing == Verdict::kCannotTell) {
       ++not_judged[judgement.why];
@@ -313,12 +336,12 @@ void PrintStandings(const std::vector<Series>& series,
   }
   const std::string standings =
       absl::StrJoin(counts, ", ", [](std::string* text, const auto& count) {
-        absl::StrAppend(text, count.second, " ", Verdicts()[count.first].name);
+        absl::StrAppend(text, count.second, " ", count.first.second);
       });
   out << WrapProse(
       absl::StrCat(judgements.size(), " series: ", standings, "\n"),
       TerminalWidth());
-  NameBroken(series, judgements, history_flag, out);
+  NameMissing(series, judgements, history_flag, out);
   std::vector<std::pair<int, std::string>> reasons;
   for (const auto& [why, count] : not_judged) reasons.push_back({-count, why});
   std::sort(reasons.begin(), reasons.end());
@@ -355,18 +378,18 @@ size_t ShownFirst(const RE2* metric, std::vector<Series>& series) {
 }
 
 // The changes to show, what wants an answer first.
-std::vector<Change> ChangesOf(std::vector<Judgement>& judgements,
+std::vector<Change> ChangesOf(const std::vector<Judgement>& judgements,
                               const ChangesCommand& options) {
   std::vector<Change> changes;
-  for (Judgement& judgement : judgements) {
-    for (Change& change : judgement.changes) {
+  for (const Judgement& judgement : judgements) {
+    for (const Change& change : judgement.changes) {
       if (change.kind == ChangeKind::kReturn ||
           std::abs(change.worse_by) < options.min_effect ||
           (options.only_new && (IsNoChangeOfTheCode(change) ||
                                 change.opinion.state != ChangeState::kNew))) {
         continue;
       }
-      changes.push_back(std::move(change));
+      changes.push_back(change);
     }
   }
   SortByUrgency(changes);
@@ -438,14 +461,20 @@ absl::StatusOr<int> RunChanges(const ChangesCommand& options,
                                .Format(format, TerminalWidth());
   if (!IsForPeople(format)) {
     out << rows;
-    NameBroken(series, judgements, HistoryFlag(options.common), std::cerr);
+    NameMissing(series, judgements, HistoryFlag(options.common), std::cerr);
   } else if (!series.empty()) {
-    if (!changes.empty()) out << rows;
-    PrintEvidence(changes, explainer, out);
-    out << (changes.empty() ? "" : "\n") << alerts << " new for the worse, "
-        << changes.size() << (changes.size() == 1 ? " change" : " changes")
-        << " of at least " << FormatShortPercent(options.min_effect) << "\n";
-    PrintStandings(series, judgements, HistoryFlag(options.common), out);
+    const bool has_rows = !changes.empty() || !failures.empty();
+    if (has_rows) out << rows;
+    std::ostringstream text;
+    PrintEvidence(changes, explainer, text);
+    text << (has_rows ? "\n" : "") << alerts << " new for the worse, "
+         << changes.size() << (changes.size() == 1 ? " change" : " changes")
+         << " of at least " << FormatShortPercent(options.min_effect) << "\n";
+    PrintStandings(series, judgements, HistoryFlag(options.common), text);
+    out << (format == OutputFormat::kMarkdown
+                ? "\n" + BlockForMarkdown(
+                             absl::StripLeadingAsciiWhitespace(text.str()))
+                : text.str());
   }
   const bool is_red = alerts > 0 || !failures.empty();
   if (is_red && !options.alert_command.empty()) {

@@ -13,6 +13,7 @@
 #include "base/units.h"
 #include "tracker/compare/ratio.h"
 #include "tracker/detect/online.h"
+#include "tracker/detect/sudden.h"
 #include "tracker/judge/beside.h"
 #include "tracker/judge/fold_memory.h"
 #include "tuning/proto/canonical.h"
@@ -65,6 +66,7 @@ class Case {
     Weigh();
     MarkNewest();
     ForeseeAnswer();
+    LookApart();
     Decide();
     return std::move(result_);
   }
@@ -199,10 +201,26 @@ class Case {
     }
     auto found = FindNewest(series_, begin);
     if (!found) found = FindNewest(series_, level_begin);
+    if (!found) found = FindNewestAcknowledged();
     if (!found) return;
     Add(ChangeKind::kProvisional, *found);
     result_.changes.back().provisional = true;
     AskTheMachine({begin, size()}, result_.changes.back());
+  }
+
+  // What was acknowledged before a detector saw it has a row all the same.
+  absl::optional<ChangePoint> FindNewestAcknowledged() const {
+    const size_t levels = result_.levels.size();
+    if (levels < 2) return absl::nullopt;
+    const int begin = result_.levels[levels - 1].begin;
+    const int before = result_.levels[levels - 2].begin;
+    const bool is_of_a_change = std::any_of(
+        result_.changes.begin(), result_.changes.end(),
+        [begin](const Change& change) { return change.change.index == begin; });
+    if (is_of_a_change || before < result_.epoch_begins.back()) {
+      return absl::nullopt;
+    }
+    return FindNewest(series_, before);
   }
 
   // Goes on with the points since a provisional change until it is confirmed.
@@ -217,6 +235,21 @@ class Case {
           change.points_to_answer = i + 1;
         }
       }
+    }
+  }
+
+  // Notes which provisional changes are an alert before they are confirmed.
+  void LookApart() {
+    for (Change& change : result_.changes) {
+      const int begin =
+          result_.levels.empty() ? 0 : result_.levels.back().begin;
+      if (change.kind != ChangeKind::kProvisional ||
+          begin >= change.change.index) {
+        continue;
+      }
+      change.stands_apart =
+          StandApart(ValuesOf(series_, begin, change.change.index),
+                     ValuesOf(series_, change.change.index, size()));
     }
   }
 
@@ -239,26 +272,8 @@ class Case {
 
   void FindBaseline() {
     if (size() == 0) return;
-    const int newest_epoch = result_.epoch_begins.back();
-    int begin = newest_epoch;
-    for (const Change& change : result_.changes) {
-      if (change.kind == ChangeKind::kConfirmed ||
-          change.kind == ChangeKind::kMachine ||
-          change.opinion.state == ChangeState::kAcknowledged) {
-        begin = std::max(begin, change.change.index);
-      }
-    }
-    if (const auto place = book_.LastAcknowledged(series_)) {
-      // The change that it speaks of may have been found a point or two beside.
-      const bool found =
-          std::any_of(result_.changes.begin(), result_.changes.end(),
-                      [&](const Change& change) {
-                        return std::abs(change.change.index - *place) <=
-                               TriageBook::kPlaceTolerance;
-                      });
-      if (!found) begin = std::max(begin, *place);
-    }
-    result_.baseline_begin = begin;
+    result_.baseline_begin = std::max(result_.epoch_begins.back(),
+                                      result_.NormOf(size(), series_, book_));
   }
 
   // Every level by itself: between confirmed changes, and within an epoch.
@@ -390,7 +405,11 @@ class Case {
     for (int k = static_cast<int>(result_.changes.size()) - 1; k >= 0; --k) {
       const Change& change = result_.changes[k];
       if (!change.IsAlert() || change.worse_by < kLeastEffect) continue;
-      Say(Verdict::kSlower, SinceText(change), k);
+      Say(Verdict::kSlower,
+          change.provisional
+              ? absl::StrCat(SinceText(change), "; ", change.AnswerText())
+              : SinceText(change),
+          k);
       return true;
     }
     return false;
@@ -470,72 +489,11 @@ class Case {
   Judgement result_;
 };
 
-// Returns whether the level of changes[i] went back later.
-bool IsUndone(const std::vector<Change>& changes, size_t i) {
-  const Change& change = changes[i];
-  const double level = change.change.level_before;
-  bool undone = false;
-  for (size_t j = i + 1; level != 0 && j < changes.size(); ++j) {
-    const Change& later = changes[j];
-    if (later.kind == ChangeKind::kEpoch ||
-        later.kind == ChangeKind::kMachine) {
-      break;
-    }
-    if (later.kind != ChangeKind::kConfirmed &&
-        later.kind != ChangeKind::kReturn) {
-      continue;
-    }
-    const double remains = WorseBy(
-        *change.series, (later.change.level_after - level) / std::abs(level));
-    const bool back =
-        change.worse_by > 0 ? remains < kLeastEffect : remains > -kLeastEffect;
-    if (back) undone = true;
-    // A confirmed change speaks for itself; a return takes it up again.
-    if (!back && later.kind == ChangeKind::kReturn) undone = false;
-  }
-  return undone;
-}
-
 }  // namespace
-
-bool Change::IsOpen() const {
-  return worse_by > 0 && opinion.state == ChangeState::kNew &&
-         (kind == ChangeKind::kProvisional || kind == ChangeKind::kCreep);
-}
-
-bool Change::IsAlert() const {
-  return (kind == ChangeKind::kConfirmed || kind == ChangeKind::kRenamed) &&
-         worse_by > 0 && !undone && opinion.state == ChangeState::kNew;
-}
-
-int Change::PointsSince() const {
-  return static_cast<int>(std::count_if(
-      series->points.begin() + change.index, series->points.end(),
-      [](const Point& point) { return point.value.has_value(); }));
-}
-
-std::string Change::AnswerText() const {
-  return absl::StrCat(
-      points_to_answer
-          ? absl::StrCat(*points_to_answer, " more ",
-                         *points_to_answer == 1 ? "point" : "points",
-                         " like it would confirm it")
-          : "more points decide",
-      "; gate judges the newest run");
-}
 
 Judgement JudgeSeries(const Series& series, const TriageBook& book,
                       const JudgeOptions& options) {
   return Case(series, book, options).Take();
-}
-
-void Judgement::FindUndone() {
-  for (size_t i = 0; i < changes.size(); ++i) {
-    if (changes[i].kind == ChangeKind::kConfirmed ||
-        changes[i].kind == ChangeKind::kRenamed) {
-      changes[i].undone = IsUndone(changes, i);
-    }
-  }
 }
 
 }  // namespace optrail::tracker

@@ -79,6 +79,9 @@ struct Change {
   // The level went back later, in the same epoch, to where it had been before
   // this change, or beyond.
   bool undone = false;
+  // The points of a provisional change are so far beyond the level before that
+  // it is an alert before it is confirmed (StandApart of detect/sudden.h).
+  bool stands_apart = false;
   // The detector takes so many more points like those since a provisional
   // change to confirm it; absent of others, and beyond kMostToAnswer.
   absl::optional<int> points_to_answer;
@@ -89,8 +92,9 @@ struct Change {
   const Point& after() const { return series->points[change.index]; }
   // A change for the worse that may be one, and that nobody has answered.
   bool IsOpen() const;
-  // A confirmed change for the worse, or one under another name, that nobody
-  // has answered, and that lasts.
+  // A change for the worse that nobody has answered, and that lasts: confirmed,
+  // under another name, or provisional and standing apart. `changes` exits with
+  // 1 for it.
   bool IsAlert() const;
   // How many points were measured from the change to the end of the series.
   int PointsSince() const;
@@ -142,6 +146,10 @@ struct Judgement {
 
   // Sets `undone` of each change: once more where one was put before others.
   void FindUndone();
+  // The first point of the level that was the norm when only the first `points`
+  // points were known: the last change among them that was confirmed then, or
+  // that somebody acknowledged; 0 if there is none. Epochs have no say.
+  int NormOf(int points, const Series& series, const TriageBook& book) const;
 };
 
 Judgement JudgeSeries(const Series& series, const TriageBook& book,

@@ -86,6 +86,40 @@ TEST_F(JudgeTest, ANewChangeForTheWorseIsARegressionAndTheNorm) {
   EXPECT_EQ(judgement.baseline_begin, 40);
 }
 
+TEST_F(JudgeTest, AStepThatStandsApartAlertsBeforeItIsConfirmed) {
+  Measure(12, 100);
+  Measure(3, 140);
+  EXPECT_FALSE(Judge().changes.at(0).IsAlert()) << "three points are few";
+  Measure(1, 140);
+  const Judgement judgement = Judge();
+  ASSERT_THAT(judgement.changes, SizeIs(1));
+  EXPECT_TRUE(judgement.changes[0].provisional);
+  EXPECT_TRUE(judgement.changes[0].IsAlert());
+  EXPECT_EQ(judgement.standing, Verdict::kSlower);
+  EXPECT_EQ(judgement.NormOf(16, series_[0], TriageBook({}, 0)), 0);
+
+  // One of a size that noise may have is none before that.
+  runs_.clear();
+  Measure(12, 100);
+  Measure(8, 104);
+  for (const Change& change : Judge().changes) {
+    EXPECT_FALSE(change.IsAlert());
+  }
+}
+
+TEST_F(JudgeTest, AnAcknowledgedPointHasARowBeforeItIsConfirmed) {
+  Measure(12, 100);
+  Measure(2, 140);
+  Say(proto::ACKNOWLEDGE, 12);
+  const Judgement judgement = Judge();
+  ASSERT_THAT(judgement.changes, SizeIs(1));
+  EXPECT_EQ(judgement.changes[0].opinion.state, ChangeState::kAcknowledged);
+  EXPECT_EQ(judgement.standing, Verdict::kUnchanged);
+  const TriageBook book(records_, 0);
+  EXPECT_EQ(judgement.NormOf(14, series_[0], book), 12);
+  EXPECT_EQ(judgement.NormOf(12, series_[0], book), 0) << "not known then";
+}
+
 TEST_F(JudgeTest, ARegressionThatNobodyAnsweredStaysForEver) {
   Measure(40, 100);
   Measure(200, 110);

@@ -65,7 +65,8 @@ absl::StatusOr<proto::Commit> CommitNamed(const std::string& workspace,
       return absl::Status(
           id.status().code(),
           absl::StrCat("commit '", name, "': ", id.status().message(),
-                       "; expected a name that git knows, or a full hash"));
+                       "; expected a name that git knows, or a full hash of 40 "
+                       "digits; next: git fetch, or git log --oneline"));
     }
     commit.set_id(name);
     *note = absl::StrCat("git does not know commit ", name.substr(0, 12),

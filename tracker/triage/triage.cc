@@ -98,6 +98,10 @@ bool SpeaksOf(const TriageBook::Entry& entry, const Series& series,
          std::abs(*place - change.index) <= TriageBook::kPlaceTolerance;
 }
 
+std::string ShortId(const proto::Commit& commit) {
+  return commit.id().substr(0, 12);
+}
+
 std::string ExpectedText(const proto::TriageRecord& record) {
   return absl::StrCat("expected was ", record.effect() < 0 ? "" : "+",
                       FormatShortPercent(record.effect(), 3), " (",
@@ -114,7 +118,7 @@ std::string AnsweredText(const proto::TriageRecord& record,
           : "another change",
       " was ",
       record.kind() == proto::ACKNOWLEDGE ? "acknowledged" : "expected", " at ",
-      record.commit().id().substr(0, 12), " (", record.text(), ")");
+      ShortId(record.commit()), " (", record.text(), ")");
 }
 
 }  // namespace
@@ -230,12 +234,13 @@ std::vector<const TriageBook::Entry*> TriageBook::Covering(
   return entries;
 }
 
-absl::optional<int> TriageBook::LastAcknowledged(const Series& series) const {
+absl::optional<int> TriageBook::LastAcknowledged(const Series& series,
+                                                 int points) const {
   absl::optional<int> last;
   for (const Entry* entry : Covering(series)) {
     if (entry->record.kind() != proto::ACKNOWLEDGE) continue;
     const absl::optional<int> place = PlaceOf(entry->record.commit(), series);
-    if (place && (!last || *place > *last)) last = place;
+    if (place && *place < points && (!last || *place > *last)) last = place;
   }
   return last;
 }
@@ -249,6 +254,8 @@ Opinion TriageBook::OpinionOf(const Series& series,
       if (state < opinion.state) return;
       opinion.state = state;
       opinion.record_id = record.record_id();
+      opinion.commit = ShortId(record.commit());
+      opinion.created_unix_ns = record.created_unix_ns();
       opinion.reason = record.text();
     };
     if (record.kind() == proto::MUTE) {

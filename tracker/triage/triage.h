@@ -45,7 +45,9 @@ absl::string_view ChangeStateName(ChangeState state);
 struct Opinion {
   ChangeState state = ChangeState::kNew;
   std::string record_id;  // that decided; empty for kNew
-  std::string reason;     // its text, or why an expectation does not cover it
+  std::string commit;     // that record's, short
+  int64_t created_unix_ns = 0;
+  std::string reason;  // its text, or why an expectation does not cover it
   std::vector<std::string> notes;  // beside the change, oldest first
 };
 
@@ -77,9 +79,9 @@ class TriageBook {
 
   Opinion OpinionOf(const Series& series, const ChangePoint& change) const;
 
-  // The last point of the series at which somebody acknowledged its level;
-  // nullopt if nobody did.
-  absl::optional<int> LastAcknowledged(const Series& series) const;
+  // The last of the first `points` points of the series at which somebody
+  // acknowledged its level; nullopt if nobody did.
+  absl::optional<int> LastAcknowledged(const Series& series, int points) const;
 
   // The entry whose id is `id`, begins with it, or whose random part does.
   // NotFound, or InvalidArgument that lists what it could mean.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iostream>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "base/closest.h"
@@ -34,32 +34,48 @@ std::string ScopeText(const proto::TriageRecord& record) {
   return record.series().empty() ? record.pattern() : record.series();
 }
 
-// Describes the change that was answered: "+8.0% to +12.0%, after 1a2b up to
-// 3c4d".
-std::string CoversText(const proto::TriageRecord& record) {
-  if (record.answered_size() > 1) {
-    std::set<std::string> benchmarks;
-    for (const proto::AnsweredChange& answered : record.answered()) {
-      const absl::StatusOr<SeriesKey> key = ParseSeriesKey(answered.series());
-      benchmarks.insert(key.ok() ? DisplayName(key->benchmark)
-                                 : answered.series());
-    }
-    // Its metrics, hardware and branches make several of one benchmark.
-    return absl::StrCat(
-        "what ", record.answered_size(), " series of ", benchmarks.size(),
-        benchmarks.size() == 1 ? " benchmark" : " benchmarks", " showed");
-  }
-  if (record.answered_size() == 0) return "";
-  const proto::AnsweredChange& answered = record.answered(0);
-  std::string text;
+// "BM_Sort time +8.0% to +12.0%".
+std::string SizeText(const proto::AnsweredChange& answered) {
+  const absl::StatusOr<SeriesKey> key = ParseSeriesKey(answered.series());
+  std::string text =
+      key.ok() ? absl::StrCat(DisplayName(key->benchmark), " ", key->metric)
+               : answered.series();
   if (answered.has_effect_low() && answered.has_effect_high()) {
-    text = absl::StrCat(FormatChange(answered.effect_low()), " to ",
-                        FormatChange(answered.effect_high()), ", ");
+    absl::StrAppend(&text, " ", FormatChange(answered.effect_low()), " to ",
+                    FormatChange(answered.effect_high()));
   }
-  if (answered.has_last_before()) {
-    absl::StrAppend(&text, "after ", CommitText(answered.last_before()), " ");
+  return text;
+}
+
+// "after 1a2b up to 3c4d".
+std::string SuspectsText(const proto::AnsweredChange& answered) {
+  return absl::StrCat(
+      answered.has_last_before()
+          ? absl::StrCat("after ", CommitText(answered.last_before()), " ")
+          : "",
+      "up to ", CommitText(answered.last()));
+}
+
+// Describes the changes that were answered: "BM_Sort time +8.0% to +12.0%,
+// BM_Hash time +3.0% to +3.4%, after 1a2b up to 3c4d". Those with the same
+// suspects stand together.
+std::string CoversText(const proto::TriageRecord& record) {
+  constexpr int kShown = 8;
+  std::vector<std::string> texts;
+  for (int i = 0; i < std::min(kShown, record.answered_size()); ++i) {
+    const proto::AnsweredChange& answered = record.answered(i);
+    const bool ends =
+        i + 1 == std::min(kShown, record.answered_size()) ||
+        SuspectsText(record.answered(i + 1)) != SuspectsText(answered);
+    texts.push_back(
+        ends ? absl::StrCat(SizeText(answered), ", ", SuspectsText(answered))
+             : SizeText(answered));
   }
-  return absl::StrCat(text, "up to ", CommitText(answered.last()));
+  if (record.answered_size() > kShown) {
+    texts.push_back(
+        absl::StrCat("and ", record.answered_size() - kShown, " more series"));
+  }
+  return absl::StrJoin(texts, ", ");
 }
 
 Table RecordTable() {
@@ -157,16 +173,20 @@ proto::AnsweredChange AnswerOf(const Judgement& judgement, const Series& series,
   return answered;
 }
 
-// The error for a record that is meant for no series.
-absl::Status NothingIsMeant(const proto::TriageRecord& record,
-                            const std::vector<Series>& series) {
+std::vector<std::string> NamesOf(const std::vector<Series>& series) {
   std::vector<std::string> names;
   for (const Series& one : series) {
     names.push_back(DisplayName(one.key.benchmark));
   }
+  return names;
+}
+
+// The error for a record that is meant for no series.
+absl::Status NothingIsMeant(const proto::TriageRecord& record,
+                            const std::vector<Series>& series) {
   return absl::NotFoundError(absl::StrCat(
       "'", ScopeText(record), "' is no series of the history and matches none",
-      DidYouMean(ScopeText(record), names),
+      DidYouMean(ScopeText(record), NamesOf(series)),
       "; next: `optrail log series` lists them"));
 }
 
@@ -208,8 +228,12 @@ absl::Status NameWhatIsAnswered(const History& history,
     return NothingIsMeant(record, loaded.series);
   }
   if (covered == 0) {
-    std::cerr << "note: no series of the history is meant by '"
-              << EscapeForTerminal(ScopeText(record)) << "' so far\n";
+    std::cerr << "note: stored, but '" << EscapeForTerminal(ScopeText(record))
+              << "' means no series of the history so far"
+              << EscapeForTerminal(
+                     DidYouMean(ScopeText(record), NamesOf(loaded.series)))
+              << "; next: `optrail log series` lists them, `optrail triage "
+                 "undo` takes it back\n";
   } else if (placed == 0 && record.kind() != proto::MUTE) {
     std::cerr << "note: none of the " << covered
               << " series was measured at or after commit "
@@ -248,7 +272,8 @@ absl::StatusOr<int> RunTriageAdd(const TriageAddCommand& options,
     return absl::InvalidArgumentError(
         options.kind == proto::NOTE
             ? "the note is empty: expected a text"
-            : "--reason is missing: expected why, for those who come later");
+            : "--reason is missing: expected why, for those who come later; "
+              "next: repeat it with --reason='known, see the pull request'");
   }
   record.set_text(options.text);
   if (options.kind == proto::MUTE) {

@@ -165,6 +165,14 @@ void AFailingBenchmarkFailsEverywhere(Workbench& bench, Findings& found) {
       RowWith(bench.AskJson({"show", "latest"}).Parsed(), "benchmark", "BM_1");
   found.Expect(absl::StrContains(TextOf(shown, "outcome"), "CRASHED"),
                "show calls it " + TextOf(shown, "outcome"));
+  found.Expect(TextOf(shown, "config").empty() &&
+                   !TextOf(shown, "detail").empty() &&
+                   TextOf(shown, "commit") == MadeCommit(30),
+               "show has what failed elsewhere: " + shown.dump());
+  // A row of the table: the summary below it has no commits.
+  const std::string text = bench.Ask({"changes"}).out;
+  found.Expect(text.find(Short(MadeCommit(30))) < text.find("3 series:"),
+               "the table of changes has no row of it: " + text);
 }
 
 void ASkippedBenchmarkIsMissingEverywhere(Workbench& bench, Findings& found) {

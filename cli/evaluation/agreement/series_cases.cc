@@ -327,10 +327,107 @@ void FailedPointsOfAnExportMoveNoChange(Workbench& bench, Findings& found) {
                             changes[1].size(), " or others with them"));
 }
 
+// Records the run of commit `position` of main: three benchmarks, of which the
+// second takes `factor` times its usual time.
+void RecordCommit(Workbench& bench, Rng* rng, int position, double factor) {
+  RunSpec spec;
+  spec.commit = MadeCommit(position);
+  spec.position = position;
+  spec.started_unix_ns = kStartNs + position * kHourNs;
+  spec.benchmarks = Slower(Benchmarks(3), 1, factor);
+  bench.Record(MakeRun(spec, rng));
+}
+
+// The gate at an acknowledged commit names the answer and is green; what is
+// larger or newer stays red.
+void AnAckCoversTheGateOfItsCommit(Workbench& bench, Findings& found) {
+  Rng rng(81);
+  for (int i = 1; i < 30; ++i) RecordCommit(bench, &rng, i, 1);
+  RecordCommit(bench, &rng, 30, 1.15);
+  const std::string acked = MadeCommit(30);
+  const auto gate = [&] {
+    return bench.AskJson({"gate", "--candidate=latest"});
+  };
+  found.ExpectExit(gate(), 1);
+  found.ExpectExit(bench.Ask({"ack", "BM_1", acked, "--reason=the new codec"}),
+                   0);
+  const Answer after = gate();
+  found.ExpectExit(after, 0);
+  const Json row = RowWith(At(after.Parsed(), "rows"), "name", "BM_1");
+  found.Expect(TextOf(row, "action") == "WARN" &&
+                   absl::StrContains(TextOf(row, "exempted"), "the new codec"),
+               absl::StrCat("the row does not name the ack: ", row.dump()));
+  found.Expect(bench.Ask({"changes"}).Says("1 acknowledged"),
+               "changes counts an acknowledged series as unchanged");
+  // The same commit again, slower still.
+  RunSpec spec;
+  spec.commit = acked;
+  spec.position = 30;
+  spec.started_unix_ns = kStartNs + 31 * kHourNs;
+  spec.benchmarks = Slower(Benchmarks(3), 1, 1.9);
+  const std::string larger = bench.Record(MakeRun(spec, &rng));
+  const Answer of_larger = bench.Ask({"gate", "--candidate=" + larger});
+  found.ExpectExit(of_larger, 1);
+  found.Expect(of_larger.Says("more than was answered: +1"),
+               absl::StrCat("red, and silent about the ack: ", of_larger.out));
+}
+
+void AnAckIsNoAnswerToTheNextChange(Workbench& bench, Findings& found) {
+  Rng rng(82);
+  for (int i = 1; i < 30; ++i) RecordCommit(bench, &rng, i, 1);
+  RecordCommit(bench, &rng, 30, 1.15);
+  bench.Ask({"ack", "BM_1", MadeCommit(30), "--reason=known"});
+  for (int i = 31; i < 34; ++i) RecordCommit(bench, &rng, i, 1.15);
+  found.ExpectExitIsNot(bench.Ask({"gate", "--candidate=latest"}), 1);
+  RecordCommit(bench, &rng, 34, 1.5);
+  found.ExpectExit(bench.Ask({"gate", "--candidate=latest"}), 1);
+}
+
+// A gate of an old commit knows what was known then.
+void AnOldCandidateKnowsNoLaterPoints(Workbench& bench, Findings& found) {
+  Rng rng(83);
+  for (int i = 1; i <= 30; ++i) {
+    RecordCommit(bench, &rng, i, i > 14 ? 1.3 : 1);
+  }
+  const Json gate =
+      bench.AskJson({"gate", "--candidate=" + MadeCommit(16)}).Parsed();
+  found.Expect(
+      TextOf(RowWith(At(gate, "rows"), "name", "BM_1"), "verdict") == "slower",
+      "+30% is not red at its second commit");
+  for (const Json& change : At(gate, "open_changes")) {
+    found.Expect(
+        NumberOf(change, "points_since") <= 2 &&
+            !At(change, "confirmed").get<bool>(),
+        absl::StrCat("points after the candidate count: ", change.dump()));
+  }
+}
+
+// Until a step is answered, the gate or `changes` is red.
+void SomebodyAlwaysTellsOfALargeStep(Workbench& bench, Findings& found) {
+  for (const int before : {7, 13}) {
+    bench.Delete(".optrail");
+    Rng rng(84);
+    for (int i = 1; i <= before; ++i) RecordCommit(bench, &rng, i, 1);
+    for (int since = 1; since <= 20; ++since) {
+      RecordCommit(bench, &rng, before + since, 1.3);
+      const int gate = bench.Ask({"gate", "--candidate=latest"}).exit_code;
+      const int changes = bench.Ask({"changes"}).exit_code;
+      found.Expect(
+          gate == 1 || changes == 1,
+          absl::StrCat("+30% after ", before, " points: gate ", gate,
+                       ", changes ", changes, " at its point ", since));
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<Case> SeriesCases() {
   return {
+      {"AnAckCoversTheGateOfItsCommit", AnAckCoversTheGateOfItsCommit},
+      {"AnAckIsNoAnswerToTheNextChange", AnAckIsNoAnswerToTheNextChange},
+      {"AnOldCandidateKnowsNoLaterPoints", AnOldCandidateKnowsNoLaterPoints},
+      {"SomebodyAlwaysTellsOfALargeStep", SomebodyAlwaysTellsOfALargeStep},
       {"SixtyCommitsHaveOneStory", SixtyCommitsHaveOneStory},
       {"TheBaselineOfTheGateIsWhatItsRunsTook",
        TheBaselineOfTheGateIsWhatItsRunsTook},

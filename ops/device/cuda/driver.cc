@@ -38,8 +38,10 @@ class Symbols {
 absl::StatusOr<Driver> Driver::Load(const std::string& library) {
   void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
-    return absl::UnavailableError(absl::StrCat("unsupported here: ", library,
-                                               " not found (", dlerror(), ")"));
+    return absl::UnavailableError(
+        absl::StrCat("unsupported here: ", library, " not found (", dlerror(),
+                     "); next: install the driver of the GPU, or use the CPU "
+                     "(--device=cpu)"));
   }
   Driver driver;
   int (*init)(unsigned flags) = nullptr;

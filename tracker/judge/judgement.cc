@@ -1,0 +1,102 @@
+// The answers of a Change and a Judgement: see judge.h.
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "tracker/judge/beside.h"
+#include "tracker/judge/judge.h"
+
+namespace optrail::tracker {
+namespace {
+
+// Returns whether the level of changes[i] went back later.
+bool IsUndone(const std::vector<Change>& changes, size_t i) {
+  const Change& change = changes[i];
+  const double level = change.change.level_before;
+  bool undone = false;
+  for (size_t j = i + 1; level != 0 && j < changes.size(); ++j) {
+    const Change& later = changes[j];
+    if (later.kind == ChangeKind::kEpoch ||
+        later.kind == ChangeKind::kMachine) {
+      break;
+    }
+    if (later.kind != ChangeKind::kConfirmed &&
+        later.kind != ChangeKind::kReturn) {
+      continue;
+    }
+    const double remains = WorseBy(
+        *change.series, (later.change.level_after - level) / std::abs(level));
+    const bool back =
+        change.worse_by > 0 ? remains < kLeastEffect : remains > -kLeastEffect;
+    if (back) undone = true;
+    // A confirmed change speaks for itself; a return takes it up again.
+    if (!back && later.kind == ChangeKind::kReturn) undone = false;
+  }
+  return undone;
+}
+
+}  // namespace
+
+bool Change::IsOpen() const {
+  return worse_by > 0 && opinion.state == ChangeState::kNew &&
+         (kind == ChangeKind::kProvisional || kind == ChangeKind::kCreep);
+}
+
+bool Change::IsAlert() const {
+  return (kind == ChangeKind::kConfirmed || kind == ChangeKind::kRenamed ||
+          (kind == ChangeKind::kProvisional && stands_apart)) &&
+         worse_by > 0 && !undone && opinion.state == ChangeState::kNew;
+}
+
+int Change::PointsSince() const {
+  return static_cast<int>(std::count_if(
+      series->points.begin() + change.index, series->points.end(),
+      [](const Point& point) { return point.value.has_value(); }));
+}
+
+std::string Change::AnswerText() const {
+  return absl::StrCat(
+      points_to_answer
+          ? absl::StrCat(*points_to_answer, " more ",
+                         *points_to_answer == 1 ? "point" : "points",
+                         " like it would confirm it")
+          : "more points decide",
+      "; gate judges the newest run");
+}
+
+int Judgement::NormOf(int points, const Series& series,
+                      const TriageBook& book) const {
+  int begin = 0;
+  for (const Change& change : changes) {
+    if (change.change.index >= points) continue;
+    // A level ends with the point that confirmed it.
+    const bool is_known = (change.kind == ChangeKind::kConfirmed &&
+                           change.change.end <= points) ||
+                          change.kind == ChangeKind::kMachine ||
+                          change.opinion.state == ChangeState::kAcknowledged;
+    if (is_known) begin = std::max(begin, change.change.index);
+  }
+  if (const auto place = book.LastAcknowledged(series, points)) {
+    // The change that it speaks of may have been found a point or two beside.
+    const bool found =
+        std::any_of(changes.begin(), changes.end(), [&](const Change& change) {
+          return std::abs(change.change.index - *place) <=
+                 TriageBook::kPlaceTolerance;
+        });
+    if (!found) begin = std::max(begin, *place);
+  }
+  return begin;
+}
+
+void Judgement::FindUndone() {
+  for (size_t i = 0; i < changes.size(); ++i) {
+    if (changes[i].kind == ChangeKind::kConfirmed ||
+        changes[i].kind == ChangeKind::kRenamed) {
+      changes[i].undone = IsUndone(changes, i);
+    }
+  }
+}
+
+}  // namespace optrail::tracker
