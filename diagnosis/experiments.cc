@@ -1,13 +1,10 @@
 #include "diagnosis/experiments.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "base/statistics.h"
 #include "base/status_macros.h"
 #include "diagnosis/derived.h"

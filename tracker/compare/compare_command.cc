@@ -14,7 +14,6 @@
 #include "base/file.h"
 #include "base/prose.h"
 #include "base/status_macros.h"
-#include "tracker/command/command_support.h"
 #include "tracker/command/filter_values.h"
 #include "tracker/compare/compare.h"
 #include "tracker/compare/learning_runs.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,7 +12,6 @@
 #include "base/units.h"
 #include "tracker/compare/ratio.h"
 #include "tracker/detect/online.h"
-#include "tracker/judge/beside.h"
 #include "tracker/judge/fold_memory.h"
 #include "tuning/proto/canonical.h"
 
