@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,6 +13,7 @@
 #include "base/units.h"
 #include "tracker/compare/ratio.h"
 #include "tracker/detect/online.h"
+#include "tracker/judge/beside.h"
 #include "tracker/judge/fold_memory.h"
 #include "tuning/proto/canonical.h"
 

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <iostream>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "base/closest.h"
 #include "base/status_macros.h"
