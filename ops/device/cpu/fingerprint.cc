@@ -72,8 +72,7 @@ void ReadCaches(const std::string& root, CpuFacts& facts) {
         root, "/sys/devices/system/cpu/cpu0/cache/index", index, "/");
     const std::string level(
         absl::StripAsciiWhitespace(TextOf(folder + "level")));
-    const std::string type(
-        absl::StripAsciiWhitespace(TextOf(folder + "type")));
+    const std::string type(absl::StripAsciiWhitespace(TextOf(folder + "type")));
     if (level.empty() || type == "Instruction") continue;
     const absl::optional<int64_t> size = ParseSize(TextOf(folder + "size"));
     if (level == "1") facts.l1d_bytes = size;
@@ -111,8 +110,7 @@ absl::optional<int64_t> QuotaCores(const std::string& root) {
         std::stringstream max(TextOf(mount + group + "/cpu.max"));
         if (max >> quota >> period) limit(quota, period);
       } else {
-        std::stringstream(TextOf(mount + group + "/cpu.cfs_quota_us")) >>
-            quota;
+        std::stringstream(TextOf(mount + group + "/cpu.cfs_quota_us")) >> quota;
         std::stringstream(TextOf(mount + group + "/cpu.cfs_period_us")) >>
             period;
         limit(quota, period);
