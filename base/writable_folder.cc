@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"

@@ -3,12 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <memory>
-#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "base/file.h"
 #include "base/file_system.h"
 #include "base/json.h"

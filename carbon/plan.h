@@ -22,7 +22,6 @@
 // Units: hours from the start of the problem, watts, grams of CO2e per kWh.
 // docs/method/carbon.md describes the model.
 
-#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -21,6 +21,7 @@ import sys
 NOT_SHIPPED = re.compile(
     r"(^|/)(evaluation|testing|testdata)/|_test\.(cc|h)$|_test_[a-z_]+\.(cc|h)$|_benchmark\.cc$|_fixture\.(cc|h)$"
 )
+CLASS = re.compile(r"(template\s*<.*?>\s*)?(class|struct|union)\b")
 TOKEN = re.compile(
     r'R"(?P<raw>[^(\s]*)\(.*?\)(?P=raw)"'  # raw strings keep their lines
     r'|"(?:\\.|[^"\\\n])*"'
@@ -45,17 +46,31 @@ def code_lines(text):
 
 
 def long_functions(text, limit):
-    """Yields (line, length, head) of functions at namespace level; clang-format's layout is assumed."""
+    """Yields (line, length, head) of functions; clang-format's layout is assumed.
+
+    A class is no function: its members are looked at, one level deeper.
+    """
     lines = without_comments(text).split("\n")
-    start = None
-    for number, line in enumerate(lines, 1):
-        if line.startswith("}") and start:
-            if number - start + 1 > limit:
-                yield start, number - start + 1, lines[start - 1].strip()
+    yield from long_blocks(lines, 0, len(lines), "", limit)
+
+
+def long_blocks(lines, begin, end, indent, limit):
+    start = None  # the first line of what is being read at this level
+    for number in range(begin, end):
+        line = lines[number]
+        here = line.startswith(indent) and line[len(indent) : len(indent) + 1] not in ("", " ", "#")
+        if not here or line.startswith(indent + "namespace"):
+            continue
+        if start is None and not line.startswith(indent + "}"):
+            start = number
+        if line.startswith(indent + "}") and start is not None:
+            head = next((i for i in range(start, number) if lines[i].rstrip().endswith("{")), number)
+            if CLASS.match(" ".join(lines[start : head + 1]).strip()):
+                yield from long_blocks(lines, head + 1, number, indent + "  ", limit)
+            elif number - start + 1 > limit:
+                yield start + 1, number - start + 1, lines[start].strip()
+        if line.rstrip().endswith((";", "}", ":")):
             start = None
-        elif line[:1].strip() and line[0] not in "#}/" and not line.startswith("namespace"):
-            if start is None or not lines[start - 1 : number - 1][-1].strip():
-                start = number
 
 
 def main():

@@ -4,12 +4,10 @@
 
 #include <functional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ops/core/registry.h"
 #include "tuning/proto/canonical.h"
 
 namespace optrail::diagnosis {

@@ -1,13 +1,10 @@
 #include "diagnosis/experiments.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "base/statistics.h"
 #include "base/status_macros.h"
 #include "diagnosis/derived.h"
@@ -236,25 +233,27 @@ class Experimenter {
     (void)Set("huge_page_gain", huge, "operands on huge pages");
   }
 
+  // The gain of `twin` over `base`, if both have a time.
+  void SetGain(absl::string_view name, const Evaluation& base,
+               const Evaluation& twin, absl::string_view how) {
+    if (base.time_ns && twin.time_ns) {
+      numbers_.Set(name, 1 - *twin.time_ns / *base.time_ns, how);
+    } else {
+      numbers_.SetUnsupported(name, WhyUntimed(twin.time_ns ? base : twin));
+    }
+  }
+
   void PerturbProcessor() {
     Perturbation flush;
     flush.set_flush_denormals(true);
     (void)Set("denormal_gain", flush, "denormals taken for zero");
     // With large operands, where they begin is no matter.
-    if (numbers_.ValueOr("memory_gain", 1) < .5) {
-      ChangeOffsets();
-    }
+    if (numbers_.ValueOr("memory_gain", 1) < .5) ChangeOffsets();
     suites::EvaluationOptions zeros = options_;
     zeros.zero_inputs = true;
     const Evaluation equal = evaluator().Evaluate(subject_.config, zeros);
     const Evaluation typical = evaluator().Evaluate(subject_.config, options_);
-    if (equal.time_ns && typical.time_ns) {
-      numbers_.Set("data_gain", 1 - *equal.time_ns / *typical.time_ns,
-                   "inputs of zeros");
-    } else {
-      numbers_.SetUnsupported("data_gain",
-                              WhyUntimed(equal.time_ns ? typical : equal));
-    }
+    SetGain("data_gain", typical, equal, "inputs of zeros");
   }
 
   void ChangeOffsets() {
@@ -352,13 +351,8 @@ class Experimenter {
         evaluator_for_(stream).Evaluate(subject_.config, options_);
     const Evaluation by_graph =
         evaluator_for_(graph).Evaluate(subject_.config, options_);
-    if (by_stream.time_ns && by_graph.time_ns) {
-      numbers_.Set("graph_gain", 1 - *by_graph.time_ns / *by_stream.time_ns,
-                   "a captured graph against a stream");
-    } else {
-      numbers_.SetUnsupported(
-          "graph_gain", WhyUntimed(by_graph.time_ns ? by_stream : by_graph));
-    }
+    SetGain("graph_gain", by_stream, by_graph,
+            "a captured graph against a stream");
   }
 
   void ChangeSize() {

@@ -14,8 +14,6 @@
 // experiment that crashes ends its process and nothing else.
 
 #include <functional>
-#include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "diagnosis/numbers.h"

@@ -2,11 +2,9 @@
 
 #include "diagnosis/experiments.h"
 
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "diagnosis/classes.h"
 #include "gtest/gtest.h"
 #include "ops/core/registry.h"
 

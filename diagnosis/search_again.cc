@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
@@ -14,7 +13,6 @@
 #include "suites/workload/tasks.h"
 #include "tracker/history/history.h"
 #include "tuning/command/program.h"
-#include "tuning/command/tune_command.h"
 #include "tuning/proto/canonical.h"
 
 namespace optrail::diagnosis {

@@ -12,8 +12,6 @@
 // FailedPrecondition where a gain would not be the remedy's alone: on other
 // hardware, and where the kernel or the program has changed since.
 
-#include <vector>
-
 #include "absl/status/statusor.h"
 #include "diagnosis/try_remedies.h"
 #include "suites/tune/tune_driver.h"

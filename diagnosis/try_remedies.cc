@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/clock.h"
-#include "base/status_macros.h"
 #include "tracker/convergence/convergence.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/session/objective.h"

@@ -3,10 +3,6 @@
 //
 //   ./bazelw run //ops:call_benchmark
 
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "benchmark/benchmark.h"
 #include "ops/core/backend.h"
 #include "ops/core/backend_space.h"

@@ -1,7 +1,6 @@
 #include "reports/build_report_data.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <map>
 #include <memory>
@@ -14,12 +13,10 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/units.h"
 #include "reports/session_view.h"
 #include "tracker/judge/beside.h"
 #include "tracker/judge/evidence.h"
 #include "tracker/judge/judge.h"
-#include "tracker/series/series.h"
 #include "tracker/series/series_key.h"
 #include "tuning/proto/canonical.h"
 

@@ -1,7 +1,6 @@
 #include "reports/commands.h"
 
 #include <algorithm>
-#include <iostream>
 #include <utility>
 #include <vector>
 
@@ -9,7 +8,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "absl/types/optional.h"
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "reports/build_report_data.h"

@@ -1,6 +1,5 @@
 #include "reports/json_report.h"
 
-#include <string>
 #include <utility>
 
 #include "reports/inert_json.h"

@@ -1,6 +1,5 @@
 #include "reports/overview.h"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <tuple>

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 #include <set>
-#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>

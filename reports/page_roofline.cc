@@ -1,6 +1,5 @@
 #include "reports/page_roofline.h"
 
-#include <algorithm>
 #include <string>
 #include <utility>
 

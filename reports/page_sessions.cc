@@ -9,9 +9,7 @@
 
 #include "reports/knob_effects.h"
 #include "reports/pick_points.h"
-#include "reports/report_json.h"
 #include "tuning/proto/canonical.h"
-#include "tuning/proto/stop_reason.h"
 
 namespace optrail::reports {
 namespace {

@@ -4,11 +4,9 @@
 #include <set>
 #include <string>
 
-#include "absl/strings/str_cat.h"
 #include "diagnosis/evaluation/planted_cases.h"
 #include "gtest/gtest.h"
 #include "ops/core/jit_backend.h"
-#include "ops/core/registry.h"
 #include "suites/worker/worker.h"
 #include "suites/worker/worker_evaluator.h"
 #include "suites/workload/tasks.h"

@@ -6,8 +6,6 @@
 //   bazel run //diagnosis/evaluation:score -- --held_back --seed=3
 //   bazel run //diagnosis/evaluation:score -- --numbers=FILE
 
-#include <algorithm>
-#include <cmath>
 #include <iostream>
 #include <string>
 #include <vector>

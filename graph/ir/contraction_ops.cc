@@ -12,9 +12,6 @@
 namespace optrail::graph {
 namespace {
 
-using Types = absl::StatusOr<std::vector<TensorType>>;
-using Arrays = absl::StatusOr<std::vector<Array>>;
-
 absl::Status SameTypes(const TypeList& inputs) {
   for (const TensorType* input : inputs) {
     if (input != nullptr && input->type != inputs[0]->type) {

@@ -1,7 +1,6 @@
 #include "graph/ir/elementwise.h"
 
 #include <cmath>
-#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"

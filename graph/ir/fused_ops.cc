@@ -12,9 +12,6 @@
 namespace optrail::graph {
 namespace {
 
-using Types = absl::StatusOr<std::vector<TensorType>>;
-using Arrays = absl::StatusOr<std::vector<Array>>;
-
 // attention {causal}: softmax(q k / sqrt(d)) v, q [b, h, m, d], k [b, h, d, n]
 // (as products want it), v [b, h, n, d]. With "yes" row i does not see the
 // columns after i + n - m.

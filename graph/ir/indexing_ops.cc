@@ -1,20 +1,15 @@
 // Results depend on indices that are computed, or on the order of values.
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "graph/ir/elementwise.h"
 #include "graph/ir/ops.h"
 
 namespace optrail::graph {
 namespace {
-
-using Types = absl::StatusOr<std::vector<TensorType>>;
-using Arrays = absl::StatusOr<std::vector<Array>>;
 
 absl::Status CheckIndices(const TensorType& type) {
   if (type.type == proto::ELEMENT_I64 || type.type == proto::ELEMENT_I32) {
@@ -30,12 +25,6 @@ absl::StatusOr<int64_t> Index(int64_t index, int64_t size) {
   if (place >= 0 && place < size) return place;
   return absl::OutOfRangeError(
       absl::StrCat("index ", index, " of a dimension of ", size));
-}
-
-int64_t Product(const Dims& dims, size_t begin, size_t end) {
-  int64_t product = 1;
-  for (size_t d = begin; d < end; ++d) product *= dims[d];
-  return product;
 }
 
 // gather {axis}: the indices' dimensions stand in place of the axis.

@@ -11,9 +11,6 @@
 namespace optrail::graph {
 namespace {
 
-using Types = absl::StatusOr<std::vector<TensorType>>;
-using Arrays = absl::StatusOr<std::vector<Array>>;
-
 std::string Text(const Dims& dims) {
   return absl::StrCat("[", absl::StrJoin(dims, ","), "]");
 }
@@ -54,18 +51,24 @@ Types InferTranspose(const Node& node, const TypeList& inputs) {
   return std::vector<TensorType>{type};
 }
 
+// The elements of x from `base` on, by a stride for each dimension of `type`.
+std::vector<Array> Strided(const Array& x, int64_t base, const Dims& strides,
+                           const TensorType& type) {
+  Array y = Array::Zeros(type);
+  ForEachElement(type.dims, {strides},
+                 [&](int64_t i, const std::vector<int64_t>& at) {
+                   y.Copy(i, x, base + at[0]);
+                 });
+  return {std::move(y)};
+}
+
 Arrays Transpose(const Node& node, const ArrayList& inputs,
                  const std::vector<TensorType>& types) {
   const Dims perm = node.Ints("perm");
   const Dims own = RowMajorStrides(inputs[0]->type.dims);
   Dims strides;
   for (const int64_t d : perm) strides.push_back(own[d]);
-  Array y = Array::Zeros(types[0]);
-  ForEachElement(types[0].dims, {strides},
-                 [&](int64_t i, const std::vector<int64_t>& at) {
-                   y.Copy(i, *inputs[0], at[0]);
-                 });
-  return std::vector<Array>{std::move(y)};
+  return Strided(*inputs[0], 0, strides, types[0]);
 }
 
 // expand {dims}: repeated along new dimensions and those of size 1.
@@ -82,13 +85,9 @@ Types InferExpand(const Node& node, const TypeList& inputs) {
 
 Arrays Expand(const Node& node, const ArrayList& inputs,
               const std::vector<TensorType>& types) {
-  Array y = Array::Zeros(types[0]);
-  ForEachElement(types[0].dims,
-                 {BroadcastStrides(inputs[0]->type.dims, types[0].dims)},
-                 [&](int64_t i, const std::vector<int64_t>& at) {
-                   y.Copy(i, *inputs[0], at[0]);
-                 });
-  return std::vector<Array>{std::move(y)};
+  return Strided(*inputs[0], 0,
+                 BroadcastStrides(inputs[0]->type.dims, types[0].dims),
+                 types[0]);
 }
 
 // slice {starts, steps, dims}: element i of a dimension is starts + i * steps
@@ -127,12 +126,7 @@ Arrays Slice(const Node& node, const ArrayList& inputs,
     base += starts[d] * own[d];
     strides.push_back(types[0].dims[d] <= 1 ? 0 : steps[d] * own[d]);
   }
-  Array y = Array::Zeros(types[0]);
-  ForEachElement(types[0].dims, {strides},
-                 [&](int64_t i, const std::vector<int64_t>& at) {
-                   y.Copy(i, *inputs[0], base + at[0]);
-                 });
-  return std::vector<Array>{std::move(y)};
+  return Strided(*inputs[0], base, strides, types[0]);
 }
 
 // pad {before, after, mode}: mode is constant (input 1 is the value, 0 without
@@ -239,12 +233,10 @@ Arrays Concat(const Node& node, const ArrayList& inputs,
               const std::vector<TensorType>& types) {
   const int64_t axis = node.Int("axis");
   Array y = Array::Zeros(types[0]);
-  int64_t inner = 1, outer = 1;
-  for (size_t d = axis + 1; d < types[0].dims.size(); ++d) {
-    inner *= types[0].dims[d];
-  }
-  for (int64_t d = 0; d < axis; ++d) outer *= types[0].dims[d];
-  const int64_t row = types[0].dims[axis] * inner;
+  const Dims& dims = types[0].dims;
+  const int64_t inner = Product(dims, axis + 1, dims.size());
+  const int64_t outer = Product(dims, 0, axis);
+  const int64_t row = dims[axis] * inner;
   int64_t begin = 0;
   for (const Array* x : inputs) {
     const int64_t width = x->type.dims[axis] * inner;

@@ -9,9 +9,6 @@
 namespace optrail::graph {
 namespace {
 
-using Types = absl::StatusOr<std::vector<TensorType>>;
-using Arrays = absl::StatusOr<std::vector<Array>>;
-
 absl::Status CheckReal(const TypeList& inputs) {
   for (const TensorType* input : inputs) {
     if (input != nullptr &&
@@ -36,8 +33,7 @@ Arrays Softmax(const Node& node, const ArrayList& inputs,
   const Array& x = *inputs[0];
   const Dims& dims = x.type.dims;
   const int64_t axis = node.Int("axis"), size = dims[axis];
-  int64_t inner = 1;
-  for (size_t d = axis + 1; d < dims.size(); ++d) inner *= dims[d];
+  const int64_t inner = Product(dims, axis + 1, dims.size());
   Array y = Array::Zeros(types[0]);
   const int64_t rows = size == 0 ? 0 : x.elements() / size;
   for (int64_t row = 0; row < rows; ++row) {
@@ -125,8 +121,7 @@ Arrays BatchNorm(const Node& node, const ArrayList& inputs,
   const Array& x = *inputs[0];
   const double epsilon = node.Real("epsilon");
   const int64_t channels = x.type.dims[1];
-  int64_t inner = 1;
-  for (size_t d = 2; d < x.type.dims.size(); ++d) inner *= x.type.dims[d];
+  const int64_t inner = Product(x.type.dims, 2, x.type.dims.size());
   Array y = Array::Zeros(types[0]);
   for (int64_t i = 0; i < x.elements(); ++i) {
     const int64_t c = i / inner % channels;

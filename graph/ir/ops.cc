@@ -43,10 +43,10 @@ const OpSpec* FindOp(absl::string_view name) {
   return found == Table().end() ? nullptr : &found->second;
 }
 
-std::vector<const OpSpec*> AllOps() {
-  std::vector<const OpSpec*> ops;
-  for (const auto& [name, op] : Table()) ops.push_back(&op);
-  return ops;
+int64_t Product(const Dims& dims, size_t begin, size_t end) {
+  int64_t product = 1;
+  for (size_t d = begin; d < end; ++d) product *= dims[d];
+  return product;
 }
 
 absl::Status CheckAxis(const Node& node, const TensorType& type) {
@@ -74,8 +74,7 @@ absl::Status CheckDims(const Dims& dims) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<TensorType>> InferTypes(const Node& node,
-                                                   const TypeList& inputs) {
+Types InferTypes(const Node& node, const TypeList& inputs) {
   const OpSpec* const op = FindOp(node.op);
   if (op == nullptr) {
     return absl::InvalidArgumentError(

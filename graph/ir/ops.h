@@ -29,6 +29,10 @@ namespace optrail::graph {
 using TypeList = std::vector<const TensorType*>;
 using ArrayList = std::vector<const Array*>;
 
+// What a node's results look like, and what they are.
+using Types = absl::StatusOr<std::vector<TensorType>>;
+using Arrays = absl::StatusOr<std::vector<Array>>;
+
 enum class OpKind {
   kElementwise,  // element by element, inputs broadcast
   kMovement,     // results are copies of elements of the inputs
@@ -43,13 +47,11 @@ struct OpSpec {
   int min_inputs = 1;
   int max_inputs = 1;
   // Inputs below min_inputs are there, the others may be nullptr.
-  std::function<absl::StatusOr<std::vector<TensorType>>(const Node&,
-                                                        const TypeList&)>
-      infer;
+  std::function<Types(const Node&, const TypeList&)> infer;
   // `types` are what infer() returned. An error is of values (an index out of
   // range): OutOfRange.
-  std::function<absl::StatusOr<std::vector<Array>>(
-      const Node&, const ArrayList&, const std::vector<TensorType>& types)>
+  std::function<Arrays(const Node&, const ArrayList&,
+                       const std::vector<TensorType>& types)>
       evaluate;
 };
 
@@ -60,16 +62,15 @@ const OpSpec* FindOp(absl::string_view name);
 // another layout, which the runner need not copy.
 bool IsView(const Node& node);
 
-// Sorted by name.
-std::vector<const OpSpec*> AllOps();
-
 // The types of a node's results, with everything checked: the operator, the
 // number of inputs, sizes of results.
-absl::StatusOr<std::vector<TensorType>> InferTypes(const Node& node,
-                                                   const TypeList& inputs);
+Types InferTypes(const Node& node, const TypeList& inputs);
 
 // InvalidArgument for a negative dimension or more than kMostElements elements.
 absl::Status CheckDims(const Dims& dims);
+
+// The number of elements of dimensions `begin` to `end`.
+int64_t Product(const Dims& dims, size_t begin, size_t end);
 
 // InvalidArgument where the attribute "axis" is no dimension of `type`.
 absl::Status CheckAxis(const Node& node, const TensorType& type);

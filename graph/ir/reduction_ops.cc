@@ -1,18 +1,13 @@
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/status_macros.h"
 #include "graph/ir/elementwise.h"
 #include "graph/ir/ops.h"
 
 namespace optrail::graph {
 namespace {
-
-using Types = absl::StatusOr<std::vector<TensorType>>;
-using Arrays = absl::StatusOr<std::vector<Array>>;
 
 // reduce_* {axes, keepdims}: axes are sorted; none of them is no reduction.
 Types InferReduce(const Node& node, const TypeList& inputs) {
@@ -124,8 +119,7 @@ Arrays Arg(const Node& node, const ArrayList& inputs,
   const ElementwiseOp* const better = FindElementwise(
       node.op == "arg_max" ? (last ? "greater_or_equal" : "greater")
                            : (last ? "less_or_equal" : "less"));
-  int64_t inner = 1;
-  for (size_t d = axis + 1; d < dims.size(); ++d) inner *= dims[d];
+  const int64_t inner = Product(dims, axis + 1, dims.size());
   Array y = Array::Zeros(types[0]);
   for (int64_t row = 0; row < y.elements(); ++row) {
     const int64_t base = row / inner * size * inner + row % inner;

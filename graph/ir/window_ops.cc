@@ -15,9 +15,6 @@
 namespace optrail::graph {
 namespace {
 
-using Types = absl::StatusOr<std::vector<TensorType>>;
-using Arrays = absl::StatusOr<std::vector<Array>>;
-
 absl::StatusOr<int64_t> WindowCount(const Node& node, size_t d, int64_t size) {
   const int64_t kernel = node.Ints("kernel")[d];
   const int64_t stride = node.Ints("strides")[d];

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
-#include <system_error>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"

@@ -15,7 +15,6 @@
 // optional, is where the buffer was placed: WriteBuffersCsv adds it.
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 

@@ -1,7 +1,6 @@
 #include "graph/memory/ejection.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <utility>
 

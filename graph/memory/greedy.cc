@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <utility>
 
 namespace optrail::graph {
 namespace {
@@ -52,23 +51,14 @@ int HeaviestSection(const MemoryProblem& problem) {
 }  // namespace
 
 const char* BlockOrderName(BlockOrder order) {
-  switch (order) {
-    case BlockOrder::kSize:
-      return "first fit by size";
-    case BlockOrder::kArea:
-      return "first fit by area";
-    case BlockOrder::kSizeLifetime:
-      return "first fit by lifetime and size";
-    case BlockOrder::kLifetime:
-      return "first fit by lifetime";
-    case BlockOrder::kPeak:
-      return "first fit from the peak";
-    case BlockOrder::kSizeRoot:
-      return "first fit by size and lifetime";
-    case BlockOrder::kTightest:
-      return "first fit by load and lifetime";
-  }
-  return "";
+  static constexpr const char* kNames[] = {"first fit by size",
+                                           "first fit by area",
+                                           "first fit by lifetime and size",
+                                           "first fit by lifetime",
+                                           "first fit from the peak",
+                                           "first fit by size and lifetime",
+                                           "first fit by load and lifetime"};
+  return kNames[static_cast<size_t>(order)];
 }
 
 std::vector<int> OrderBlocks(const MemoryProblem& problem, BlockOrder order) {

@@ -6,7 +6,7 @@
 #include <iostream>
 
 #include "base/status_macros.h"
-#include "graph/onnx/conformance_cases.h"
+#include "graph/onnx/testing/conformance_cases.h"
 #include "graph/reference/reference.h"
 #include "gtest/gtest.h"
 

@@ -1,5 +1,4 @@
 #include <cmath>
-#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "graph/onnx/node_import.h"

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "absl/strings/str_cat.h"
 #include "graph/onnx/node_import.h"
 
 namespace optrail::graph {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <climits>
-#include <cmath>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -32,36 +31,25 @@ std::string Quoted(absl::string_view name) {
 }
 
 proto::ElementType ElementTypeOf(int type) {
-  switch (type) {
-    case onnx::TensorProto::FLOAT:
-      return proto::ELEMENT_F32;
-    case onnx::TensorProto::DOUBLE:
-      return proto::ELEMENT_F64;
-    case onnx::TensorProto::FLOAT16:
-      return proto::ELEMENT_F16;
-    case onnx::TensorProto::BFLOAT16:
-      return proto::ELEMENT_BF16;
-    case onnx::TensorProto::INT64:
-      return proto::ELEMENT_I64;
-    case onnx::TensorProto::INT32:
-      return proto::ELEMENT_I32;
-    case onnx::TensorProto::INT16:
-      return proto::ELEMENT_I16;
-    case onnx::TensorProto::INT8:
-      return proto::ELEMENT_I8;
-    case onnx::TensorProto::UINT64:
-      return proto::ELEMENT_U64;
-    case onnx::TensorProto::UINT32:
-      return proto::ELEMENT_U32;
-    case onnx::TensorProto::UINT16:
-      return proto::ELEMENT_U16;
-    case onnx::TensorProto::UINT8:
-      return proto::ELEMENT_U8;
-    case onnx::TensorProto::BOOL:
-      return proto::ELEMENT_BOOL;
-    default:
-      return proto::ELEMENT_TYPE_UNSPECIFIED;
+  static constexpr std::pair<int, proto::ElementType> kTypes[] = {
+      {onnx::TensorProto::FLOAT, proto::ELEMENT_F32},
+      {onnx::TensorProto::DOUBLE, proto::ELEMENT_F64},
+      {onnx::TensorProto::FLOAT16, proto::ELEMENT_F16},
+      {onnx::TensorProto::BFLOAT16, proto::ELEMENT_BF16},
+      {onnx::TensorProto::INT64, proto::ELEMENT_I64},
+      {onnx::TensorProto::INT32, proto::ELEMENT_I32},
+      {onnx::TensorProto::INT16, proto::ELEMENT_I16},
+      {onnx::TensorProto::INT8, proto::ELEMENT_I8},
+      {onnx::TensorProto::UINT64, proto::ELEMENT_U64},
+      {onnx::TensorProto::UINT32, proto::ELEMENT_U32},
+      {onnx::TensorProto::UINT16, proto::ELEMENT_U16},
+      {onnx::TensorProto::UINT8, proto::ELEMENT_U8},
+      {onnx::TensorProto::BOOL, proto::ELEMENT_BOOL},
+  };
+  for (const auto& [of_onnx, own] : kTypes) {
+    if (of_onnx == type) return own;
   }
+  return proto::ELEMENT_TYPE_UNSPECIFIED;
 }
 
 std::string TypeProblem(int type) {

@@ -1,8 +1,6 @@
 // Recurrent layers: the products with all of x come first, as one, and what is
 // left of each time step becomes nodes of its own.
 
-#include <algorithm>
-
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "graph/onnx/node_import.h"

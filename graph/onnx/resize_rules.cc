@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "graph/ir/ops.h"
 #include "graph/onnx/node_import.h"
 
 namespace optrail::graph {

@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "graph/runner/codegen_text.h"
 #include "graph/runner/cpp_codegen.h"
 

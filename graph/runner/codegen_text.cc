@@ -21,32 +21,12 @@ constexpr int64_t kLeastColumns = 8;
 }  // namespace
 
 std::string TypeName(proto::ElementType type) {
-  switch (type) {
-    case proto::ELEMENT_F64:
-      return "double";
-    case proto::ELEMENT_F32:
-      return "float";
-    case proto::ELEMENT_BF16:
-      return "bf16";
-    case proto::ELEMENT_BOOL:
-      return "bool";
-    case proto::ELEMENT_I64:
-      return "int64_t";
-    case proto::ELEMENT_I32:
-      return "int32_t";
-    case proto::ELEMENT_I16:
-      return "int16_t";
-    case proto::ELEMENT_I8:
-      return "int8_t";
-    case proto::ELEMENT_U64:
-      return "uint64_t";
-    case proto::ELEMENT_U32:
-      return "uint32_t";
-    case proto::ELEMENT_U16:
-      return "uint16_t";
-    default:
-      return "uint8_t";
-  }
+  if (type == proto::ELEMENT_F64) return "double";
+  if (type == proto::ELEMENT_F32) return "float";
+  if (type == proto::ELEMENT_BF16) return "bf16";
+  if (type == proto::ELEMENT_BOOL) return "bool";
+  return absl::StrCat(IsUnsigned(type) ? "u" : "", "int",
+                      8 * ElementBytes(type), "_t");
 }
 
 // "i0 * 64 + i1"

@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "graph/onnx/conformance_cases.h"
+#include "graph/onnx/testing/conformance_cases.h"
 #include "graph/runner/runner.h"
 #include "gtest/gtest.h"
 #include "ops/core/device_type.h"

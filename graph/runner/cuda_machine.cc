@@ -1,7 +1,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/hash.h"
 #include "base/status_macros.h"
 #include "graph/runner/machine.h"

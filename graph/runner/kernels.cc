@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/parallel_for.h"
 #include "base/status_macros.h"
-#include "graph/runner/codegen.h"
 #include "ops/core/compile_cache.h"
 #include "tuning/proto/canonical.h"
 

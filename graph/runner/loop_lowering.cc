@@ -2,7 +2,6 @@
 #include <functional>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "graph/ir/ops.h"
 #include "graph/runner/lowering.h"
 

@@ -1,7 +1,6 @@
 #include "graph/runner/merge_steps.h"
 
 #include <set>
-#include <string>
 #include <utility>
 #include <vector>
 

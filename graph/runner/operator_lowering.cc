@@ -7,6 +7,18 @@
 #include "graph/runner/lowering.h"
 
 namespace optrail::graph {
+namespace {
+
+// Adds nothing for "", which stands for the default.
+void AddVariant(optrail::proto::Shape& shape, const char* name,
+                const std::string& variant) {
+  if (variant.empty()) return;
+  optrail::proto::Attribute& attribute = *shape.add_attributes();
+  attribute.set_name(name);
+  attribute.set_variant(variant);
+}
+
+}  // namespace
 
 void Lowering::AddDim(optrail::proto::Shape& shape, const char* name,
                       int64_t value) {
@@ -111,11 +123,7 @@ absl::Status Lowering::ByMatrix(int n, const View& a, const View& b,
   AddDim(shape, "m", rows);
   AddDim(shape, "n", cols);
   AddDim(shape, "k", k);
-  if (!node.Text("activation").empty()) {
-    optrail::proto::Attribute& activation = *shape.add_attributes();
-    activation.set_name("activation");
-    activation.set_variant(node.Text("activation"));
-  }
+  AddVariant(shape, "activation", node.Text("activation"));
   shape = Typed(std::move(shape), a.type.type);
   if (const absl::Status here = Computes(kernel, shape); !here.ok()) {
     return ProductByLoops(n, here);
@@ -183,11 +191,7 @@ absl::Status Lowering::Batched(int n, const View& a, View b,
   AddDim(shape, "m", type.dims[rank - 2]);
   AddDim(shape, "n", type.dims[rank - 1]);
   AddDim(shape, "k", a_dims[rank - 1]);
-  if (transposed) {
-    optrail::proto::Attribute& attribute = *shape.add_attributes();
-    attribute.set_name("transposed");
-    attribute.set_variant("b");
-  }
+  AddVariant(shape, "transposed", transposed ? "b" : "");
   shape = Typed(std::move(shape), a.type.type);
   if (const absl::Status here = Computes("batched_matmul", shape); !here.ok()) {
     return ProductByLoops(n, here);
@@ -266,11 +270,7 @@ absl::Status Lowering::Attention(int n) {
   AddDim(shape, "queries", q.type.dims[2]);
   AddDim(shape, "keys", k.type.dims[2]);
   AddDim(shape, "d", q.type.dims[3]);
-  if (!node.Text("causal").empty()) {
-    optrail::proto::Attribute& causal = *shape.add_attributes();
-    causal.set_name("causal");
-    causal.set_variant(node.Text("causal"));
-  }
+  AddVariant(shape, "causal", node.Text("causal"));
   shape = Typed(std::move(shape), q.type.type);
   if (!Computes("attention", shape).ok()) return Reference(n);
   std::vector<View> operands = {Dense(q, n), Dense(k, n),

@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
-#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/check.h"
 #include "base/machine_memory.h"
 #include "base/status_macros.h"
 #include "graph/ir/ops.h"

@@ -6,7 +6,6 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "base/file.h"
 #include "graph/onnx/import.h"
 #include "graph/reference/npz.h"
 #include "graph/reference/reference.h"

@@ -2,7 +2,6 @@
 // channels, which lie one behind the other where images are channels-last.
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "graph/runner/cpp_codegen.h"
 
 namespace optrail::graph {

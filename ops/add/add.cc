@@ -8,20 +8,15 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ops/core/data_type.h"
-#include "ops/core/operator.h"
 #include "ops/core/registry.h"
+#include "ops/lib/reference.h"
 
 namespace optrail::ops {
 namespace {
 
-class Add : public Operator {
+class Add : public FloatOperator {
  public:
-  std::string name() const override { return "add"; }
-  std::vector<std::string> dims() const override { return {"n"}; }
-
-  std::vector<std::vector<proto::DataType>> data_types() const override {
-    return {{proto::F32}, {proto::F16}, {proto::BF16}};
-  }
+  Add() : FloatOperator("add", {"n"}) {}
 
   absl::StatusOr<std::vector<OperandSpec>> Operands(
       const proto::Shape& shape) const override {

@@ -18,26 +18,21 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "ops/core/data_type.h"
-#include "ops/core/operator.h"
 #include "ops/core/registry.h"
 #include "ops/lib/reference.h"
 
 namespace optrail::ops {
 namespace {
 
-class Attention : public Operator {
+class Attention : public FloatOperator {
  public:
-  std::string name() const override { return "attention"; }
-  std::vector<std::string> dims() const override {
-    return {"batch", "heads", "queries", "keys", "d"};
+  Attention()
+      : FloatOperator("attention", {"batch", "heads", "queries", "keys", "d"}) {
   }
+
   std::vector<AttributeSpec> attributes() const override {
     return {VariantAttribute("causal", "no", {"no", "yes"}),
             IntAttribute("group", 1, /*min=*/1, /*max=*/1 << 20)};
-  }
-
-  std::vector<std::vector<proto::DataType>> data_types() const override {
-    return {{proto::F32}, {proto::F16}, {proto::BF16}};
   }
 
   absl::StatusOr<std::vector<OperandSpec>> Operands(

@@ -145,9 +145,9 @@ class ConvolutionOperator : public Operator {
     return Convolve(size, operands[0], filters);
   }
 
-  // The tolerance of a matrix product with as long sums (matmul.cc), times a
-  // scale of up to 2. With 16 bits sums are cut off and larger, as there, and
-  // the result is rounded once more.
+  // The tolerance of a matrix product with as long sums (product_operator.h),
+  // times a scale of up to 2. With 16 bits sums are cut off and larger, as
+  // there, and the result is rounded once more.
   Tolerance ToleranceFor(const proto::Shape& shape) const override {
     const auto size = ConvolutionSizeOf(shape);
     const auto depth = size.ok() ? static_cast<double>(size->depth()) : 0.0;

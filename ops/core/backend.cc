@@ -1,7 +1,6 @@
 #include "ops/core/backend.h"
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/str_cat.h"
 #include "base/hash.h"
 
 namespace optrail::ops {

@@ -1,7 +1,5 @@
 #include "ops/core/batch_rows.h"
 
-#include <utility>
-
 #include "absl/status/statusor.h"
 
 namespace optrail::ops {

@@ -7,7 +7,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/types/span.h"
 #include "base/check.h"
 #include "base/parallel_for.h"
 #include "base/random.h"

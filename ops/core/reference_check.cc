@@ -6,7 +6,6 @@
 #include <functional>
 #include <limits>
 #include <mutex>
-#include <utility>
 
 #include "absl/functional/function_ref.h"
 #include "absl/hash/hash.h"

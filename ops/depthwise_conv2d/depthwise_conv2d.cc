@@ -66,7 +66,7 @@ class DepthwiseConv2d : public Operator {
     return {std::move(y)};
   }
 
-  // The tolerance of a matrix product with as long sums (matmul.cc).
+  // The tolerance of a matrix product with as long sums (product_operator.h).
   Tolerance ToleranceFor(const proto::Shape& shape) const override {
     const auto s = DepthwiseSizeOf(shape);
     const auto depth = s.ok() ? static_cast<double>(s->r * s->s) : 0.0;

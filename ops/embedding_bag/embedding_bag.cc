@@ -14,7 +14,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
-#include "ops/core/operator.h"
 #include "ops/core/registry.h"
 #include "ops/lib/reference.h"
 
@@ -42,21 +41,16 @@ double DistinctRows(int64_t rows, double skew, double lookups) {
   return distinct;
 }
 
-class EmbeddingBag : public Operator {
+class EmbeddingBag : public FloatOperator {
  public:
-  std::string name() const override { return "embedding_bag"; }
-  std::vector<std::string> dims() const override {
-    return {"rows", "cols", "bags", "lookups"};
-  }
+  EmbeddingBag()
+      : FloatOperator("embedding_bag", {"rows", "cols", "bags", "lookups"}) {}
+
   std::vector<AttributeSpec> attributes() const override {
     return {VariantAttribute("indices", "uniform", {"uniform", "skewed"})};
   }
 
   // The types of the table and y; indices have 32 bits.
-  std::vector<std::vector<proto::DataType>> data_types() const override {
-    return {{proto::F32}, {proto::F16}, {proto::BF16}};
-  }
-
   absl::StatusOr<std::vector<OperandSpec>> Operands(
       const proto::Shape& shape) const override {
     const auto [rows, cols, bags, lookups] = SizeOf(shape);

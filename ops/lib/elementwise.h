@@ -16,28 +16,21 @@
 #include <utility>
 #include <vector>
 
-#include "ops/core/operator.h"
+#include "ops/lib/reference.h"
 
 namespace optrail::ops {
 
-class ElementwiseOperator : public Operator {
+class ElementwiseOperator : public FloatOperator {
  public:
   // `flop`: per element, each function counting one.
   explicit ElementwiseOperator(std::string name, double flop = 1)
-      : name_(std::move(name)), flop_(flop) {}
+      : FloatOperator(std::move(name), {"n"}), flop_(flop) {}
 
   // f(x) in double precision.
   virtual double Apply(const proto::Shape& shape, double x) const = 0;
 
   // Values at which f changes its ways.
   virtual std::vector<double> hard_values() const { return {}; }
-
-  std::string name() const override { return name_; }
-  std::vector<std::string> dims() const override { return {"n"}; }
-
-  std::vector<std::vector<proto::DataType>> data_types() const override {
-    return {{proto::F32}, {proto::F16}, {proto::BF16}};
-  }
 
   absl::StatusOr<std::vector<OperandSpec>> Operands(
       const proto::Shape& shape) const override {
@@ -63,7 +56,6 @@ class ElementwiseOperator : public Operator {
   }
 
  private:
-  const std::string name_;
   const double flop_;
 };
 

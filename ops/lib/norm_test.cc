@@ -1,7 +1,6 @@
 #include "ops/lib/norm.h"
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "base/random.h"

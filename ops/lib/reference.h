@@ -7,6 +7,8 @@
 //   std::vector<double> c = ReferenceProduct(m, n, k, a, b);
 
 #include <cstdint>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -14,6 +16,23 @@
 #include "ops/core/operator.h"
 
 namespace optrail::ops {
+
+// An operator on f32, f16 or bf16.
+class FloatOperator : public Operator {
+ public:
+  FloatOperator(std::string name, std::vector<std::string> dims)
+      : name_(std::move(name)), dims_(std::move(dims)) {}
+
+  std::string name() const override { return name_; }
+  std::vector<std::string> dims() const override { return dims_; }
+  std::vector<std::vector<proto::DataType>> data_types() const override {
+    return {{proto::F32}, {proto::F16}, {proto::BF16}};
+  }
+
+ private:
+  const std::string name_;
+  const std::vector<std::string> dims_;
+};
 
 // c[m, n] = a[m, k] * b[k, n], row-major.
 std::vector<double> ReferenceProduct(int64_t m, int64_t n, int64_t k,

@@ -9,17 +9,16 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "ops/core/operator.h"
 #include "ops/core/registry.h"
 #include "ops/lib/reference.h"
 
 namespace optrail::ops {
 namespace {
 
-class Linear : public Operator {
+class Linear : public FloatOperator {
  public:
-  std::string name() const override { return "linear"; }
-  std::vector<std::string> dims() const override { return {"m", "n", "k"}; }
+  Linear() : FloatOperator("linear", {"m", "n", "k"}) {}
+
   std::vector<AttributeSpec> attributes() const override {
     return {VariantAttribute("activation", "none", {"none", "relu", "gelu"})};
   }
@@ -38,10 +37,6 @@ class Linear : public Operator {
         {"bias", type, {n}, Role::kInput},
         {"y", type, {m, n}, Role::kOutput},
     };
-  }
-
-  std::vector<std::vector<proto::DataType>> data_types() const override {
-    return {{proto::F32}, {proto::F16}, {proto::BF16}};
   }
 
   double Flop(const proto::Shape& shape) const override {

@@ -10,20 +10,15 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ops/core/data_type.h"
-#include "ops/core/operator.h"
 #include "ops/core/registry.h"
+#include "ops/lib/reference.h"
 
 namespace optrail::ops {
 namespace {
 
-class Softmax : public Operator {
+class Softmax : public FloatOperator {
  public:
-  std::string name() const override { return "softmax"; }
-  std::vector<std::string> dims() const override { return {"rows", "cols"}; }
-
-  std::vector<std::vector<proto::DataType>> data_types() const override {
-    return {{proto::F32}, {proto::F16}, {proto::BF16}};
-  }
+  Softmax() : FloatOperator("softmax", {"rows", "cols"}) {}
 
   absl::StatusOr<std::vector<OperandSpec>> Operands(
       const proto::Shape& shape) const override {

@@ -6,20 +6,15 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "ops/core/operator.h"
 #include "ops/core/registry.h"
+#include "ops/lib/reference.h"
 
 namespace optrail::ops {
 namespace {
 
-class Transpose : public Operator {
+class Transpose : public FloatOperator {
  public:
-  std::string name() const override { return "transpose"; }
-  std::vector<std::string> dims() const override { return {"rows", "cols"}; }
-
-  std::vector<std::vector<proto::DataType>> data_types() const override {
-    return {{proto::F32}, {proto::F16}, {proto::BF16}};
-  }
+  Transpose() : FloatOperator("transpose", {"rows", "cols"}) {}
 
   absl::StatusOr<std::vector<OperandSpec>> Operands(
       const proto::Shape& shape) const override {

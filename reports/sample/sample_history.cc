@@ -4,11 +4,9 @@
 #include <cmath>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_format.h"
 #include "base/random.h"
-#include "reports/sample/sample_parts.h"
 #include "reports/sample/sample_sessions.h"
 #include "reports/sample/sample_states.h"
 #include "tuning/proto/canonical.h"

@@ -7,8 +7,6 @@
 #include <vector>
 
 #include "base/random.h"
-#include "reports/sample/sample_parts.h"
-#include "tuning/proto/canonical.h"
 #include "tuning/schedule/rule.h"
 #include "tuning/schedule/trace_source.h"
 

@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <iostream>
-#include <memory>
 #include <set>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/types/optional.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/interrupt_note.h"

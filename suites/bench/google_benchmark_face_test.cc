@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/flags/flag.h"
 #include "absl/flags/reflection.h"
 #include "absl/strings/str_split.h"
 #include "base/file.h"

@@ -14,12 +14,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/time.h"
 #include "base/closest.h"
 #include "base/quote.h"
 #include "base/socket.h"
 #include "base/status_macros.h"
-#include "base/units.h"
 #include "ops/core/device_type.h"
 #include "suites/bench/google_benchmark_face.h"
 #include "suites/command/tune_program.h"
@@ -313,44 +311,38 @@ std::string TuneCommandLine(const std::string& op,
 
 }  // namespace
 
-const std::vector<std::string>& SelectionFlags() {
-  static const auto* const flags =
-      new std::vector<std::string>{"op",
-                                   "shape",
-                                   "workload",
-                                   "threads",
-                                   "device",
-                                   "backend",
-                                   "cache",
-                                   "launch",
-                                   "objective",
-                                   "weights",
-                                   "price_per_kwh",
-                                   "price_per_hour",
-                                   "with_test_operators"};
-  return *flags;
+std::vector<std::string> SelectionFlags() {
+  return {"op",
+          "shape",
+          "workload",
+          "threads",
+          "device",
+          "backend",
+          "cache",
+          "launch",
+          "objective",
+          "weights",
+          "price_per_kwh",
+          "price_per_hour",
+          "with_test_operators"};
 }
 
-const std::vector<std::string>& TuneFlags() {
-  static const auto* const flags =
-      new std::vector<std::string>{"strategy",       "seed",
-                                   "trials",         "time_budget",
-                                   "total_trials",   "total_time",
-                                   "patience",       "finalists",
-                                   "proof_time",     "retune",
-                                   "forget",         "processes",
-                                   "numerics",       "config_deadline",
-                                   "max_config_mib", "worker"};
-  return *flags;
+std::vector<std::string> TuneFlags() {
+  return {"strategy",       "seed",
+          "trials",         "time_budget",
+          "total_trials",   "total_time",
+          "patience",       "finalists",
+          "proof_time",     "retune",
+          "forget",         "processes",
+          "numerics",       "config_deadline",
+          "max_config_mib", "worker"};
 }
 
-const std::vector<std::string>& BenchFlags() {
-  static const auto* const flags = new std::vector<std::string>{
-      "select", "config",          "config_name",    "record",
-      "suite",  "pairing",         "round",          "processes",
-      "seed",   "config_deadline", "max_config_mib", "resume",
-      "inputs", "meter_window",    "meter_windows"};
-  return *flags;
+std::vector<std::string> BenchFlags() {
+  return {"select", "config",          "config_name",    "record",
+          "suite",  "pairing",         "round",          "processes",
+          "seed",   "config_deadline", "max_config_mib", "resume",
+          "inputs", "meter_window",    "meter_windows"};
 }
 
 std::vector<std::string> PlaceFlags() { return {"history", "store"}; }

@@ -24,9 +24,9 @@ ABSL_DECLARE_FLAG(bool, record);
 namespace optrail::suites {
 
 // Names of flags, by what they are for.
-const std::vector<std::string>& SelectionFlags();
-const std::vector<std::string>& TuneFlags();
-const std::vector<std::string>& BenchFlags();
+std::vector<std::string> SelectionFlags();
+std::vector<std::string> TuneFlags();
+std::vector<std::string> BenchFlags();
 std::vector<std::string> PlaceFlags();
 
 // --workload; an empty one without it.

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <iostream>
 #include <set>
-#include <string>
 
 #include "absl/flags/commandlineflag.h"
 #include "absl/flags/reflection.h"

@@ -11,7 +11,6 @@
 #include <iostream>
 #include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/flags/flag.h"
@@ -22,7 +21,6 @@
 #include "base/statistics.h"
 #include "base/status_macros.h"
 #include "ops/core/device_type.h"
-#include "ops/core/registry.h"
 #include "suites/evaluation/evaluation.h"
 #include "suites/stopwatch/stopwatch.h"
 #include "suites/worker/worker_evaluator.h"

@@ -8,7 +8,6 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "base/exit_code.h"
-#include "ops/core/device_type.h"
 #include "suites/worker/run_context.h"
 
 namespace optrail::suites {

@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/hash.h"
 #include "base/random.h"
-#include "base/status_macros.h"
 #include "ops/core/attributes.h"
 #include "tuning/proto/canonical.h"
 

@@ -1,6 +1,5 @@
 #include "suites/evaluation/random_shapes.h"
 
-#include <algorithm>
 #include <string>
 #include <vector>
 

@@ -92,8 +92,7 @@ absl::Status Report(const TaskEntry& task, const RunContext& context) {
     }
     tuning::Trial trial;
     trial.levels = asked[0];
-    trial.outcome = times[0] > 0 ? tuning::TrialOutcome::kOk
-                                 : tuning::TrialOutcome::kContended;
+    trial.outcome = times[0] > 0 ? proto::OK : proto::CONTENDED;
     trial.objectives = {times[0]};
     strategy->Tell(absl::MakeConstSpan(&trial, 1));
     if (std::all_of(times.begin(), times.end(),

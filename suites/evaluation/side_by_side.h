@@ -14,7 +14,6 @@
 //
 // Not thread-safe.
 
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>

@@ -5,15 +5,12 @@
 
 #include <sstream>
 #include <string>
-#include <vector>
 
-#include "absl/strings/match.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ops/core/device_type.h"
-#include "tuning/proto/canonical.h"
 
 namespace optrail::suites {
 namespace {

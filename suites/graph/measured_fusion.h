@@ -21,7 +21,6 @@
 // choosers. Not thread-safe.
 
 #include <memory>
-#include <ostream>
 #include <string>
 #include <vector>
 

@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <iostream>
 #include <map>
-#include <memory>
 #include <numeric>
 #include <vector>
 
@@ -18,7 +17,6 @@
 #include "base/units.h"
 #include "graph/reference/npz.h"
 #include "graph/reference/reference.h"
-#include "graph/runner/runner.h"
 #include "ops/core/device_type.h"
 #include "ops/device/cpu/device.h"
 #include "suites/graph/call_timer.h"

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <utility>
-#include <vector>
 
-#include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "base/statistics.h"
 #include "base/status_macros.h"

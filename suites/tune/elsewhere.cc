@@ -13,7 +13,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "base/clock.h"
 #include "base/running_binary.h"
 #include "base/socket.h"
 #include "base/status_macros.h"

@@ -24,7 +24,6 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "ops/core/device.h"
 #include "tuning/proto/session.pb.h"

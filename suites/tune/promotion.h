@@ -12,7 +12,6 @@
 
 #include <functional>
 #include <ostream>
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"

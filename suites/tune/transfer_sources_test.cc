@@ -153,8 +153,7 @@ TEST_F(LoadTransferSourcesTest, LeavesOutWhatThisSpaceLacks) {
   EXPECT_EQ(sources[0].trials.size(), 12u);
   EXPECT_EQ(sources[0].name, session.session_id());
   for (const tuning::Trial& trial : sources[0].trials) {
-    EXPECT_EQ(trial.outcome == tuning::TrialOutcome::kOk,
-              !trial.objectives.empty());
+    EXPECT_EQ(trial.outcome == proto::OK, !trial.objectives.empty());
   }
 }
 

@@ -14,7 +14,6 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "absl/types/optional.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
@@ -336,7 +335,18 @@ class TuneCall {
   // measured.
   std::shared_ptr<CompilePool> Compilers(
       const std::vector<TaskEntry>& tasks) const;
+  // What is known before any of the tasks is looked at.
+  struct Known {
+    std::map<std::string, proto::Session> recorded;
+    tuning::TunedConfigStore store;
+    proto::Ceilings ceilings;
+    std::string objective;
+    WorkerOptions worker;
+  };
   absl::Status FindPending(const std::vector<TaskEntry>& tasks);
+  // One of them, which is pending unless `summary` says all there is.
+  absl::Status FindPending(const TaskEntry& task, Known* known,
+                           TuneSummary* summary);
   // Returns where to begin among some of pending_, by the sessions that had
   // ended at `known_unix_ns`, and prints it. Start::task is an index into
   // `some`.
@@ -420,117 +430,121 @@ std::map<std::string, proto::Session> TuneCall::FindRecorded(
   return sessions;
 }
 
+absl::Status TuneCall::FindPending(const TaskEntry& task, Known* known,
+                                   TuneSummary* summary) {
+  absl::StatusOr<TaskSpace> space = BindTask(task, context_.hardware);
+  if (!space.ok()) {
+    summary->error = std::string(space.status().message());
+    return absl::OkStatus();
+  }
+  std::string part;  // the text of what takes the space's place
+  if (options_.within) {
+    OPTRAIL_ASSIGN_OR_RETURN(
+        part, RestrictTo(*options_.within, task, context_.hardware, &*space));
+  } else if (options_.space_textproto) {
+    part = *options_.space_textproto;
+    OPTRAIL_RETURN_IF_ERROR(
+        ReplaceSpace(part, task, context_.hardware, &*space));
+  }
+  if (options_.stored_only && space->configs != nullptr) {
+    summary->error =
+        "unsupported here: configs that no space lists are not proven alone";
+    return absl::OkStatus();
+  }
+  const tuning::LookupResult stored =
+      FindExact(known->store, task, known->objective, *space);
+  const bool is_tuned =
+      stored.config != nullptr && !stored.unverified &&
+      (!options_.tune.class_of_default || stored.tuned->ties() ||
+       tuning::SameBits(stored.tuned->numerics(),
+                        stored.tuned->default_numerics())) &&
+      (!options_.tune.batch_invariant ||
+       tuning::IsBatchInvariant(stored.tuned->numerics()));
+  if (options_.stored_only) {
+    summary->skipped = stored.config == nullptr;
+    if (!summary->skipped) {
+      space->configs = std::make_shared<tuning::StoredConfig>(*stored.config);
+    }
+  } else {
+    summary->skipped = is_tuned && !options_.retune;
+  }
+  // What a killed call with a total budget had finished already belongs to
+  // that total. Otherwise the answer is there, and nothing else is asked for.
+  if (summary->skipped && !together()) return absl::OkStatus();
+  Pending pending;
+  pending.task = &task;
+  if (const tuning::LookupResult replaced =
+          FindEntry(known->store, task, known->objective);
+      replaced.tuned != nullptr) {
+    pending.stored_config = replaced.tuned->config();
+    pending.stored_bucket = replaced.tuned->bucket();
+    pending.stored_verified = !replaced.unverified;
+  }
+  pending.is_new =
+      !is_tuned && !together() && options_.keep && options_.bucket.empty();
+  pending.tune = options_.tune;
+  const ops::Operator& op = *task.entry->op;
+  pending.tune.objectives =
+      ForTask(options_.tune.objectives, op.Flop(task.task.shape()),
+              op.MovedBytes(task.task.shape()));
+  pending.tune.journal_directory = JoinPath(context_.state, "tuning");
+  pending.setup.header =
+      HeaderFor(task, *space, context_, options_, known->ceilings);
+  if (!part.empty()) {
+    pending.setup.header.set_space_textproto(part);
+  } else if (options_.incumbent) {
+    *pending.setup.header.mutable_incumbent() = *options_.incumbent;
+  } else if (is_tuned && options_.defend_stored && !options_.stored_only) {
+    *pending.setup.header.mutable_incumbent() = *stored.config;
+  }
+  pending.setup.space = space->bound.get();
+  pending.setup.configs = space->configs.get();
+  if (!options_.elsewhere.empty()) {
+    pending.setup.elsewhere = [this, task = task.task] {
+      return EvaluatorAt(
+          options_.elsewhere,
+          ExpectedOf(task, options_.tune.sampling, options_.worker));
+    };
+  }
+  if (summary->skipped && HasTuneJournal(pending.setup, pending.tune)) {
+    summary->skipped = false;
+  }
+  if (const auto found = known->recorded.find(tuning::TaskText(task.task));
+      found != known->recorded.end()) {
+    // Killed between the two, its journal is still there.
+    OPTRAIL_RETURN_IF_ERROR(RemoveTuneJournal(pending.setup, pending.tune));
+    summary->session = std::move(found->second);
+    return absl::OkStatus();
+  }
+  if (!summary->skipped) {
+    pending.summary = summaries_.size();
+    pending.space = *std::move(space);
+    pending.evaluator =
+        std::make_unique<WorkerEvaluator>(task.task, known->worker);
+    pending_.push_back(std::move(pending));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status TuneCall::FindPending(const std::vector<TaskEntry>& tasks) {
-  std::map<std::string, proto::Session> recorded = FindRecorded(tasks);
-  OPTRAIL_ASSIGN_OR_RETURN(const tuning::TunedConfigStore store,
-                           LoadStore(context_, tasks));
+  Known known;
+  known.recorded = FindRecorded(tasks);
+  OPTRAIL_ASSIGN_OR_RETURN(known.store, LoadStore(context_, tasks));
   // Without ceilings at hand the roofline is left out: measuring them takes
   // longer than what it is worth here.
-  const proto::Ceilings ceilings = KeptCeilings(context_);
-  const std::string objective = ObjectiveKey(options_.tune.objectives);
-  WorkerOptions worker = options_.worker;
-  worker.compilers = Compilers(tasks);
-  if (worker.used == nullptr) worker.used = std::make_shared<UsedWorkers>();
-  worker.hardware = context_.hardware;
+  known.ceilings = KeptCeilings(context_);
+  known.objective = ObjectiveKey(options_.tune.objectives);
+  known.worker = options_.worker;
+  known.worker.compilers = Compilers(tasks);
+  if (known.worker.used == nullptr) {
+    known.worker.used = std::make_shared<UsedWorkers>();
+  }
+  known.worker.hardware = context_.hardware;
   for (const TaskEntry& task : tasks) {
     TuneSummary summary;
     summary.task = task.task;
     summary.count = task.count;
-    absl::StatusOr<TaskSpace> space = BindTask(task, context_.hardware);
-    if (!space.ok()) {
-      summary.error = std::string(space.status().message());
-      summaries_.push_back(std::move(summary));
-      continue;
-    }
-    std::string part;  // the text of what takes the space's place
-    if (options_.within) {
-      OPTRAIL_ASSIGN_OR_RETURN(
-          part, RestrictTo(*options_.within, task, context_.hardware, &*space));
-    } else if (options_.space_textproto) {
-      part = *options_.space_textproto;
-      OPTRAIL_RETURN_IF_ERROR(
-          ReplaceSpace(part, task, context_.hardware, &*space));
-    }
-    if (options_.stored_only && space->configs != nullptr) {
-      summary.error =
-          "unsupported here: configs that no space lists are not proven alone";
-      summaries_.push_back(std::move(summary));
-      continue;
-    }
-    const tuning::LookupResult stored =
-        FindExact(store, task, objective, *space);
-    const bool is_tuned =
-        stored.config != nullptr && !stored.unverified &&
-        (!options_.tune.class_of_default || stored.tuned->ties() ||
-         tuning::SameBits(stored.tuned->numerics(),
-                          stored.tuned->default_numerics())) &&
-        (!options_.tune.batch_invariant ||
-         tuning::IsBatchInvariant(stored.tuned->numerics()));
-    if (options_.stored_only) {
-      summary.skipped = stored.config == nullptr;
-      if (!summary.skipped) {
-        space->configs = std::make_shared<tuning::StoredConfig>(*stored.config);
-      }
-    } else {
-      summary.skipped = is_tuned && !options_.retune;
-    }
-    // What a killed call with a total budget had finished already belongs to
-    // that total. Otherwise the answer is there, and nothing else is asked for.
-    if (summary.skipped && !together()) {
-      summaries_.push_back(std::move(summary));
-      continue;
-    }
-    Pending pending;
-    pending.task = &task;
-    if (const tuning::LookupResult replaced = FindEntry(store, task, objective);
-        replaced.tuned != nullptr) {
-      pending.stored_config = replaced.tuned->config();
-      pending.stored_bucket = replaced.tuned->bucket();
-      pending.stored_verified = !replaced.unverified;
-    }
-    pending.is_new =
-        !is_tuned && !together() && options_.keep && options_.bucket.empty();
-    pending.tune = options_.tune;
-    const ops::Operator& op = *task.entry->op;
-    pending.tune.objectives =
-        ForTask(options_.tune.objectives, op.Flop(task.task.shape()),
-                op.MovedBytes(task.task.shape()));
-    pending.tune.journal_directory = JoinPath(context_.state, "tuning");
-    pending.setup.header =
-        HeaderFor(task, *space, context_, options_, ceilings);
-    if (!part.empty()) {
-      pending.setup.header.set_space_textproto(part);
-    } else if (options_.incumbent) {
-      *pending.setup.header.mutable_incumbent() = *options_.incumbent;
-    } else if (is_tuned && options_.defend_stored && !options_.stored_only) {
-      *pending.setup.header.mutable_incumbent() = *stored.config;
-    }
-    pending.setup.space = space->bound.get();
-    pending.setup.configs = space->configs.get();
-    if (!options_.elsewhere.empty()) {
-      pending.setup.elsewhere = [this, task = task.task] {
-        return EvaluatorAt(
-            options_.elsewhere,
-            ExpectedOf(task, options_.tune.sampling, options_.worker));
-      };
-    }
-    if (summary.skipped && HasTuneJournal(pending.setup, pending.tune)) {
-      summary.skipped = false;
-    }
-    if (const auto found = recorded.find(tuning::TaskText(task.task));
-        found != recorded.end()) {
-      // Killed between the two, its journal is still there.
-      OPTRAIL_RETURN_IF_ERROR(RemoveTuneJournal(pending.setup, pending.tune));
-      summary.session = std::move(found->second);
-      summaries_.push_back(std::move(summary));
-      continue;
-    }
-    if (!summary.skipped) {
-      pending.summary = summaries_.size();
-      pending.space = *std::move(space);
-      pending.evaluator = std::make_unique<WorkerEvaluator>(task.task, worker);
-      pending_.push_back(std::move(pending));
-    }
+    OPTRAIL_RETURN_IF_ERROR(FindPending(task, &known, &summary));
     summaries_.push_back(std::move(summary));
   }
   if (options_.forget_trials || pending_.empty()) return absl::OkStatus();

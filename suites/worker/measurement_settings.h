@@ -9,7 +9,7 @@
 //   run.mutable_settings()->set_processes(options.bench.processes);
 
 #include "suites/proto/worker.pb.h"
-#include "suites/worker/worker_evaluator.h"
+#include "suites/worker/worker_options.h"
 #include "tuning/proto/measurement_settings.pb.h"
 
 namespace optrail::suites {

@@ -4,7 +4,6 @@
 #include <iostream>
 #include <random>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"

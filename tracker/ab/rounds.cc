@@ -1,7 +1,6 @@
 #include "tracker/ab/rounds.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 #include <vector>
 

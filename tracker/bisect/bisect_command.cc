@@ -19,7 +19,6 @@
 #include "re2/re2.h"
 #include "tracker/ab/rounds.h"
 #include "tracker/bisect/noisy_bisection.h"
-#include "tracker/checkout/commit_builder.h"
 #include "tracker/checkout/interruptible.h"
 #include "tracker/series/value_text.h"
 

@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/units.h"
-#include "tracker/command/command_support.h"
 #include "tracker/command/filter_values.h"
 #include "tracker/history/index/history_index.h"
 #include "tracker/history/selectors.h"

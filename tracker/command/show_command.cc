@@ -5,7 +5,6 @@
 #include <functional>
 #include <iostream>
 #include <ostream>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -21,7 +20,6 @@
 #include "base/prose.h"
 #include "base/status_macros.h"
 #include "base/units.h"
-#include "tracker/command/command_support.h"
 #include "tracker/convergence/convergence.h"
 #include "tracker/history/index/history_index.h"
 #include "tracker/history/selectors.h"

@@ -15,7 +15,6 @@
 #include "base/markdown.h"
 #include "base/prose.h"
 #include "base/status_macros.h"
-#include "tracker/command/command_support.h"
 #include "tracker/command/filter_values.h"
 #include "tracker/compare/compare.h"
 #include "tracker/compare/learning_runs.h"

@@ -4,11 +4,8 @@
 #include <iostream>
 #include <set>
 #include <sstream>
-#include <string>
 #include <utility>
-#include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
@@ -20,9 +17,7 @@
 #include "nlohmann/json.hpp"
 #include "tracker/command/filter_values.h"
 #include "tracker/convergence/convergence.h"
-#include "tracker/convergence/findings.h"
 #include "tracker/gate/policy.h"
-#include "tracker/history/history.h"
 
 namespace optrail::tracker {
 namespace {

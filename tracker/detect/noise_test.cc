@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tracker/detect/evaluation/synthetic.h"

@@ -5,13 +5,11 @@
 #include <initializer_list>
 #include <iterator>
 #include <limits>
-#include <map>
 #include <numeric>
 #include <random>
 #include <tuple>
 
 #include "absl/algorithm/container.h"
-#include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -19,7 +17,6 @@
 #include "base/file.h"
 #include "base/parallel_for.h"
 #include "base/status_macros.h"
-#include "tracker/history/history_files.h"
 #include "tracker/history/record.h"
 #include "tracker/history/record_kinds.h"
 

@@ -7,10 +7,8 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
-#include "base/file.h"
 #include "base/status_macros.h"
 #include "base/table.h"
-#include "tracker/command/command_support.h"
 #include "tracker/history/history.h"
 #include "tracker/history/record.h"
 #include "tracker/import/import.h"

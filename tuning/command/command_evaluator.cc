@@ -8,15 +8,15 @@
 namespace optrail::tuning {
 namespace {
 
-TrialOutcome OutcomeOf(const ExitInfo& exit) {
+proto::Outcome OutcomeOf(const ExitInfo& exit) {
   switch (exit.kind) {
     case ExitInfo::Kind::kTimedOut:
-      return TrialOutcome::kTimedOut;
+      return proto::TIMED_OUT;
     case ExitInfo::Kind::kOutOfMemory:
     case ExitInfo::Kind::kMachineOutOfMemory:
-      return TrialOutcome::kOutOfMemory;
+      return proto::OUT_OF_MEMORY;
     default:
-      return exit.ok() ? TrialOutcome::kOk : TrialOutcome::kCrashed;
+      return exit.ok() ? proto::OK : proto::CRASHED;
   }
 }
 
@@ -41,13 +41,13 @@ CommandTrial CommandEvaluator::Evaluate(
   const absl::StatusOr<CommandResult> result =
       RunCommand({"/bin/sh", "-c", command_.Fill(values)}, options);
   if (!result.ok()) {
-    trial.outcome = TrialOutcome::kLaunchError;
+    trial.outcome = proto::LAUNCH_ERROR;
     trial.detail = std::string(result.status().message());
     return trial;
   }
   trial.elapsed = result->exit.wall_time;
   trial.outcome = OutcomeOf(result->exit);
-  if (trial.outcome != TrialOutcome::kOk) {
+  if (trial.outcome != proto::OK) {
     trial.detail =
         absl::StrCat(result->exit.ToString(), LastWords(result->stderr_text));
     return trial;
@@ -56,7 +56,7 @@ CommandTrial CommandEvaluator::Evaluate(
     const absl::StatusOr<double> value =
         ReadMetric(metric, result->stdout_text);
     if (!value.ok()) {
-      trial.outcome = TrialOutcome::kWrongResult;
+      trial.outcome = proto::WRONG_RESULT;
       trial.detail = std::string(value.status().message());
       trial.values.clear();
       return trial;

@@ -40,7 +40,7 @@ struct CommandLimits {
 };
 
 struct CommandTrial {
-  TrialOutcome outcome = TrialOutcome::kUnspecified;
+  proto::Outcome outcome = proto::OUTCOME_UNSPECIFIED;
   // One per metric, as printed; empty unless OK.
   std::vector<double> values;
   std::string detail;  // why it failed, with the end of standard error

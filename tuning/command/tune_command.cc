@@ -1,7 +1,11 @@
 #include "tuning/command/tune_command.h"
 
 #include <algorithm>
+#include <condition_variable>
+#include <deque>
 #include <map>
+#include <mutex>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -17,12 +21,12 @@
 #include "base/status_macros.h"
 #include "base/units.h"
 #include "base/utf8.h"
-#include "tuning/command/command_slots.h"
 #include "tuning/command/command_template.h"
 #include "tuning/command/program.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/proto/stop_reason.h"
 #include "tuning/search/strategies.h"
+#include "tuning/session/evaluator.h"
 #include "tuning/session/objective.h"
 #include "tuning/session/parse_objective.h"
 #include "tuning/session/results.h"
@@ -74,6 +78,122 @@ absl::StatusOr<std::vector<Metric>> ParseMetrics(
   }
   return metrics;
 }
+
+Answer AnswerOf(const CommandEvaluator& command, const Request& request) {
+  const CommandTrial run = command.Evaluate(KnobTexts(request.config));
+  Answer answer;
+  answer.ticket = request.ticket;
+  proto::Trial& trial = answer.trial;
+  *trial.mutable_config() = request.config;
+  trial.set_outcome(run.outcome);
+  trial.set_detail(SanitiseText(run.detail));
+  trial.set_elapsed_ns(absl::ToInt64Nanoseconds(run.elapsed));
+  for (size_t i = 0; i < run.values.size(); ++i) {
+    const Metric& metric = command.metrics()[i];
+    proto::MetricSamples* samples = trial.add_objectives();
+    samples->set_metric(metric.name());
+    samples->set_direction(metric.objective.direction());
+    samples->add_values(run.values[i]);
+  }
+  return answer;
+}
+
+// CommandSlots is what a tuning session (tuning/session/session.h) measures
+// with when a command is tuned: as many runs at the same time as there are
+// slots, each an answer when it ends.
+//
+//   const CommandEvaluator command(filled, metrics, limits);
+//   CommandSlots evaluator(command, /*slots=*/4);
+class CommandSlots : public Evaluator {
+ public:
+  // `command` must outlive this.
+  CommandSlots(const CommandEvaluator& command, int slots)
+      : command_(command), slots_(slots) {
+    for (int i = 0; i < slots; ++i) threads_.emplace_back([this] { Work(); });
+  }
+
+  // Waits for the runs under way.
+  ~CommandSlots() override {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      ending_ = true;
+      waiting_.clear();
+    }
+    changed_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  absl::StatusOr<Offer> Open(const proto::Task&) override {
+    Offer offer;
+    offer.measure_slots = slots_;
+    return offer;
+  }
+
+  void Submit(Request request) override {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      waiting_.push_back(std::move(request));
+    }
+    changed_.notify_all();
+  }
+
+  std::vector<Answer> Poll(absl::Duration wait) override {
+    std::unique_lock<std::mutex> lock(mutex_);
+    const auto done = [this] {
+      return !answers_.empty() || (waiting_.empty() && running_.empty());
+    };
+    if (wait == absl::InfiniteDuration()) {
+      changed_.wait(lock, done);
+    } else {
+      changed_.wait_for(lock, absl::ToChronoNanoseconds(wait), done);
+    }
+    return std::exchange(answers_, {});
+  }
+
+  // A run under way goes on, and its answer is dropped.
+  void Cancel(int64_t ticket) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (auto it = waiting_.begin(); it != waiting_.end(); ++it) {
+      if (it->ticket != ticket) continue;
+      waiting_.erase(it);
+      return;
+    }
+    cancelled_.push_back(ticket);
+  }
+
+ private:
+  void Work() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    while (true) {
+      changed_.wait(lock, [this] { return ending_ || !waiting_.empty(); });
+      if (ending_) return;
+      const Request request = std::move(waiting_.front());
+      waiting_.pop_front();
+      running_.push_back(request.ticket);
+      lock.unlock();
+      Answer answer = AnswerOf(command_, request);
+      lock.lock();
+      running_.erase(
+          std::find(running_.begin(), running_.end(), request.ticket));
+      if (std::find(cancelled_.begin(), cancelled_.end(), request.ticket) ==
+          cancelled_.end()) {
+        answers_.push_back(std::move(answer));
+      }
+      changed_.notify_all();
+    }
+  }
+
+  const CommandEvaluator& command_;
+  const int slots_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Request> waiting_;
+  std::vector<int64_t> running_;
+  std::vector<int64_t> cancelled_;
+  std::vector<Answer> answers_;
+  bool ending_ = false;
+  std::vector<std::thread> threads_;
+};
 
 }  // namespace
 

@@ -10,7 +10,6 @@
 #include <filesystem>
 #include <map>
 #include <tuple>
-#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"

@@ -1,6 +1,7 @@
 #include "tuning/proto/canonical.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -303,34 +304,16 @@ absl::StatusOr<proto::CacheMode> ParseCacheMode(absl::string_view name) {
 }
 
 int Severity(proto::Outcome outcome) {
-  switch (outcome) {
-    case proto::OUTCOME_UNSPECIFIED:
-      return 0;
-    case proto::OK:
-      return 1;
-    case proto::CENSORED:
-      return 2;
-    case proto::CONTENDED:
-      return 3;
-    case proto::UNSUPPORTED:
-      return 4;
-    case proto::INVALID:
-      return 5;
-    case proto::COMPILE_ERROR:
-      return 6;
-    case proto::LAUNCH_ERROR:
-      return 7;
-    case proto::OUT_OF_MEMORY:
-      return 8;
-    case proto::TIMED_OUT:
-      return 9;
-    case proto::CRASHED:
-      return 10;
-    case proto::WRONG_RESULT:
-      return 12;
-    default:
-      return 11;
-  }
+  static constexpr proto::Outcome kRising[] = {
+      proto::OUTCOME_UNSPECIFIED, proto::OK,           proto::CENSORED,
+      proto::CONTENDED,           proto::UNSUPPORTED,  proto::INVALID,
+      proto::COMPILE_ERROR,       proto::LAUNCH_ERROR, proto::OUT_OF_MEMORY,
+      proto::TIMED_OUT,           proto::CRASHED};
+  // One that this version does not know is before the worst.
+  if (outcome == proto::WRONG_RESULT) return std::size(kRising) + 1;
+  const auto* const found =
+      std::find(std::begin(kRising), std::end(kRising), outcome);
+  return static_cast<int>(found - std::begin(kRising));
 }
 
 bool IsFailure(proto::Outcome outcome) {

@@ -4,7 +4,6 @@
 #include <limits>
 #include <set>
 #include <utility>
-#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
@@ -17,10 +16,10 @@
 #include "tuning/proto/canonical.h"
 #include "tuning/proto/meter_window.h"
 #include "tuning/replay/recorded_domain.h"
+#include "tuning/replay/recorded_proposer.h"
 #include "tuning/search/strategies.h"
 #include "tuning/session/evaluator.h"
 #include "tuning/session/objective.h"
-#include "tuning/session/proposer.h"
 #include "tuning/session/session.h"
 
 namespace optrail::tuning {
@@ -66,48 +65,6 @@ class RecordedConfigs {
   absl::flat_hash_map<std::string, int64_t> index_;
 };
 
-class EnergyProposer : public Proposer {
- public:
-  EnergyProposer(const RecordedDomain& domain, const RecordedConfigs& configs,
-                 std::vector<proto::Objective> objectives,
-                 std::unique_ptr<Strategy> strategy)
-      : domain_(domain),
-        configs_(configs),
-        objectives_(std::move(objectives)),
-        strategy_(std::move(strategy)) {}
-
-  std::vector<proto::Config> Ask(int count) override {
-    return ToConfigs(strategy_->Ask(count));
-  }
-  absl::Status Tell(const proto::Trial& trial) override {
-    const Trial told = ForStrategy(
-        objectives_, trial, domain_.At(configs_.IndexOf(trial.config())));
-    strategy_->Tell(absl::MakeConstSpan(&told, 1));
-    return absl::OkStatus();
-  }
-  std::vector<proto::Config> Finalists(int count) const override {
-    return ToConfigs(strategy_->Finalists(count));
-  }
-  std::vector<proto::Config> Front() const override { return {}; }
-  absl::optional<double> ExpectedImprovement() const override {
-    return absl::nullopt;
-  }
-
- private:
-  std::vector<proto::Config> ToConfigs(const std::vector<Levels>& list) const {
-    std::vector<proto::Config> configs;
-    for (const Levels& levels : list) {
-      configs.push_back(configs_.At(*domain_.IndexOf(levels)));
-    }
-    return configs;
-  }
-
-  const RecordedDomain& domain_;
-  const RecordedConfigs& configs_;
-  const std::vector<proto::Objective> objectives_;
-  const std::unique_ptr<Strategy> strategy_;
-};
-
 class EnergyEvaluator : public OneAtATime {
  public:
   EnergyEvaluator(const RecordedConfigs& configs, bool meter_all)
@@ -124,9 +81,8 @@ class EnergyEvaluator : public OneAtATime {
   Answer Evaluate(const Request& request) override {
     const RecordedConfig& config = configs_[request.config];
     Answer answer;
-    // The enums mirror each other.
-    answer.trial.set_outcome(static_cast<proto::Outcome>(config.outcome));
-    if (config.outcome != TrialOutcome::kOk) return answer;
+    answer.trial.set_outcome(config.outcome);
+    if (config.outcome != proto::OK) return answer;
     const double time_ns = config.time_ms * kNsPerMs;
     fastest_ms_ = std::min(fastest_ms_, config.time_ms);
     answer.trial.set_time_ns(time_ns);
@@ -177,13 +133,13 @@ absl::StatusOr<double> OptimumOf(const Recording& recording,
                                  double time_limit) {
   double fastest_ms = std::numeric_limits<double>::infinity();
   for (const RecordedConfig& config : recording.configs) {
-    if (config.outcome == TrialOutcome::kOk) {
+    if (config.outcome == proto::OK) {
       fastest_ms = std::min(fastest_ms, config.time_ms);
     }
   }
   double least = std::numeric_limits<double>::infinity();
   for (const RecordedConfig& config : recording.configs) {
-    if (config.outcome != TrialOutcome::kOk) continue;
+    if (config.outcome != proto::OK) continue;
     if (config.joules <= 0) {
       return absl::InvalidArgumentError(
           absl::StrCat(recording.name, ": configs without joules"));
@@ -219,14 +175,20 @@ absl::StatusOr<EnergyReplayResult> RunEnergyReplay(const Recording& recording,
   do {
     setup.default_config = configs.At(static_cast<int64_t>(
         rng.UniformInt(static_cast<int64_t>(recording.configs.size()))));
-  } while (configs[setup.default_config].outcome != TrialOutcome::kOk);
+  } while (configs[setup.default_config].outcome != proto::OK);
   setup.rank_rounds = 2;
   setup.propose = [&](const proto::Session&,
                       int) -> absl::StatusOr<std::unique_ptr<Proposer>> {
     OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<Strategy> strategy,
                              MakeStrategy(run.strategy, domain, options));
-    return std::make_unique<EnergyProposer>(domain, configs, objectives,
-                                            std::move(strategy));
+    return std::make_unique<RecordedProposer>(
+        objectives, std::move(strategy),
+        [&](const Levels& levels) {
+          return configs.At(*domain.IndexOf(levels));
+        },
+        [&](const proto::Config& config) {
+          return domain.At(configs.IndexOf(config));
+        });
   };
   FakeClock clock;
   OPTRAIL_ASSIGN_OR_RETURN(const proto::Session session,

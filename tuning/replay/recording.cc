@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <fstream>
 #include <limits>
 #include <map>
 #include <set>
 #include <sstream>
-#include <utility>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
@@ -159,21 +157,21 @@ std::vector<double> PositiveNumbers(const Json* array) {
   return result;
 }
 
-TrialOutcome FailureOutcome(absl::string_view reason) {
+proto::Outcome FailureOutcome(absl::string_view reason) {
   const std::string text = absl::AsciiStrToLower(reason);
   if (absl::StrContains(text, "compil")) {
-    return TrialOutcome::kCompileError;
+    return proto::COMPILE_ERROR;
   }
   if (absl::StrContains(text, "runtime")) {
-    return TrialOutcome::kLaunchError;
+    return proto::LAUNCH_ERROR;
   }
   if (absl::StrContains(text, "correctness")) {
-    return TrialOutcome::kWrongResult;
+    return proto::WRONG_RESULT;
   }
   if (absl::StrContains(text, "timeout")) {
-    return TrialOutcome::kTimedOut;
+    return proto::TIMED_OUT;
   }
-  return TrialOutcome::kInvalid;
+  return proto::INVALID;
 }
 
 struct RawConfig {
@@ -234,7 +232,7 @@ absl::Status ReadCache(const Json& root, absl::string_view name,
       raw.config.time_ms = *mean;
       raw.config.repeats_ms = PositiveNumbers(Find(item.value(), "times"));
     } else {
-      raw.config.outcome = TrialOutcome::kWrongResult;
+      raw.config.outcome = proto::WRONG_RESULT;
     }
     if (const Json* compile = Find(item.value(), "compile_time")) {
       raw.config.compile_ms = ToPositive(*compile).value_or(0);
@@ -267,7 +265,7 @@ void ReadT4Result(const Json& result, RecordedConfig& config) {
     config.outcome = FailureOutcome(invalidity->get<std::string>());
     return;
   }
-  config.outcome = TrialOutcome::kWrongResult;
+  config.outcome = proto::WRONG_RESULT;
   const Json* measurements = Find(result, "measurements");
   if (measurements == nullptr || !measurements->is_array()) return;
   for (const Json& measurement : *measurements) {
@@ -275,7 +273,7 @@ void ReadT4Result(const Json& result, RecordedConfig& config) {
     const Json* value = Find(measurement, "value");
     if (metric == nullptr || value == nullptr || *metric != "time") continue;
     if (const absl::optional<double> mean = ToPositive(*value)) {
-      config.outcome = TrialOutcome::kOk;
+      config.outcome = proto::OK;
       config.time_ms = *mean;
       if (times != nullptr) {
         config.repeats_ms = PositiveNumbers(Find(*times, "runtimes"));
@@ -367,10 +365,9 @@ absl::StatusOr<Recording> Assemble(absl::string_view name,
             [](const RecordedConfig& a, const RecordedConfig& b) {
               return a.levels < b.levels;
             });
-  if (std::none_of(recording.configs.begin(), recording.configs.end(),
-                   [](const RecordedConfig& c) {
-                     return c.outcome == TrialOutcome::kOk;
-                   })) {
+  if (std::none_of(
+          recording.configs.begin(), recording.configs.end(),
+          [](const RecordedConfig& c) { return c.outcome == proto::OK; })) {
     return Error(name, "no config succeeded");
   }
   return recording;

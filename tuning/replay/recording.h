@@ -28,7 +28,7 @@ namespace optrail::tuning {
 
 struct RecordedConfig {
   Levels levels;
-  TrialOutcome outcome = TrialOutcome::kOk;
+  proto::Outcome outcome = proto::OK;
   // Mean time; only for OK configs.
   double time_ms = 0;
   std::vector<double> repeats_ms;

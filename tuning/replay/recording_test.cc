@@ -69,10 +69,10 @@ TEST(ParseRecordingTest, ReadsAKernelTunerCache) {
   const RecordedConfig& slow = recording->configs[0];
   EXPECT_EQ(slow.levels, (Levels{0, 0}));
   EXPECT_EQ(slow.time_ms, 4.0);
-  EXPECT_EQ(recording->configs[1].outcome, TrialOutcome::kLaunchError);
+  EXPECT_EQ(recording->configs[1].outcome, proto::LAUNCH_ERROR);
   EXPECT_EQ(recording->configs[2].compile_ms, 7);
   EXPECT_THAT(recording->configs[2].repeats_ms, ElementsAre(1.5, 2.5));
-  EXPECT_EQ(recording->configs[3].outcome, TrialOutcome::kCompileError);
+  EXPECT_EQ(recording->configs[3].outcome, proto::COMPILE_ERROR);
 }
 
 TEST(ParseRecordingTest, ReadsT4WithKnobsInTheirOrder) {
@@ -82,9 +82,9 @@ TEST(ParseRecordingTest, ReadsT4WithKnobsInTheirOrder) {
   EXPECT_EQ(recording->knobs[0].name, "z");
   EXPECT_THAT(recording->knobs[1].labels, ElementsAre("false", "true"));
   ASSERT_EQ(recording->configs.size(), 3u);
-  EXPECT_EQ(recording->configs[0].outcome, TrialOutcome::kCompileError);
+  EXPECT_EQ(recording->configs[0].outcome, proto::COMPILE_ERROR);
   // A negative time is no time.
-  EXPECT_EQ(recording->configs[1].outcome, TrialOutcome::kWrongResult);
+  EXPECT_EQ(recording->configs[1].outcome, proto::WRONG_RESULT);
   EXPECT_EQ(recording->configs[2].time_ms, 2.0);
   EXPECT_THAT(recording->configs[2].repeats_ms, ElementsAre(1.0, 3.0));
 }
@@ -103,8 +103,7 @@ TEST(ParseRecordingTest, TakesNanInfinityAndZeroForFailures) {
         Replace(kCache, "\"time\": 4.0", std::string("\"time\": ") + time),
         "f.json");
     ASSERT_TRUE(recording.ok()) << time << recording.status();
-    EXPECT_EQ(recording->configs[0].outcome, TrialOutcome::kWrongResult)
-        << time;
+    EXPECT_EQ(recording->configs[0].outcome, proto::WRONG_RESULT) << time;
   }
 }
 

@@ -15,10 +15,10 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "tuning/replay/recorded_proposer.h"
 #include "tuning/replay/score.h"
 #include "tuning/search/strategies.h"
 #include "tuning/session/evaluator.h"
-#include "tuning/session/proposer.h"
 #include "tuning/session/ranking.h"
 #include "tuning/session/session.h"
 
@@ -50,7 +50,7 @@ Point2 ToPoint(const RecordedConfig& config) {
 Point2 ReferencePoint(const Recording& recording) {
   std::vector<double> x, y;
   for (const RecordedConfig& config : recording.configs) {
-    if (config.outcome != TrialOutcome::kOk) continue;
+    if (config.outcome != proto::OK) continue;
     x.push_back(ToPoint(config).x);
     y.push_back(ToPoint(config).y);
   }
@@ -85,48 +85,6 @@ std::vector<proto::Objective> ObjectivesFor(const ReplayRun& run) {
   return objectives;
 }
 
-// A strategy on a recorded domain, as a session asks it.
-class RecordedProposer : public Proposer {
- public:
-  RecordedProposer(const RecordedDomain& domain,
-                   std::vector<proto::Objective> objectives, Strategy& strategy)
-      : domain_(domain),
-        objectives_(std::move(objectives)),
-        strategy_(strategy) {}
-
-  std::vector<proto::Config> Ask(int count) override {
-    return ToConfigs(strategy_.Ask(count));
-  }
-  absl::Status Tell(const proto::Trial& trial) override {
-    const Trial told =
-        ForStrategy(objectives_, trial, domain_.At(IndexOf(trial.config())));
-    strategy_.Tell(absl::MakeConstSpan(&told, 1));
-    return absl::OkStatus();
-  }
-  std::vector<proto::Config> Finalists(int count) const override {
-    return ToConfigs(strategy_.Finalists(count));
-  }
-  std::vector<proto::Config> Front() const override { return {}; }
-  absl::optional<double> ExpectedImprovement() const override {
-    return absl::nullopt;  // replay stops by trials alone
-  }
-
- private:
-  std::vector<proto::Config> ToConfigs(const std::vector<Levels>& list) const {
-    std::vector<proto::Config> configs;
-    for (const Levels& levels : list) {
-      const absl::optional<int64_t> index = domain_.IndexOf(levels);
-      // What is not recorded is no config; the evaluator says so.
-      configs.push_back(ConfigOf(index.value_or(-1)));
-    }
-    return configs;
-  }
-
-  const RecordedDomain& domain_;
-  const std::vector<proto::Objective> objectives_;
-  Strategy& strategy_;
-};
-
 // Answers from a recording, as many at a time as a run asks for.
 class RecordedEvaluator : public OneAtATime {
  public:
@@ -142,8 +100,7 @@ class RecordedEvaluator : public OneAtATime {
   Answer Evaluate(const Request& request) override {
     const Trial measured = measure_(IndexOf(request.config));
     Answer answer;
-    // The enums mirror each other.
-    answer.trial.set_outcome(static_cast<proto::Outcome>(measured.outcome));
+    answer.trial.set_outcome(measured.outcome);
     for (size_t i = 0; i < measured.objectives.size(); ++i) {
       proto::MetricSamples* value = answer.trial.add_objectives();
       value->set_metric(i == 0 ? kTimeMsMetric : kCompileMetric);
@@ -163,7 +120,7 @@ Trial TrialOf(const RecordedConfig& config) {
   Trial trial;
   trial.levels = config.levels;
   trial.outcome = config.outcome;
-  if (config.outcome == TrialOutcome::kOk) {
+  if (config.outcome == proto::OK) {
     trial.objectives = {config.time_ms, ToPoint(config).y};
   }
   return trial;
@@ -202,7 +159,7 @@ void ReplayProblem::SetPriorFrom(const Recording& other) {
   if (!source.ok()) return;
   for (const Trial& trial : source->trials) {
     const absl::optional<int64_t> index = domain_.IndexOf(trial.levels);
-    if (index && trial.outcome == TrialOutcome::kOk) {
+    if (index && trial.outcome == proto::OK) {
       prior_[*index] = -trial.objectives[0];
     }
   }
@@ -218,7 +175,7 @@ double ReplayProblem::BestFractionOfTopK(int top_k) const {
   double fraction = 0;
   for (int i = 0; i < top_k && i < static_cast<int>(order.size()); ++i) {
     const RecordedConfig& config = recording_.configs[order[i]];
-    if (config.outcome == TrialOutcome::kOk) {
+    if (config.outcome == proto::OK) {
       fraction = std::max(fraction, optimum_ms_ / config.time_ms);
     }
   }
@@ -284,14 +241,14 @@ absl::StatusOr<ReplayResult> ReplayProblem::Run(const ReplayRun& run) const {
   if (run.compile_time_objective) {
     std::vector<Point2> all;
     for (const RecordedConfig& config : recording_.configs) {
-      if (config.outcome == TrialOutcome::kOk) all.push_back(ToPoint(config));
+      if (config.outcome == proto::OK) all.push_back(ToPoint(config));
     }
     full_volume = LogHypervolume(all, reference);
   }
   double best_ms = std::numeric_limits<double>::infinity();
   std::vector<Point2> found;
   double cpu_ms = -ThreadCpuMs();
-  OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<Strategy> strategy,
+  OPTRAIL_ASSIGN_OR_RETURN(const std::shared_ptr<Strategy> strategy,
                            MakeStrategy(run.strategy, domain_, options));
   result.ev5 = options.budget;
   int done = 0;
@@ -303,7 +260,7 @@ absl::StatusOr<ReplayResult> ReplayProblem::Run(const ReplayRun& run) const {
     }
     ++done;
     const RecordedConfig& config = recording_.configs[index];
-    if (config.outcome == TrialOutcome::kOk) {
+    if (config.outcome == proto::OK) {
       best_ms = std::min(best_ms, config.time_ms);
       found.push_back(ToPoint(config));
       if (WithinFivePercent(config.time_ms, optimum_ms_)) {
@@ -319,8 +276,15 @@ absl::StatusOr<ReplayResult> ReplayProblem::Run(const ReplayRun& run) const {
   setup.header.mutable_budget()->set_trials(options.budget);
   setup.propose = [&](const proto::Session&,
                       int) -> absl::StatusOr<std::unique_ptr<Proposer>> {
-    return std::make_unique<RecordedProposer>(domain_, ObjectivesFor(run),
-                                              *strategy);
+    return std::make_unique<RecordedProposer>(
+        ObjectivesFor(run), strategy,
+        [this](const Levels& levels) {
+          // What is not recorded is no config; the evaluator says so.
+          return ConfigOf(domain_.IndexOf(levels).value_or(-1));
+        },
+        [this](const proto::Config& config) {
+          return domain_.At(IndexOf(config));
+        });
   };
   setup.race_factor = 0;
   FakeClock clock;

@@ -9,7 +9,7 @@ namespace optrail::tuning {
 double OptimumMs(const Recording& recording) {
   double optimum = std::numeric_limits<double>::infinity();
   for (const RecordedConfig& config : recording.configs) {
-    if (config.outcome == TrialOutcome::kOk) {
+    if (config.outcome == proto::OK) {
       optimum = std::min(optimum, config.time_ms);
     }
   }
@@ -24,7 +24,7 @@ double RandomExpectedFraction(const Recording& recording, int budget) {
   const double optimum = OptimumMs(recording);
   std::vector<double> times;
   for (const RecordedConfig& config : recording.configs) {
-    if (config.outcome == TrialOutcome::kOk) times.push_back(config.time_ms);
+    if (config.outcome == proto::OK) times.push_back(config.time_ms);
   }
   std::sort(times.begin(), times.end());
   const double n = static_cast<double>(recording.configs.size());
@@ -46,7 +46,7 @@ double RandomExpectedEv5(const Recording& recording, int censored_at) {
   const double good = static_cast<double>(
       std::count_if(recording.configs.begin(), recording.configs.end(),
                     [optimum](const RecordedConfig& config) {
-                      return config.outcome == TrialOutcome::kOk &&
+                      return config.outcome == proto::OK &&
                              WithinFivePercent(config.time_ms, optimum);
                     }));
   // E[min(T, c)] is the sum of P(T > t) over t < c.

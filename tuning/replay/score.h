@@ -10,7 +10,6 @@
 
 #include <vector>
 
-#include "absl/types/span.h"
 #include "tuning/replay/recording.h"
 
 namespace optrail::tuning {

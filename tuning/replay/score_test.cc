@@ -14,7 +14,7 @@ Recording FiveConfigs() {
   for (const double time : {2.0, 1.0, 0.0, 4.0, 1.04}) {
     RecordedConfig config;
     config.time_ms = time;
-    if (time == 0) config.outcome = TrialOutcome::kCompileError;
+    if (time == 0) config.outcome = proto::COMPILE_ERROR;
     recording.configs.push_back(config);
   }
   return recording;
@@ -46,7 +46,7 @@ TEST(ScoreTest, ClosedFormsAgreeWithSimulation) {
     int first = budget;
     for (int i = 0; i < budget; ++i) {
       const RecordedConfig& config = recording.configs[order[i]];
-      if (config.outcome != TrialOutcome::kOk) continue;
+      if (config.outcome != proto::OK) continue;
       best = std::max(best, 1 / config.time_ms);
       if (WithinFivePercent(config.time_ms, 1) && first == budget) {
         first = i + 1;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/status_macros.h"
 
 namespace optrail::tuning {
 namespace {
@@ -48,14 +49,27 @@ class TextReader {
 
   absl::Status ReadLine() {
     const absl::string_view kind = words_[0];
-    if (kind == "input" || kind == "stage") return ReadExtents();
+    if (kind == "input" || kind == "stage") return ReadStage();
     if (kind == "def") return ReadDefinition();
     if (kind == "read") return ReadAccess();
     if (kind == "outputs") return ReadOutputs();
     return Expected("input, stage, def, read or outputs");
   }
 
-  absl::Status ReadExtents() {
+  // Those of the line, from its fourth word on.
+  absl::Status ReadExtents(std::vector<int64_t>* extents) {
+    for (size_t i = 3; i < words_.size(); ++i) {
+      int64_t extent;
+      if (!absl::SimpleAtoi(words_[i], &extent) || extent < 1 ||
+          extent > kMaxExtent) {
+        return Expected("extents of at least 1");
+      }
+      extents->push_back(extent);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadStage() {
     Stage stage;
     if (words_.size() < 3 || words_.size() > 3 + kMaxDims ||
         !absl::SimpleAtoi(words_[2], &stage.element_bytes) ||
@@ -63,14 +77,7 @@ class TextReader {
       return Expected("NAME ELEMENT_BYTES EXTENT...");
     }
     stage.name = std::string(words_[1]);
-    for (size_t i = 3; i < words_.size(); ++i) {
-      int64_t extent;
-      if (!absl::SimpleAtoi(words_[i], &extent) || extent < 1 ||
-          extent > kMaxExtent) {
-        return Expected("extents of at least 1");
-      }
-      stage.extents.push_back(extent);
-    }
+    OPTRAIL_RETURN_IF_ERROR(ReadExtents(&stage.extents));
     if (words_[0] == "input") {
       if (algorithm_.inputs.size() >= kMaxStages) {
         return Expected(absl::StrCat("at most ", kMaxStages, " inputs"));
@@ -95,14 +102,7 @@ class TextReader {
       return Expected("a stage before it, and 0|1 FLOP EXTENT...");
     }
     definition.associative = words_[1] == "1";
-    for (size_t i = 3; i < words_.size(); ++i) {
-      int64_t extent;
-      if (!absl::SimpleAtoi(words_[i], &extent) || extent < 1 ||
-          extent > kMaxExtent) {
-        return Expected("extents of at least 1");
-      }
-      definition.reductions.push_back(extent);
-    }
+    OPTRAIL_RETURN_IF_ERROR(ReadExtents(&definition.reductions));
     Stage& stage = algorithm_.stages.back();
     if (stage.definitions.empty() && !definition.reductions.empty()) {
       return Expected("no reductions in a stage's first def");

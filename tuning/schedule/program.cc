@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
@@ -84,6 +83,22 @@ absl::string_view KindName(LoopKind kind) {
     default:
       return "for";
   }
+}
+
+// A stage that reads another one, or an input, element by element.
+Stage CopyOf(const Extents& of, absl::string_view suffix, bool of_input,
+             int source) {
+  Stage stage;
+  static_cast<Extents&>(stage) = of;
+  absl::StrAppend(&stage.name, suffix);
+  Access read;
+  read.of_input = of_input;
+  read.source = source;
+  const int64_t axes = static_cast<int64_t>(stage.extents.size());
+  for (int64_t d = 0; d < axes; ++d) read.dims.push_back(OfLoop(d, axes));
+  stage.definitions.resize(1);
+  stage.definitions[0].reads.push_back(std::move(read));
+  return stage;
 }
 
 }  // namespace
@@ -548,16 +563,8 @@ int Program::CacheWrite(int s) {
       }
     }
   }
-  Stage stage;
-  static_cast<Extents&>(stage) = algorithm_.stages[s];
-  stage.name += ".out";
-  Access read;
-  read.source = s;
-  const int64_t axes = static_cast<int64_t>(stage.extents.size());
-  for (int64_t d = 0; d < axes; ++d) read.dims.push_back(OfLoop(d, axes));
-  stage.definitions.resize(1);
-  stage.definitions[0].reads.push_back(std::move(read));
-  AppendStage(std::move(stage), StagePlan::Origin::kCacheWrite);
+  AppendStage(CopyOf(algorithm_.stages[s], ".out", /*of_input=*/false, s),
+              StagePlan::Origin::kCacheWrite);
   std::replace(outputs_.begin(), outputs_.end(), s, copy);
   Step(absl::StrCat("cache_write ", s));
   return copy;
@@ -565,11 +572,10 @@ int Program::CacheWrite(int s) {
 
 int Program::CacheRead(int s, bool of_input, int source) {
   const int copy = stage_count();
-  Stage stage;
-  static_cast<Extents&>(stage) =
-      of_input ? algorithm_.inputs[source]
-               : static_cast<const Extents&>(algorithm_.stages[source]);
-  stage.name += ".in";
+  Stage stage =
+      CopyOf(of_input ? algorithm_.inputs[source]
+                      : static_cast<const Extents&>(algorithm_.stages[source]),
+             ".in", of_input, source);
   for (Definition& definition : algorithm_.stages[s].definitions) {
     for (Access& access : definition.reads) {
       if (access.of_input != of_input || access.source != source) continue;
@@ -577,13 +583,6 @@ int Program::CacheRead(int s, bool of_input, int source) {
       access.source = copy;
     }
   }
-  Access read;
-  read.of_input = of_input;
-  read.source = source;
-  const int64_t axes = static_cast<int64_t>(stage.extents.size());
-  for (int64_t d = 0; d < axes; ++d) read.dims.push_back(OfLoop(d, axes));
-  stage.definitions.resize(1);
-  stage.definitions[0].reads.push_back(std::move(read));
   AppendStage(std::move(stage), StagePlan::Origin::kCacheRead);
   Step(absl::StrCat("cache_read ", s, " ", of_input ? "input" : "stage", " ",
                     source));

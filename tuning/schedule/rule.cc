@@ -1,6 +1,5 @@
 #include "tuning/schedule/rule.h"
 
-#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

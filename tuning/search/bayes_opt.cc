@@ -94,7 +94,7 @@ std::vector<Levels> BayesOpt::Finalists(int count) const {
   std::vector<std::pair<double, int>> ranked;
   for (size_t i = 0; i < means.size(); ++i) {
     const Observation& o = history()[modelled_[i]];
-    if (o.outcome != TrialOutcome::kOk || !std::isfinite(o.cost)) continue;
+    if (o.outcome != proto::OK || !std::isfinite(o.cost)) continue;
     ranked.emplace_back(means[i] + PriorMean(o.levels), modelled_[i]);
   }
   std::sort(ranked.begin(), ranked.end());
@@ -227,7 +227,7 @@ BayesOpt::Targets BayesOpt::MakeTargets() {
       good[below] + (position - below) * (good[above] - good[below]);
   for (size_t i = 0; i < logs.size(); ++i) {
     const Observation& o = history()[i];
-    if (o.outcome == TrialOutcome::kContended) continue;
+    if (o.outcome == proto::CONTENDED) continue;
     double value = std::isfinite(logs[i]) ? std::min(logs[i], cap) : cap;
     // Somewhere between its lower bound and what counts as slow.
     if (o.censored) value = (value + cap) / 2;
@@ -456,5 +456,7 @@ std::vector<Levels> BayesOpt::Propose(int count) {
   posterior_.Restore();
   return round;
 }
+
+extern constexpr StrategyEntry kBayesOpt = {"bayes_opt", Make<BayesOpt>};
 
 }  // namespace optrail::tuning

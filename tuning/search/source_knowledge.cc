@@ -32,7 +32,7 @@ constexpr size_t kSampleQueries = 256;
 constexpr int kLeastCommon = 50;
 
 absl::optional<double> LogCost(const Trial& trial) {
-  if (trial.outcome != TrialOutcome::kOk || trial.objectives.empty()) {
+  if (trial.outcome != proto::OK || trial.objectives.empty()) {
     return absl::nullopt;
   }
   const double cost = trial.objectives[0];

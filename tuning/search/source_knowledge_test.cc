@@ -21,9 +21,8 @@ TransferSource Bowl(const Domain& domain, double x, double y, double unit) {
   for (int64_t i = 0; i < *domain.size(); ++i) {
     const Levels levels = domain.At(i);
     const double dx = levels[0] - x, dy = levels[1] - y;
-    source.trials.push_back({levels,
-                             TrialOutcome::kOk,
-                             {unit * std::exp(0.1 * (dx * dx + dy * dy))}});
+    source.trials.push_back(
+        {levels, proto::OK, {unit * std::exp(0.1 * (dx * dx + dy * dy))}});
   }
   return source;
 }
@@ -55,7 +54,7 @@ TEST(SourceKnowledgeTest, KnowsNothingWithoutSources) {
   const GridDomain domain = Grid();
   EXPECT_TRUE(SourceKnowledge(domain, {}).empty());
   TransferSource failed = Bowl(domain, 2, 2, 1);
-  for (Trial& trial : failed.trials) trial.outcome = TrialOutcome::kCrashed;
+  for (Trial& trial : failed.trials) trial.outcome = proto::CRASHED;
   EXPECT_TRUE(SourceKnowledge(domain, {failed, {}}).empty());
 }
 

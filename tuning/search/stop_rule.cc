@@ -2,64 +2,56 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "base/units.h"
-
 namespace optrail::tuning {
+namespace {
+
+// `reason` where `fires` says so.
+template <class Fires>
+StopRule Rule(proto::StopReason reason, Fires fires) {
+  return [reason, fires](const SessionProgress& p) {
+    return fires(p) ? reason : proto::STOP_REASON_UNSPECIFIED;
+  };
+}
+
+}  // namespace
 
 StopRule MaxTrials(int count) {
-  return [count](const SessionProgress& p) -> absl::optional<StopReason> {
-    if (p.trials < count) return absl::nullopt;
-    return StopReason{StopKind::kTrials, absl::StrCat(count, " trials")};
-  };
+  return Rule(proto::TRIALS_SPENT,
+              [count](const SessionProgress& p) { return p.trials >= count; });
 }
 
 StopRule MaxTime(absl::Duration limit) {
-  return [limit](const SessionProgress& p) -> absl::optional<StopReason> {
-    if (p.elapsed < limit) return absl::nullopt;
-    return StopReason{
-        StopKind::kTime,
-        absl::StrCat("time limit of ", absl::FormatDuration(limit))};
-  };
+  return Rule(proto::TIME_SPENT,
+              [limit](const SessionProgress& p) { return p.elapsed >= limit; });
 }
 
 StopRule Patience(int trials) {
-  return [trials](const SessionProgress& p) -> absl::optional<StopReason> {
-    if (!p.best_cost || p.trials_since_improvement < trials) {
-      return absl::nullopt;
-    }
-    return StopReason{StopKind::kPatience,
-                      absl::StrCat("no improvement in ", trials, " trials")};
-  };
+  return Rule(proto::PATIENCE_SPENT, [trials](const SessionProgress& p) {
+    return p.best_cost && p.trials_since_improvement >= trials;
+  });
 }
 
 StopRule ExpectedImprovementBelow(double fraction, int trials) {
-  return [=](const SessionProgress& p) -> absl::optional<StopReason> {
-    if (!p.expected_improvement || *p.expected_improvement >= fraction ||
-        p.quiet_trials < trials) {
-      return absl::nullopt;
-    }
-    return StopReason{StopKind::kExpectedImprovement,
-                      absl::StrCat("expected improvement below ",
-                                   FormatShortPercent(fraction))};
-  };
+  return Rule(
+      proto::LITTLE_EXPECTED_IMPROVEMENT, [=](const SessionProgress& p) {
+        return p.expected_improvement && *p.expected_improvement < fraction &&
+               p.quiet_trials >= trials;
+      });
 }
 
 StopRule TargetReached(double target) {
-  return [target](const SessionProgress& p) -> absl::optional<StopReason> {
-    if (!p.best_cost || *p.best_cost > target) return absl::nullopt;
-    return StopReason{StopKind::kTarget,
-                      absl::StrCat("target of ", target, " reached")};
-  };
+  return Rule(proto::TARGET_REACHED, [target](const SessionProgress& p) {
+    return p.best_cost && *p.best_cost <= target;
+  });
 }
 
 StopRule AnyOf(std::vector<StopRule> rules) {
-  return [rules = std::move(rules)](
-             const SessionProgress& p) -> absl::optional<StopReason> {
+  return [rules = std::move(rules)](const SessionProgress& p) {
     for (const StopRule& rule : rules) {
-      if (absl::optional<StopReason> reason = rule(p)) return reason;
+      const proto::StopReason reason = rule(p);
+      if (reason != proto::STOP_REASON_UNSPECIFIED) return reason;
     }
-    return absl::nullopt;
+    return proto::STOP_REASON_UNSPECIFIED;
   };
 }
 

@@ -6,17 +6,17 @@
 //
 //   const StopRule stop = AnyOf({MaxTrials(400), MaxTime(absl::Minutes(10)),
 //                                Patience(120)});
-//   if (const auto reason = stop(progress)) ...   // reason->text: "400 trials"
+//   session.set_stop_reason(stop(progress));   // TRIALS_SPENT
 //
 // A rule is a pure function of the session's progress, so a resumed session
 // stops where an uninterrupted one would (time apart).
 
 #include <functional>
-#include <string>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "tuning/proto/session.pb.h"
 
 namespace optrail::tuning {
 
@@ -34,23 +34,8 @@ struct SessionProgress {
   int quiet_trials = 0;
 };
 
-enum class StopKind {
-  kUnspecified = 0,
-  kTrials,
-  kTime,
-  kPatience,
-  kExpectedImprovement,
-  kTarget,
-};
-
-struct StopReason {
-  StopKind kind = StopKind::kUnspecified;
-  std::string text;  // for people: "no improvement in 120 trials"
-};
-
-// The reason to stop, or nullopt to go on.
-using StopRule =
-    std::function<absl::optional<StopReason>(const SessionProgress&)>;
+// The reason to stop, or STOP_REASON_UNSPECIFIED to go on.
+using StopRule = std::function<proto::StopReason(const SessionProgress&)>;
 
 // trials >= count.
 StopRule MaxTrials(int count);

@@ -6,7 +6,7 @@ namespace optrail::tuning {
 namespace {
 
 TEST(StopRuleTest, GoesOnWithoutRules) {
-  EXPECT_FALSE(AnyOf({})(SessionProgress()).has_value());
+  EXPECT_EQ(AnyOf({})(SessionProgress()), proto::STOP_REASON_UNSPECIFIED);
 }
 
 TEST(StopRuleTest, ReportsTheFirstRuleThatFires) {
@@ -14,34 +14,34 @@ TEST(StopRuleTest, ReportsTheFirstRuleThatFires) {
                                Patience(40), TargetReached(2.5)});
   SessionProgress progress;
   progress.trials = 99;
-  EXPECT_FALSE(stop(progress).has_value());
+  EXPECT_EQ(stop(progress), proto::STOP_REASON_UNSPECIFIED);
   progress.best_cost = 2.0;
-  EXPECT_EQ(stop(progress)->kind, StopKind::kTarget);
+  EXPECT_EQ(stop(progress), proto::TARGET_REACHED);
   progress.trials_since_improvement = 40;
-  EXPECT_EQ(stop(progress)->text, "no improvement in 40 trials");
+  EXPECT_EQ(stop(progress), proto::PATIENCE_SPENT);
   progress.elapsed = absl::Minutes(6);
-  EXPECT_EQ(stop(progress)->text, "time limit of 5m");
+  EXPECT_EQ(stop(progress), proto::TIME_SPENT);
   progress.trials = 100;
-  EXPECT_EQ(stop(progress)->kind, StopKind::kTrials);
+  EXPECT_EQ(stop(progress), proto::TRIALS_SPENT);
 }
 
 TEST(StopRuleTest, PatienceWaitsForAFirstSuccess) {
   SessionProgress progress;
   progress.trials_since_improvement = 500;
-  EXPECT_FALSE(Patience(40)(progress).has_value());
+  EXPECT_EQ(Patience(40)(progress), proto::STOP_REASON_UNSPECIFIED);
 }
 
 TEST(StopRuleTest, OneLowExpectationIsNotEnough) {
   const StopRule stop = ExpectedImprovementBelow(0.01, 10);
   SessionProgress progress;
-  EXPECT_FALSE(stop(progress).has_value());  // no model
+  EXPECT_EQ(stop(progress), proto::STOP_REASON_UNSPECIFIED);  // no model
   progress.expected_improvement = 0.001;
   progress.quiet_trials = 1;
-  EXPECT_FALSE(stop(progress).has_value());
+  EXPECT_EQ(stop(progress), proto::STOP_REASON_UNSPECIFIED);
   progress.quiet_trials = 10;
-  EXPECT_EQ(stop(progress)->text, "expected improvement below 1%");
+  EXPECT_EQ(stop(progress), proto::LITTLE_EXPECTED_IMPROVEMENT);
   progress.expected_improvement = 0.02;
-  EXPECT_FALSE(stop(progress).has_value());
+  EXPECT_EQ(stop(progress), proto::STOP_REASON_UNSPECIFIED);
 }
 
 }  // namespace

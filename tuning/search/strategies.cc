@@ -2,26 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <utility>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/random.h"
 #include "base/status_macros.h"
-#include "tuning/search/bayes_opt.h"
-#include "tuning/search/differential_evolution.h"
-#include "tuning/search/evolutionary_trees.h"
-#include "tuning/search/exhaustive.h"
-#include "tuning/search/genetic_algorithm.h"
-#include "tuning/search/greedy_ils.h"
-#include "tuning/search/latin_hypercube.h"
-#include "tuning/search/particle_swarm.h"
-#include "tuning/search/portfolio.h"
-#include "tuning/search/random_search.h"
-#include "tuning/search/simulated_annealing.h"
 #include "tuning/search/strategy_base.h"
-#include "tuning/search/three_phase.h"
-#include "tuning/search/top_k_domain.h"
 
 namespace optrail::tuning {
 
@@ -29,44 +20,131 @@ const char kDefaultStrategy[] = "bayes_opt";
 
 namespace {
 
-using Factory = std::unique_ptr<StrategyBase> (*)(absl::string_view name,
-                                                  const Domain& domain,
-                                                  const StrategyOptions&);
+// Sorted by name.
+constexpr const StrategyEntry* kStrategies[] = {
+    &kBayesOpt,       &kDifferentialEvolution, &kEvolutionaryTrees,
+    &kExhaustive,     &kGeneticAlgorithm,      &kGreedyIls,
+    &kLatinHypercube, &kParticleSwarm,         &kPortfolio,
+    &kRandomSearch,   &kSimulatedAnnealing,    &kThreePhase};
 
-template <typename T>
-std::unique_ptr<StrategyBase> Make(absl::string_view name, const Domain& domain,
-                                   const StrategyOptions& options) {
-  return std::make_unique<T>(name, domain, options);
-}
+constexpr int64_t kListed = int64_t{1} << 22;
+constexpr int kSampled = 1 << 15;
+constexpr int kClimbers = 64;
 
-struct Entry {
-  const char* name;
-  Factory factory;
+struct Ranked {
+  double prior;
+  Levels levels;
 };
 
-// Sorted by name.
-constexpr Entry kStrategies[] = {
-    {"bayes_opt", Make<BayesOpt>},
-    {"differential_evolution", Make<DifferentialEvolution>},
-    {"evolutionary_trees", Make<EvolutionaryTrees>},
-    {"exhaustive", Make<Exhaustive>},
-    {"genetic_algorithm", Make<GeneticAlgorithm>},
-    {"greedy_ils", Make<GreedyIls>},
-    {"latin_hypercube", Make<LatinHypercube>},
-    {"particle_swarm", Make<ParticleSwarm>},
-    {"portfolio", Make<Portfolio>},
-    {"random", Make<RandomSearch>},
-    {"simulated_annealing", Make<SimulatedAnnealing>},
-    {"three_phase", Make<ThreePhase>},
+double PriorOf(const Domain& domain, const Levels& levels) {
+  return domain.Prior(levels).value_or(
+      -std::numeric_limits<double>::infinity());
+}
+
+// Higher prior first; ties in the domain's order.
+bool Before(const Ranked& a, const Ranked& b) {
+  return a.prior != b.prior ? a.prior > b.prior : a.levels < b.levels;
+}
+
+std::vector<Ranked> List(const Domain& domain) {
+  std::vector<Ranked> all;
+  for (int64_t i = 0; i < *domain.size(); ++i) {
+    Levels levels = domain.At(i);
+    const double prior = PriorOf(domain, levels);
+    all.push_back({prior, std::move(levels)});
+  }
+  return all;
+}
+
+std::vector<Ranked> SampleAndClimb(const Domain& domain, uint64_t seed) {
+  Rng rng(seed);
+  std::vector<Ranked> met;
+  absl::flat_hash_set<Levels> known;
+  for (int i = 0; i < kSampled; ++i) {
+    Levels levels = domain.Sample(rng);
+    if (!known.insert(levels).second) continue;
+    const double prior = PriorOf(domain, levels);
+    met.push_back({prior, std::move(levels)});
+  }
+  std::sort(met.begin(), met.end(), Before);
+  const size_t climbers = std::min<size_t>(kClimbers, met.size());
+  for (size_t i = 0; i < climbers; ++i) {
+    Ranked at = met[i];
+    for (bool higher = true; higher;) {
+      higher = false;
+      for (Levels& next :
+           domain.Neighbours(at.levels, Neighbourhood::kHamming)) {
+        const double prior = PriorOf(domain, next);
+        Ranked ranked = {prior, std::move(next)};
+        if (known.insert(ranked.levels).second) met.push_back(ranked);
+        if (prior > at.prior) {
+          at = std::move(ranked);
+          higher = true;
+        }
+      }
+    }
+  }
+  return met;
+}
+
+// TopKDomain is the k configs of another domain that its prior ranks highest:
+// "rank by the prior, measure only the best". A domain that can be listed is
+// ranked in full; of a larger one, the best of a uniform sample climb the prior
+// to its local optima, and the best configs met on the way are kept.
+class TopKDomain final : public Domain {
+ public:
+  // `full` must outlive this. Configs without a prior rank last.
+  TopKDomain(const Domain& full, int top_k, uint64_t seed) : full_(full) {
+    std::vector<Ranked> ranked = full.size() && *full.size() <= kListed
+                                     ? List(full)
+                                     : SampleAndClimb(full, seed);
+    const size_t kept = std::min<size_t>(top_k, ranked.size());
+    std::partial_sort(ranked.begin(), ranked.begin() + kept, ranked.end(),
+                      Before);
+    for (size_t i = 0; i < kept; ++i) {
+      configs_.push_back(std::move(ranked[i].levels));
+    }
+    std::sort(configs_.begin(), configs_.end());
+    for (size_t i = 0; i < kept; ++i) index_.emplace(configs_[i], i);
+  }
+
+  absl::Span<const KnobLevels> knobs() const override { return full_.knobs(); }
+  bool IsValid(absl::Span<const uint16_t> levels) const override {
+    return IndexOf(levels).has_value();
+  }
+  absl::optional<int64_t> size() const override {
+    return static_cast<int64_t>(configs_.size());
+  }
+  Levels At(int64_t index) const override { return configs_[index]; }
+
+  absl::optional<int64_t> IndexOf(
+      absl::Span<const uint16_t> levels) const override {
+    const auto it = index_.find(Levels(levels.begin(), levels.end()));
+    if (it == index_.end()) return absl::nullopt;
+    return it->second;
+  }
+
+  Levels Sample(Rng& rng) const override {
+    return configs_[rng.UniformInt(static_cast<int64_t>(configs_.size()))];
+  }
+  absl::optional<double> Prior(
+      absl::Span<const uint16_t> levels) const override {
+    return full_.Prior(levels);
+  }
+
+ private:
+  const Domain& full_;
+  std::vector<Levels> configs_;  // in lexicographic order
+  absl::flat_hash_map<Levels, int64_t> index_;
 };
 
 // A strategy over the top_k of a domain, which it owns.
 class Pruned final : public Strategy {
  public:
   Pruned(absl::string_view name, const Domain& domain,
-         const StrategyOptions& options, Factory factory)
+         const StrategyOptions& options, const StrategyEntry& entry)
       : domain_(domain, options.top_k, options.seed) {
-    strategy_ = factory(name, domain_, options);
+    strategy_ = entry.make(name, domain_, options);
     strategy_->Start();
   }
 
@@ -176,7 +254,7 @@ absl::Status CheckOptions(const Domain& domain, const StrategyOptions& o) {
 
 std::vector<std::string> StrategyNames() {
   std::vector<std::string> names;
-  for (const Entry& entry : kStrategies) names.push_back(entry.name);
+  for (const StrategyEntry* entry : kStrategies) names.push_back(entry->name);
   return names;
 }
 
@@ -184,10 +262,10 @@ absl::StatusOr<std::unique_ptr<Strategy>> MakeStrategy(
     absl::string_view name, const Domain& domain,
     const StrategyOptions& options) {
   if (name == "default") name = kDefaultStrategy;
-  const auto* entry =
+  const auto* const found =
       std::find_if(std::begin(kStrategies), std::end(kStrategies),
-                   [name](const Entry& e) { return name == e.name; });
-  if (entry == std::end(kStrategies)) {
+                   [name](const StrategyEntry* e) { return name == e->name; });
+  if (found == std::end(kStrategies)) {
     return absl::NotFoundError(absl::StrCat(
         "unknown strategy '", name, "', expected default or one of ",
         absl::StrJoin(StrategyNames(), ", ")));
@@ -200,10 +278,10 @@ absl::StatusOr<std::unique_ptr<Strategy>> MakeStrategy(
   }
   if (options.top_k > 0) {
     return std::unique_ptr<Strategy>(
-        std::make_unique<Pruned>(name, domain, options, entry->factory));
+        std::make_unique<Pruned>(name, domain, options, **found));
   }
   std::unique_ptr<StrategyBase> strategy =
-      entry->factory(name, domain, options);
+      (*found)->make(name, domain, options);
   strategy->Start();
   return strategy;
 }

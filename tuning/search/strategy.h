@@ -39,32 +39,14 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
+#include "tuning/proto/trial.pb.h"
 #include "tuning/space/domain.h"
 
 namespace optrail::tuning {
 
-// How one config's evaluation ended; mirrors the outcomes of the trial proto.
-enum class TrialOutcome {
-  kUnspecified = 0,
-  kOk,
-  kInvalid,
-  kCompileError,
-  kLaunchError,
-  kCrashed,
-  kTimedOut,
-  kOutOfMemory,
-  kWrongResult,
-  kCensored,   // raced out; the objectives are lower bounds
-  kContended,  // too few clean samples: nothing is concluded
-  kUnsupported,
-};
-
-// Whether the config can't be a result: everything but OK, CENSORED, CONTENDED.
-bool IsFailure(TrialOutcome outcome);
-
 struct Trial {
   Levels levels;
-  TrialOutcome outcome = TrialOutcome::kOk;
+  proto::Outcome outcome = proto::OK;
   // To be minimised; [0] is the cost, for instance the time in ns. Positive for
   // OK (models work on logarithms; a value that is not is shifted). May be
   // empty unless the outcome is OK or CENSORED. An OK trial with too few or

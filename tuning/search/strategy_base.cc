@@ -91,8 +91,7 @@ void StrategyBase::Record(const Trial& trial) {
   history_.push_back(Observe(trial));
   told_.emplace(trial.levels, index);
   const Observation& observation = history_.back();
-  if (observation.outcome == TrialOutcome::kOk &&
-      observation.cost < kInfinity &&
+  if (observation.outcome == proto::OK && observation.cost < kInfinity &&
       (best_ < 0 || observation.cost < history_[best_].cost)) {
     best_ = index;
   }
@@ -104,8 +103,7 @@ Observation StrategyBase::Observe(const Trial& trial) const {
   observation.levels = trial.levels;
   observation.outcome = trial.outcome;
   observation.cost = kInfinity;
-  if (trial.outcome != TrialOutcome::kOk &&
-      trial.outcome != TrialOutcome::kCensored) {
+  if (trial.outcome != proto::OK && trial.outcome != proto::CENSORED) {
     return observation;
   }
   const int objectives = std::max(options_.objectives, 1);
@@ -115,13 +113,13 @@ Observation StrategyBase::Observe(const Trial& trial) const {
                    [](double v) { return std::isfinite(v); })) {
     // A censored trial without a bound tells nothing; an OK one without a
     // number has failed.
-    observation.outcome = trial.outcome == TrialOutcome::kCensored
-                              ? TrialOutcome::kContended
-                              : TrialOutcome::kWrongResult;
+    observation.outcome = trial.outcome == proto::CENSORED
+                              ? proto::CONTENDED
+                              : proto::WRONG_RESULT;
     return observation;
   }
   observation.objectives = values;
-  observation.censored = trial.outcome == TrialOutcome::kCensored;
+  observation.censored = trial.outcome == proto::CENSORED;
   for (const ObjectiveLimit& limit : options_.limits) {
     if (values[limit.objective] > limit.at_most) return observation;
   }
@@ -166,7 +164,7 @@ Levels StrategyBase::RandomUnseen() {
 std::vector<Levels> StrategyBase::Finalists(int count) const {
   std::vector<const Observation*> ok;
   for (const Observation& o : history_) {
-    if (o.outcome == TrialOutcome::kOk && o.cost < kInfinity) ok.push_back(&o);
+    if (o.outcome == proto::OK && o.cost < kInfinity) ok.push_back(&o);
   }
   std::stable_sort(ok.begin(), ok.end(),
                    [](const Observation* a, const Observation* b) {
@@ -185,7 +183,7 @@ std::vector<Trial> StrategyBase::ParetoFront() const {
   std::vector<const Observation*> ok;
   std::vector<std::vector<double>> costs;
   for (const Observation& o : history_) {
-    if (o.outcome != TrialOutcome::kOk || o.cost == kInfinity) continue;
+    if (o.outcome != proto::OK || o.cost == kInfinity) continue;
     ok.push_back(&o);
     costs.emplace_back(o.objectives.begin(), o.objectives.begin() + objectives);
   }

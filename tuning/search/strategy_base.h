@@ -5,7 +5,7 @@
 // strategy: no repeats, resumption, warm start, exhaustion, costs, the Pareto
 // front. A strategy adds Propose, and Learn if it keeps a state.
 
-#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -22,7 +22,7 @@ namespace optrail::tuning {
 // A trial as strategies see it: one number to minimise.
 struct Observation {
   Levels levels;
-  TrialOutcome outcome = TrialOutcome::kOk;
+  proto::Outcome outcome = proto::OK;
   // Infinity for a failure, a config over a limit, and a contended one.
   double cost = 0;
   // The cost is a lower bound.
@@ -98,6 +98,25 @@ class StrategyBase : public Strategy {
   int best_ = -1;
   std::string stop_reason_;
 };
+
+// A strategy by its name. Each stands in a file of its own.
+struct StrategyEntry {
+  const char* name;
+  std::unique_ptr<StrategyBase> (*make)(absl::string_view name,
+                                        const Domain& domain,
+                                        const StrategyOptions& options);
+};
+
+template <class T>
+std::unique_ptr<StrategyBase> Make(absl::string_view name, const Domain& domain,
+                                   const StrategyOptions& options) {
+  return std::make_unique<T>(name, domain, options);
+}
+
+extern const StrategyEntry kBayesOpt, kDifferentialEvolution,
+    kEvolutionaryTrees, kExhaustive, kGeneticAlgorithm, kGreedyIls,
+    kLatinHypercube, kParticleSwarm, kPortfolio, kRandomSearch,
+    kSimulatedAnnealing, kThreePhase;
 
 }  // namespace optrail::tuning
 

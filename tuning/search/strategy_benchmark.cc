@@ -70,7 +70,7 @@ Trial Measure(const Domain& domain, const Levels& levels) {
     const double x = levels[k] - 0.6 * domain.knobs()[k].size();
     cost += x * x * (k % 2 == 0 ? 1 : 0.3) + (levels[k] % 3 == 1 ? 2 : 0);
   }
-  return {levels, TrialOutcome::kOk, {cost}};
+  return {levels, proto::OK, {cost}};
 }
 
 void RunSession(benchmark::State& state, const std::string& name,

@@ -31,16 +31,15 @@ Trial Measure(const Levels& levels) {
   Trial trial;
   trial.levels = levels;
   if (levels[1] == 4 && levels[3] == 1) {
-    trial.outcome = TrialOutcome::kLaunchError;
+    trial.outcome = proto::LAUNCH_ERROR;
     return trial;
   }
   const double a = levels[1] - 2.0, b = levels[2] - 1.0;
   trial.objectives = {100 * (1 + a * a + b * b) * (levels[0] == 1 ? 1 : 1.7) *
                           (levels[3] == 0 ? 1 : 1.1),
                       10.0 + levels[1] * levels[1] + levels[0]};
-  if (levels[2] == 5) trial.outcome = TrialOutcome::kCensored;
-  if (levels[2] == 0 && levels[0] == 2)
-    trial.outcome = TrialOutcome::kContended;
+  if (levels[2] == 5) trial.outcome = proto::CENSORED;
+  if (levels[2] == 0 && levels[0] == 2) trial.outcome = proto::CONTENDED;
   return trial;
 }
 
@@ -153,7 +152,7 @@ TEST_P(StrategyContract, GoesOnWhenEverythingFails) {
     EXPECT_TRUE(asked.insert(round[0]).second);
     Trial trial;
     trial.levels = round[0];
-    trial.outcome = TrialOutcome::kCrashed;
+    trial.outcome = proto::CRASHED;
     strategy->Tell({trial});
   }
   EXPECT_TRUE(strategy->Finalists(3).empty());
@@ -195,7 +194,7 @@ TEST_P(StrategyContract, WorksWithoutEnumeration) {
     EXPECT_TRUE(asked.insert(round[0]).second);
     double cost = 1;
     for (const uint16_t level : round[0]) cost += level;
-    strategy->Tell({{round[0], TrialOutcome::kOk, {cost}}});
+    strategy->Tell({{round[0], proto::OK, {cost}}});
   }
 }
 
@@ -210,7 +209,7 @@ TEST_P(StrategyContract, FindsTheFrontOfTwoObjectives) {
   std::vector<Trial> ok;
   for (int64_t i = 0; i < *domain.size(); ++i) {
     Trial trial = Measure(domain.At(i));
-    if (trial.outcome == TrialOutcome::kOk && trial.objectives[1] <= 25) {
+    if (trial.outcome == proto::OK && trial.objectives[1] <= 25) {
       ok.push_back(std::move(trial));
     }
   }
@@ -325,9 +324,9 @@ TEST_P(StrategyContract, HoldsInOddSpaces) {
           ASSERT_TRUE(asked.insert(levels).second);
           const double cost = space.cost(levels);
           if (std::isfinite(cost)) {
-            told.push_back({levels, TrialOutcome::kOk, {cost}});
+            told.push_back({levels, proto::OK, {cost}});
           } else {
-            told.push_back({levels, TrialOutcome::kCrashed, {}});
+            told.push_back({levels, proto::CRASHED, {}});
           }
         }
         strategy->Tell(told);
@@ -442,7 +441,7 @@ TEST(MakeStrategyTest, RejectsContradictingOptions) {
   options.top_k = 5;
   EXPECT_THAT(message(options), HasSubstr("needs a prior"));
   options = {};
-  options.warm_start = {{Levels{0, 0, 9, 0}, TrialOutcome::kOk, {1.0}}};
+  options.warm_start = {{Levels{0, 0, 9, 0}, proto::OK, {1.0}}};
   EXPECT_THAT(message(options), HasSubstr("level 9 of knob 'tile'"));
 }
 
@@ -526,7 +525,7 @@ TEST(BayesOptTest, ARoundOfEightNeedsLittleMoreThanEightRounds) {
         const double a = l[0] - 7.0, b = l[1] - l[0] + 2.0, d = l[3] - 3.0;
         const double cost = 1 + a * a + 2 * b * b + d * d + (l[2] == 1 ? 0 : 3);
         best = std::min(best, cost);
-        told.push_back({l, TrialOutcome::kOk, {cost}});
+        told.push_back({l, proto::OK, {cost}});
       }
       strategy->Tell(told);
     }

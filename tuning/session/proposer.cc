@@ -10,71 +10,55 @@
 namespace optrail::tuning {
 namespace {
 
-class StrategyProposer : public Proposer {
- public:
-  StrategyProposer(const BoundSpace& space,
-                   std::vector<proto::Objective> objectives,
-                   std::unique_ptr<Strategy> strategy)
-      : space_(space),
-        objectives_(std::move(objectives)),
-        strategy_(std::move(strategy)) {}
-
-  std::vector<proto::Config> Ask(int count) override {
-    return ToConfigs(strategy_->Ask(count));
-  }
-
-  absl::Status Tell(const proto::Trial& trial) override {
-    OPTRAIL_ASSIGN_OR_RETURN(Levels levels, space_.ToLevels(trial.config()));
-    const Trial told = ForStrategy(objectives_, trial, std::move(levels));
-    strategy_->Tell(absl::MakeConstSpan(&told, 1));
-    return absl::OkStatus();
-  }
-
-  std::vector<proto::Config> Finalists(int count) const override {
-    return ToConfigs(strategy_->Finalists(count));
-  }
-
-  std::vector<proto::Config> Front() const override {
-    std::vector<Levels> front;
-    for (Trial& trial : strategy_->ParetoFront()) {
-      front.push_back(std::move(trial.levels));
-    }
-    return ToConfigs(front);
-  }
-
-  absl::optional<double> ExpectedImprovement() const override {
-    return strategy_->ExpectedImprovement();
-  }
-
- private:
-  std::vector<proto::Config> ToConfigs(const std::vector<Levels>& list) const {
-    std::vector<proto::Config> configs;
-    for (const Levels& levels : list)
-      configs.push_back(space_.ToConfig(levels));
-    return configs;
-  }
-
-  const BoundSpace& space_;
-  const std::vector<proto::Objective> objectives_;
-  const std::unique_ptr<Strategy> strategy_;
-};
+template <class Function>
+std::vector<proto::Config> ToConfigs(const std::vector<Levels>& list,
+                                     const Function& to_config) {
+  std::vector<proto::Config> configs;
+  for (const Levels& levels : list) configs.push_back(to_config(levels));
+  return configs;
+}
 
 }  // namespace
+
+std::vector<proto::Config> StrategyProposer::Ask(int count) {
+  return ToConfigs(strategy_->Ask(count), to_config_);
+}
+
+absl::Status StrategyProposer::Tell(const proto::Trial& trial) {
+  OPTRAIL_ASSIGN_OR_RETURN(Levels levels, to_levels_(trial.config()));
+  strategy_->Tell({ForStrategy(objectives_, trial, std::move(levels))});
+  return absl::OkStatus();
+}
+
+std::vector<proto::Config> StrategyProposer::Finalists(int count) const {
+  return ToConfigs(strategy_->Finalists(count), to_config_);
+}
+
+std::vector<proto::Config> StrategyProposer::Front() const {
+  std::vector<Levels> front;
+  for (Trial& trial : strategy_->ParetoFront()) {
+    front.push_back(std::move(trial.levels));
+  }
+  return ToConfigs(front, to_config_);
+}
+
+absl::optional<double> StrategyProposer::ExpectedImprovement() const {
+  return strategy_->ExpectedImprovement();
+}
 
 Trial ForStrategy(const std::vector<proto::Objective>& objectives,
                   const proto::Trial& trial, Levels levels) {
   Trial told;
   told.levels = std::move(levels);
-  // The enums mirror each other; an outcome of a newer writer is a failure.
-  told.outcome = static_cast<TrialOutcome>(trial.outcome());
+  told.outcome = trial.outcome();
   for (const proto::Objective& objective : objectives) {
     const absl::optional<double> value = ValueOf(trial, objective);
     if (!value.has_value()) break;
     told.objectives.push_back(CostOf(objective, *value));
   }
   const bool known = told.objectives.size() == objectives.size();
-  if (!known && told.outcome == TrialOutcome::kOk && !told.objectives.empty()) {
-    told.outcome = TrialOutcome::kContended;
+  if (!known && told.outcome == proto::OK && !told.objectives.empty()) {
+    told.outcome = proto::CONTENDED;
   }
   return told;
 }
@@ -111,8 +95,10 @@ absl::StatusOr<std::unique_ptr<Proposer>> MakeProposer(
   OPTRAIL_ASSIGN_OR_RETURN(
       std::unique_ptr<Strategy> strategy,
       MakeStrategy(begun.strategy(), space, strategy_options));
-  return std::make_unique<StrategyProposer>(space, objectives,
-                                            std::move(strategy));
+  return std::make_unique<StrategyProposer>(
+      objectives, std::move(strategy),
+      [&space](const Levels& levels) { return space.ToConfig(levels); },
+      [&space](const proto::Config& config) { return space.ToLevels(config); });
 }
 
 }  // namespace optrail::tuning

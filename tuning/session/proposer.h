@@ -1,9 +1,9 @@
 #ifndef OPTRAIL_TUNING_SESSION_PROPOSER_H_
 #define OPTRAIL_TUNING_SESSION_PROPOSER_H_
 
-// Proposer says which config a session tries next. The one here is a strategy
-// on a domain; others may come (traces of schedules), since the session sees
-// configs and trials and nothing of levels.
+// Proposer says which config a session tries next. Most ask a strategy on a
+// domain; others may come (traces of schedules), since the session sees configs
+// and trials and nothing of levels.
 //
 //   ProposerOptions options;
 //   options.batch = 4;
@@ -12,8 +12,9 @@
 //   const std::vector<proto::Config> next = proposer->Ask(1);
 //   OPTRAIL_RETURN_IF_ERROR(proposer->Tell(trial));
 
+#include <functional>
 #include <memory>
-#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -40,6 +41,33 @@ class Proposer {
   // Of the best untried config, as a fraction of the best cost; nullopt without
   // a model.
   virtual absl::optional<double> ExpectedImprovement() const = 0;
+};
+
+// A strategy on a domain whose configs have levels.
+class StrategyProposer : public Proposer {
+ public:
+  // The functions are called as long as this lives.
+  StrategyProposer(
+      std::vector<proto::Objective> objectives,
+      std::shared_ptr<Strategy> strategy,
+      std::function<proto::Config(const Levels&)> to_config,
+      std::function<absl::StatusOr<Levels>(const proto::Config&)> to_levels)
+      : objectives_(std::move(objectives)),
+        strategy_(std::move(strategy)),
+        to_config_(std::move(to_config)),
+        to_levels_(std::move(to_levels)) {}
+
+  std::vector<proto::Config> Ask(int count) override;
+  absl::Status Tell(const proto::Trial& trial) override;
+  std::vector<proto::Config> Finalists(int count) const override;
+  std::vector<proto::Config> Front() const override;
+  absl::optional<double> ExpectedImprovement() const override;
+
+ private:
+  const std::vector<proto::Objective> objectives_;
+  const std::shared_ptr<Strategy> strategy_;
+  const std::function<proto::Config(const Levels&)> to_config_;
+  const std::function<absl::StatusOr<Levels>(const proto::Config&)> to_levels_;
 };
 
 struct ProposerOptions {

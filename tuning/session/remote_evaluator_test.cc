@@ -17,7 +17,6 @@
 #include "absl/strings/str_split.h"
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/random.h"
 #include "base/socket.h"
 #include "gmock/gmock.h"

@@ -16,7 +16,6 @@
 #include "base/units.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/proto/numerics_text.h"
-#include "tuning/session/metering.h"
 #include "tuning/session/numerics.h"
 #include "tuning/session/objective.h"
 #include "tuning/session/ranking.h"
@@ -62,24 +61,6 @@ absl::Duration Spent(const SessionSetup& setup, const proto::Session& session) {
 }
 
 }  // namespace
-
-proto::StopReason StoredReason(StopKind kind) {
-  switch (kind) {
-    case StopKind::kTrials:
-      return proto::TRIALS_SPENT;
-    case StopKind::kTime:
-      return proto::TIME_SPENT;
-    case StopKind::kPatience:
-      return proto::PATIENCE_SPENT;
-    case StopKind::kExpectedImprovement:
-      return proto::LITTLE_EXPECTED_IMPROVEMENT;
-    case StopKind::kTarget:
-      return proto::TARGET_REACHED;
-    case StopKind::kUnspecified:
-      break;
-  }
-  return proto::STOP_REASON_UNSPECIFIED;
-}
 
 StopRule StopRuleOf(const proto::Budget& budget,
                     const std::vector<proto::Objective>& objectives) {
@@ -390,9 +371,8 @@ absl::Status Session::AskWhatFits() {
     return session_.stop_reason() != proto::STOP_REASON_UNSPECIFIED;
   };
   if (!stopped()) {
-    if (const absl::optional<StopReason> reason = stop_(progress_)) {
-      session_.set_stop_reason(StoredReason(reason->kind));
-    } else if (MustLeaveTheRest()) {
+    session_.set_stop_reason(stop_(progress_));
+    if (!stopped() && MustLeaveTheRest()) {
       session_.set_stop_reason(proto::TIME_SPENT);
     }
   }

@@ -338,10 +338,9 @@ absl::StatusOr<proto::Session> RunSession(const SessionSetup& setup,
 bool HasSessionJournal(const SessionSetup& setup);
 absl::Status RemoveSessionJournal(const SessionSetup& setup);
 
-// The stop rule of a budget, and the stored reason of one that fired.
+// The stop rule of a budget.
 StopRule StopRuleOf(const proto::Budget& budget,
                     const std::vector<proto::Objective>& objectives);
-proto::StopReason StoredReason(StopKind kind);
 
 }  // namespace optrail::tuning
 

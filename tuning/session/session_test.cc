@@ -182,7 +182,7 @@ TEST_F(SessionTest, StartsWhereItsSourcesWereBestAndResumesWithThem) {
       const Levels levels = bound_->At(i);
       source.trials.push_back(
           {levels,
-           TrialOutcome::kOk,
+           proto::OK,
            {FakeEvaluator::TimeNs(bound_->ToConfig(levels))}});
     }
     return std::vector<TransferSource>{source};

@@ -425,6 +425,22 @@ SlotProgram Frame::Compile(const Expression& expression) {
   return program;
 }
 
+// One case of the machine each.
+#define SET_INT(code, value) \
+  case code:                 \
+    s[i.to] = value;         \
+    break
+#define SET_DOUBLE(code, value) \
+  case code:                    \
+    put(i.to, value);           \
+    break
+#define CHECKED(code, overflows)               \
+  case code:                                   \
+    if (overflows(s[i.a], s[i.b], &s[i.to])) { \
+      return EvalError::kOverflow;             \
+    }                                          \
+    break
+
 EvalError SlotProgram::Run(int64_t* s) const {
   const Instruction* const code = code_.data();
   const Instruction* pc = code;
@@ -436,91 +452,42 @@ EvalError SlotProgram::Run(int64_t* s) const {
   for (;; ++pc) {
     const Instruction i = *pc;
     switch (static_cast<Code>(i.op)) {
-      case kMove:
-        s[i.to] = s[i.a];
-        break;
+      SET_INT(kMove, s[i.a]);
+      SET_DOUBLE(kNegateDouble, -d(i.a));
+      SET_INT(kNot, s[i.a] == 0);
+      CHECKED(kAddInt, __builtin_add_overflow);
+      SET_DOUBLE(kAddDouble, d(i.a) + d(i.b));
+      CHECKED(kSubtractInt, __builtin_sub_overflow);
+      SET_DOUBLE(kSubtractDouble, d(i.a) - d(i.b));
+      CHECKED(kMultiplyInt, __builtin_mul_overflow);
+      SET_DOUBLE(kMultiplyDouble, d(i.a) * d(i.b));
+      SET_DOUBLE(kDivideDouble, d(i.a) / d(i.b));
+      SET_INT(kLessInt, s[i.a] < s[i.b]);
+      SET_INT(kLessDouble, d(i.a) < d(i.b));
+      SET_INT(kLessEqualInt, s[i.a] <= s[i.b]);
+      SET_INT(kLessEqualDouble, d(i.a) <= d(i.b));
+      SET_INT(kEqualInt, s[i.a] == s[i.b]);
+      SET_INT(kEqualDouble, d(i.a) == d(i.b));
+      SET_INT(kNotEqualInt, s[i.a] != s[i.b]);
+      SET_INT(kNotEqualDouble, d(i.a) != d(i.b));
+      SET_INT(kMinInt, std::min(s[i.a], s[i.b]));
+      SET_DOUBLE(kMinDouble, std::min(d(i.a), d(i.b)));
+      SET_INT(kMaxInt, std::max(s[i.a], s[i.b]));
+      SET_DOUBLE(kMaxDouble, std::max(d(i.a), d(i.b)));
+      SET_DOUBLE(kIntToDouble, static_cast<double>(s[i.a]));
       case kNegateInt:
         if (s[i.a] == kMin) return EvalError::kOverflow;
         s[i.to] = -s[i.a];
-        break;
-      case kNegateDouble:
-        put(i.to, -d(i.a));
-        break;
-      case kNot:
-        s[i.to] = s[i.a] == 0;
-        break;
-      case kAddInt:
-        if (__builtin_add_overflow(s[i.a], s[i.b], &s[i.to])) {
-          return EvalError::kOverflow;
-        }
-        break;
-      case kAddDouble:
-        put(i.to, d(i.a) + d(i.b));
-        break;
-      case kSubtractInt:
-        if (__builtin_sub_overflow(s[i.a], s[i.b], &s[i.to])) {
-          return EvalError::kOverflow;
-        }
-        break;
-      case kSubtractDouble:
-        put(i.to, d(i.a) - d(i.b));
-        break;
-      case kMultiplyInt:
-        if (__builtin_mul_overflow(s[i.a], s[i.b], &s[i.to])) {
-          return EvalError::kOverflow;
-        }
-        break;
-      case kMultiplyDouble:
-        put(i.to, d(i.a) * d(i.b));
         break;
       case kDivideInt:
         if (s[i.b] == 0) return EvalError::kDivisionByZero;
         if (s[i.b] == -1 && s[i.a] == kMin) return EvalError::kOverflow;
         s[i.to] = s[i.a] / s[i.b];
         break;
-      case kDivideDouble:
-        put(i.to, d(i.a) / d(i.b));
-        break;
       case kModuloInt:
         if (s[i.b] == 0) return EvalError::kDivisionByZero;
         // CEL leaves the value of MIN % -1 open; it is 0 mathematically.
         s[i.to] = s[i.b] == -1 ? 0 : s[i.a] % s[i.b];
-        break;
-      case kLessInt:
-        s[i.to] = s[i.a] < s[i.b];
-        break;
-      case kLessDouble:
-        s[i.to] = d(i.a) < d(i.b);
-        break;
-      case kLessEqualInt:
-        s[i.to] = s[i.a] <= s[i.b];
-        break;
-      case kLessEqualDouble:
-        s[i.to] = d(i.a) <= d(i.b);
-        break;
-      case kEqualInt:
-        s[i.to] = s[i.a] == s[i.b];
-        break;
-      case kEqualDouble:
-        s[i.to] = d(i.a) == d(i.b);
-        break;
-      case kNotEqualInt:
-        s[i.to] = s[i.a] != s[i.b];
-        break;
-      case kNotEqualDouble:
-        s[i.to] = d(i.a) != d(i.b);
-        break;
-      case kMinInt:
-        s[i.to] = std::min(s[i.a], s[i.b]);
-        break;
-      case kMinDouble:
-        put(i.to, std::min(d(i.a), d(i.b)));
-        break;
-      case kMaxInt:
-        s[i.to] = std::max(s[i.a], s[i.b]);
-        break;
-      case kMaxDouble:
-        put(i.to, std::max(d(i.a), d(i.b)));
         break;
       case kCeilDivInt: {
         const int64_t a = s[i.a];
@@ -537,9 +504,6 @@ EvalError SlotProgram::Run(int64_t* s) const {
       case kLog2Double:
         if (!(d(i.a) > 0)) return EvalError::kDomain;
         put(i.to, std::log2(d(i.a)));
-        break;
-      case kIntToDouble:
-        put(i.to, static_cast<double>(s[i.a]));
         break;
       case kDoubleToInt:
         // The comparison is false for NaN.
@@ -562,5 +526,9 @@ EvalError SlotProgram::Run(int64_t* s) const {
     }
   }
 }
+
+#undef SET_INT
+#undef SET_DOUBLE
+#undef CHECKED
 
 }  // namespace optrail::tuning

@@ -19,12 +19,10 @@
 //
 // The rest of the header is described in docs/reference/space_format.md.
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "tuning/proto/config.pb.h"
 #include "tuning/space/space.h"
 

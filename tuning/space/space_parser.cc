@@ -14,7 +14,6 @@
 #include "base/hash.h"
 #include "base/status_macros.h"
 #include "base/textproto.h"
-#include "tuning/proto/canonical.h"
 #include "tuning/space/string_location.h"
 
 namespace optrail::tuning {

@@ -1,7 +1,5 @@
 #include "tuning/space/string_location.h"
 
-#include <algorithm>
-
 #include "absl/strings/ascii.h"
 
 namespace optrail::tuning {

@@ -1,7 +1,6 @@
 #include "ops/device/cpu/fingerprint.h"
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <set>
 #include <sstream>
@@ -13,16 +12,14 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "base/cpus.h"
+#include "base/file.h"
 #include "ops/device/cpu/microarchitecture.h"
 
 namespace optrail::ops {
 namespace {
 
-std::string ReadAll(const std::string& path) {
-  std::ifstream in(path);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
+std::string TextOf(const std::string& path) {
+  return ReadFile(path).value_or("");
 }
 
 // The "key : value" lines of the first processor in /proc/cpuinfo.
@@ -74,11 +71,10 @@ void ReadCaches(const std::string& root, CpuFacts& facts) {
     const std::string folder = absl::StrCat(
         root, "/sys/devices/system/cpu/cpu0/cache/index", index, "/");
     const std::string level(
-        absl::StripAsciiWhitespace(ReadAll(folder + "level")));
-    const std::string type(
-        absl::StripAsciiWhitespace(ReadAll(folder + "type")));
+        absl::StripAsciiWhitespace(TextOf(folder + "level")));
+    const std::string type(absl::StripAsciiWhitespace(TextOf(folder + "type")));
     if (level.empty() || type == "Instruction") continue;
-    const absl::optional<int64_t> size = ParseSize(ReadAll(folder + "size"));
+    const absl::optional<int64_t> size = ParseSize(TextOf(folder + "size"));
     if (level == "1") facts.l1d_bytes = size;
     if (level == "2") facts.l2_bytes = size;
     if (level == "3") facts.l3_bytes = size;
@@ -95,7 +91,7 @@ absl::optional<int64_t> QuotaCores(const std::string& root) {
     cores = std::min(cores.value_or(quota / period), quota / period);
   };
   for (absl::string_view line :
-       absl::StrSplit(ReadAll(root + "/proc/self/cgroup"), '\n')) {
+       absl::StrSplit(TextOf(root + "/proc/self/cgroup"), '\n')) {
     const std::vector<std::string> fields =
         absl::StrSplit(line, absl::MaxSplits(':', 2));
     if (fields.size() != 3) continue;
@@ -111,12 +107,11 @@ absl::optional<int64_t> QuotaCores(const std::string& root) {
       double quota = 0, period = 0;
       if (version_2) {
         // "max 100000" has no quota and leaves the stream failed.
-        std::stringstream max(ReadAll(mount + group + "/cpu.max"));
+        std::stringstream max(TextOf(mount + group + "/cpu.max"));
         if (max >> quota >> period) limit(quota, period);
       } else {
-        std::stringstream(ReadAll(mount + group + "/cpu.cfs_quota_us")) >>
-            quota;
-        std::stringstream(ReadAll(mount + group + "/cpu.cfs_period_us")) >>
+        std::stringstream(TextOf(mount + group + "/cpu.cfs_quota_us")) >> quota;
+        std::stringstream(TextOf(mount + group + "/cpu.cfs_period_us")) >>
             period;
         limit(quota, period);
       }
@@ -147,7 +142,7 @@ int SimdBits(const std::set<std::string>& flags) {
 
 CpuFacts ReadCpuFacts(const std::string& root, int affinity_cores) {
   const std::map<std::string, std::string> cpu =
-      FirstProcessor(ReadAll(root + "/proc/cpuinfo"));
+      FirstProcessor(TextOf(root + "/proc/cpuinfo"));
   CpuFacts facts;
   facts.vendor = TextField(cpu, "vendor_id");
   facts.model_name = TextField(cpu, "model name");
@@ -170,7 +165,7 @@ CpuFacts ReadCpuFacts(const std::string& root, int affinity_cores) {
   }
   ReadCaches(root, facts);
   for (absl::string_view line :
-       absl::StrSplit(ReadAll(root + "/proc/meminfo"), '\n')) {
+       absl::StrSplit(TextOf(root + "/proc/meminfo"), '\n')) {
     int64_t kib = 0;
     if (!absl::ConsumePrefix(&line, "MemTotal:")) continue;
     absl::ConsumeSuffix(&line, "kB");

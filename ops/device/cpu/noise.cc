@@ -5,11 +5,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <fstream>
-#include <sstream>
 #include <thread>
 
 #include "base/check.h"
+#include "base/file.h"
 #include "base/statistics.h"
 #include "ops/device/cpu/witnesses.h"
 
@@ -18,11 +17,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-std::string ReadAll(const std::string& path) {
-  std::ifstream in(path);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
+std::string TextOf(const std::string& path) {
+  return ReadFile(path).value_or("");
 }
 
 int64_t ElapsedNs(Clock::time_point start) {
@@ -57,7 +53,7 @@ absl::optional<int64_t> RunDelayNs() {
   while (const dirent* const task = readdir(tasks)) {
     if (task->d_name[0] == '.') continue;
     const absl::optional<int64_t> delay = ParseRunDelayNs(
-        ReadAll(std::string("/proc/self/task/") + task->d_name + "/schedstat"));
+        TextOf(std::string("/proc/self/task/") + task->d_name + "/schedstat"));
     // A thread may have ended since it was listed.
     if (delay.has_value()) total = total.value_or(0) + *delay;
   }
@@ -66,7 +62,7 @@ absl::optional<int64_t> RunDelayNs() {
 }
 
 absl::optional<int64_t> StealNs() {
-  const std::map<int, int64_t> ticks = ParseStealTicks(ReadAll("/proc/stat"));
+  const std::map<int, int64_t> ticks = ParseStealTicks(TextOf("/proc/stat"));
   if (ticks.empty()) return absl::nullopt;
   int64_t total = 0;
   for (const auto& [cpu, stolen] : ticks) total += stolen;

@@ -1,6 +1,5 @@
 #include "ops/device/cpu/perturbation.h"
 
-#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <utility>

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
-#include <vector>
 
 #include "base/status_macros.h"
 

@@ -8,7 +8,6 @@
 #include "absl/strings/str_split.h"
 #include "base/check.h"
 #include "base/hash.h"
-#include "base/status_macros.h"
 #include "ops/device/cuda/nvrtc.h"
 #include "tuning/proto/canonical.h"
 

@@ -1,13 +1,10 @@
 #include "ops/device/cuda/measured_gpu.h"
 
-#include <utility>
-
 #include "absl/strings/escaping.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
 #include "ops/device/cuda/ceilings.h"
-#include "ops/device/cuda/monitor.h"
 #include "ops/device/cuda/timer.h"
 
 namespace optrail::ops::cuda {

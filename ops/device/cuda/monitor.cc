@@ -6,13 +6,11 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
-#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "base/clock.h"
 #include "ops/device/energy/sensor_meter.h"
 

@@ -16,9 +16,7 @@
 // Timers of the same operands may take turns: their copies are the same memory
 // with the same contents, the results of calls apart.
 
-#include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "ops/core/device.h"

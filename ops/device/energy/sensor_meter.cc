@@ -1,6 +1,5 @@
 #include "ops/device/energy/sensor_meter.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

@@ -16,7 +16,6 @@
 #include <time.h>
 
 #include <algorithm>
-#include <cmath>
 #include <iostream>
 #include <limits>
 #include <map>

@@ -1,7 +1,6 @@
 #include "ops/product/cpu/blocked_product.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <string>

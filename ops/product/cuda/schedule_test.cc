@@ -1,8 +1,5 @@
 #include <map>
 #include <set>
-#include <string>
-#include <tuple>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"

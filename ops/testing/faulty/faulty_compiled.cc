@@ -15,7 +15,6 @@
 #include "base/subprocess.h"
 #include "ops/core/backend.h"
 #include "ops/core/registry.h"
-#include "tuning/proto/canonical.h"
 
 namespace optrail::ops {
 namespace {

@@ -161,7 +161,7 @@ class RecordedSearch {
   double GainLeft(const proto::Session& session) const {
     double best = HUGE_VAL, found = HUGE_VAL;
     for (const tuning::RecordedConfig& config : recording_.configs) {
-      if (config.outcome == tuning::TrialOutcome::kOk) {
+      if (config.outcome == proto::OK) {
         best = std::min(best, config.time_ms * 1e6);
       }
     }
@@ -185,7 +185,7 @@ class RecordedSearch {
     for (const tuning::RecordedConfig& config : recording_.configs) {
       if (bound->Validate(ConfigOf(config)).ok()) continue;
       ++refused;
-      failing += config.outcome != tuning::TrialOutcome::kOk;
+      failing += config.outcome != proto::OK;
     }
     return refused > 0 ? failing / refused : 0;
   }
@@ -267,7 +267,7 @@ class RecordedSearch {
                 proto::Session* session) const {
     proto::Trial& trial = *session->add_trials();
     *trial.mutable_config() = ConfigOf(config);
-    if (config.outcome == tuning::TrialOutcome::kOk) {
+    if (config.outcome == proto::OK) {
       trial.set_outcome(proto::OK);
       trial.set_time_ns(config.time_ms * 1e6);
     } else {

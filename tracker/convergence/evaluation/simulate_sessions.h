@@ -13,7 +13,6 @@
 // processes beside the default, as tuning does. A seed fixes every value.
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 

@@ -1,9 +1,7 @@
 #include "tracker/detect/evaluation/score.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdlib>
-#include <utility>
 
 namespace optrail::tracker {
 namespace {

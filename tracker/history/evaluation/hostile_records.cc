@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmath>
 #include <limits>
 
 #include "absl/strings/str_cat.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <mutex>
-#include <unordered_map>
 #include <utility>
 
 #include "absl/strings/escaping.h"

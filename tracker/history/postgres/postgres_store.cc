@@ -10,7 +10,6 @@
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "tracker/history/index/index_writer.h"
-#include "tracker/history/postgres/postgres.h"
 #include "tracker/history/postgres/schema.h"
 #include "tracker/history/record.h"
 

@@ -71,7 +71,7 @@ absl::StatusOr<Curve> Search(const Recording& recording, uint64_t seed) {
   const double optimum_ms = OptimumMs(recording);
   std::vector<double> times_ms;
   for (const RecordedConfig& config : recording.configs) {
-    if (config.outcome == TrialOutcome::kOk) times_ms.push_back(config.time_ms);
+    if (config.outcome == proto::OK) times_ms.push_back(config.time_ms);
   }
   StrategyOptions options;
   options.seed = seed;
@@ -85,7 +85,7 @@ absl::StatusOr<Curve> Search(const Recording& recording, uint64_t seed) {
     if (asked.empty()) break;
     const RecordedConfig& config = recording.configs[*domain.IndexOf(asked[0])];
     double cost = curve.cost.back();
-    if (config.outcome == TrialOutcome::kOk) {
+    if (config.outcome == proto::OK) {
       cost = std::min(cost, config.time_ms / optimum_ms);
     }
     curve.expected_improvement.push_back(strategy->ExpectedImprovement());

@@ -55,7 +55,7 @@ TEST_P(RecordingsTest, HoldsEveryConfigWithItsRepeats) {
   EXPECT_EQ(recording->configs.size(), GetParam().configs);
   int failed = 0;
   for (const RecordedConfig& config : recording->configs) {
-    if (config.outcome != TrialOutcome::kOk) {
+    if (config.outcome != proto::OK) {
       ++failed;
       continue;
     }

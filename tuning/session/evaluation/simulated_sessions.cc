@@ -12,7 +12,6 @@
 #include "base/statistics.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/session/evaluator.h"
-#include "tuning/session/session.h"
 #include "tuning/space/space.h"
 
 namespace optrail::tuning {

@@ -19,13 +19,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <list>
 #include <map>
 #include <mutex>
-#include <string>
 #include <utility>
 #include <vector>
 

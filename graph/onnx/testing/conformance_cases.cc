@@ -1,4 +1,4 @@
-#include "graph/onnx/conformance_cases.h"
+#include "graph/onnx/testing/conformance_cases.h"
 
 #include <algorithm>
 #include <cmath>

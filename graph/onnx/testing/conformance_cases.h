@@ -1,5 +1,5 @@
-#ifndef OPTRAIL_GRAPH_ONNX_CONFORMANCE_CASES_H_
-#define OPTRAIL_GRAPH_ONNX_CONFORMANCE_CASES_H_
+#ifndef OPTRAIL_GRAPH_ONNX_TESTING_CONFORMANCE_CASES_H_
+#define OPTRAIL_GRAPH_ONNX_TESTING_CONFORMANCE_CASES_H_
 
 // ONNX's own cases, from Debian's libonnx-testdata, for tests: those all of
 // whose operators the import claims.
@@ -47,4 +47,4 @@ std::string Mismatch(const std::vector<Array>& ours,
 
 }  // namespace optrail::graph
 
-#endif  // OPTRAIL_GRAPH_ONNX_CONFORMANCE_CASES_H_
+#endif  // OPTRAIL_GRAPH_ONNX_TESTING_CONFORMANCE_CASES_H_
