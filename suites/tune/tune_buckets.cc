@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "base/exit_code.h"
@@ -188,6 +187,12 @@ class BucketTuner {
   bool IsStored(const Bucket& range) const {
     return store_.Covers(tuning::RequestOf(task_.task), range);
   }
+  // Returns the bucket of the new entry at `centre` if its range is not
+  // verified: the one that an earlier call has verified for the same config, as
+  // long as no check of this call refutes it, else the shape alone.
+  std::string BucketLeft(const proto::Shape& centre,
+                         const proto::TunedConfig& tuned,
+                         const absl::optional<proto::Config>& config) const;
   Part& AddPart(const Bucket& range, const char* state, const std::string& why);
 
   const TuneBucketsCommand& command_;
@@ -252,7 +257,7 @@ absl::StatusOr<CheckedRange> BucketTuner::CheckAll(
       all.random_shapes += check.is_random;
       continue;
     }
-    all.is_cut = absl::Now() > deadline_;
+    all.is_cut = command_.now() > deadline_;
     if (all.is_cut) break;
     OPTRAIL_ASSIGN_OR_RETURN(check.found,
                              CheckConfig(command_, At(check.shape), config));
@@ -261,6 +266,27 @@ absl::StatusOr<CheckedRange> BucketTuner::CheckAll(
     known_.push_back(std::move(check));
   }
   return all;
+}
+
+std::string BucketTuner::BucketLeft(
+    const proto::Shape& centre, const proto::TunedConfig& tuned,
+    const absl::optional<proto::Config>& config) const {
+  const std::string alone = CanonicalText(centre);
+  const TaskEntry task = At(centre);
+  tuning::LookupRequest request = tuning::RequestOf(task.task);
+  const tuning::LookupResult former = store_.Lookup(request);
+  if (former.source != tuning::LookupSource::kExact || former.unverified ||
+      former.tuned->bucket().empty() ||
+      former.tuned->config() != tuned.config()) {
+    return alone;
+  }
+  const Bucket bucket = *Bucket::Parse(former.tuned->bucket());
+  const bool refuted =
+      std::any_of(known_.begin(), known_.end(), [&](const KnownCheck& check) {
+        return SameConfig(check.config, config) && !check.found.holds &&
+               bucket.Contains(check.shape);
+      });
+  return refuted ? alone : bucket.Text();
 }
 
 absl::Status BucketTuner::CoverAll(const Bucket& range) {
@@ -287,7 +313,7 @@ absl::Status BucketTuner::Cover(
     AddPart(range, "verified", "tuned already");
     return absl::OkStatus();
   }
-  if (absl::Now() > deadline_) {
+  if (command_.now() > deadline_) {
     AddPart(range, "not reached", kTimeIsOver);
     return absl::OkStatus();
   }
@@ -328,8 +354,7 @@ absl::Status BucketTuner::Cover(
     tuned.mutable_proof()->set_claimed(false);
     tuning::ShortenEntry(&tuned);
   }
-  // If it does not hold, a wider bucket of an earlier call ends as well.
-  tuned.set_bucket(holds ? range.Text() : CanonicalText(centre));
+  tuned.set_bucket(holds ? range.Text() : BucketLeft(centre, tuned, config));
   const proto::Task& task = task_.task;
   OPTRAIL_RETURN_IF_ERROR(
       tuning::WriteOverlay(command_.context.store, task.operator_name(),
@@ -368,6 +393,30 @@ int SessionsOf(const Bucket& range, int random_shapes) {
          RandomShapes(range, random_shapes);
 }
 
+absl::StatusOr<std::vector<TaskEntry>> TasksOfRange(
+    const TaskSelection& selection, const Bucket& range,
+    const proto::Hardware& hardware) {
+  TaskSelection of_lowest = selection;
+  const std::string lowest = CanonicalText(range.Corners()[0]);
+  of_lowest.shape_regex = lowest;
+  OPTRAIL_ASSIGN_OR_RETURN(std::vector<TaskEntry> tasks,
+                           SelectTasks(of_lowest, hardware));
+  tasks.erase(std::remove_if(tasks.begin(), tasks.end(),
+                             [&](const TaskEntry& task) {
+                               return CanonicalText(task.task.shape()) !=
+                                      lowest;
+                             }),
+              tasks.end());
+  for (const TaskEntry& task : tasks) OPTRAIL_RETURN_IF_ERROR(task.available);
+  if (tasks.empty()) {
+    return absl::NotFoundError(absl::StrCat(
+        "--shape=", range.Text(), ": no operator has the shape ", lowest,
+        " in this very text; expected no attribute that has its "
+        "default"));
+  }
+  return tasks;
+}
+
 absl::StatusOr<int> RunTuneBuckets(const TuneBucketsCommand& command,
                                    std::ostream& out, std::ostream& notes) {
   if (command.tune.total_trials > 0 || !command.tune.tune.objectives.empty()) {
@@ -377,32 +426,23 @@ absl::StatusOr<int> RunTuneBuckets(const TuneBucketsCommand& command,
         "session and --total_time for all; expected no --total_trials and no "
         "--objective"));
   }
-  const absl::Time deadline =
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const std::vector<TaskEntry> tasks,
+      TasksOfRange(command.selection, command.range, command.context.hardware));
+  const absl::Time end =
       command.tune.total_time_ns > 0
-          ? absl::Now() + absl::Nanoseconds(command.tune.total_time_ns)
+          ? command.now() + absl::Nanoseconds(command.tune.total_time_ns)
           : absl::InfiniteFuture();
-  TaskSelection selection = command.selection;
-  const std::string lowest = CanonicalText(command.range.Corners()[0]);
-  selection.shape_regex = lowest;
-  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<TaskEntry> tasks,
-                           SelectTasks(selection, command.context.hardware));
   std::vector<Part> parts;
-  bool found = false;
-  for (const TaskEntry& task : tasks) {
-    if (CanonicalText(task.task.shape()) != lowest) continue;
-    found = true;
-    OPTRAIL_RETURN_IF_ERROR(task.available);
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    const absl::Time now = command.now();
+    const absl::Time deadline =
+        now + (end - now) / static_cast<int64_t>(tasks.size() - i);
     OPTRAIL_ASSIGN_OR_RETURN(const tuning::TunedConfigStore store,
-                             LoadStore(command.context, {task}));
-    OPTRAIL_RETURN_IF_ERROR(BucketTuner(command, task, store, deadline, &parts)
-                                .CoverAll(command.range));
-  }
-  if (!found) {
-    return absl::NotFoundError(
-        absl::StrCat("--shape=", command.range.Text(),
-                     ": no operator has the shape ", lowest,
-                     " in this very text; expected no attribute that has its "
-                     "default"));
+                             LoadStore(command.context, {tasks[i]}));
+    OPTRAIL_RETURN_IF_ERROR(
+        BucketTuner(command, tasks[i], store, deadline, &parts)
+            .CoverAll(command.range));
   }
   Table table({{"task"},
                {"shapes", Align::kLeft, "", Clip::kFold},

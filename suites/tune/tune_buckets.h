@@ -15,8 +15,11 @@
 #include <functional>
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "base/table.h"
 #include "suites/tune/tune_driver.h"
@@ -32,8 +35,9 @@ struct TuneBucketsCommand {
   // Its shape is not looked at.
   TaskSelection selection;
   tuning::Bucket range;
-  // Budgets are those of each session, but the total time, which ends it all.
-  // The seed draws the shapes inside, too.
+  // Budgets are those of each session, but the total time, which ends it all:
+  // each task (a backend, a number of threads) gets an equal share of what the
+  // tasks before it have left. The seed draws the shapes inside, too.
   TuneDriverOptions tune;
   double most_loss = .03;  // of time
   // For each doubling of a bucket's sizes, and at least as many.
@@ -44,6 +48,7 @@ struct TuneBucketsCommand {
   std::function<absl::StatusOr<TuneSummary>(
       const TaskEntry&, const absl::optional<proto::Config>& incumbent)>
       tune_one = nullptr;
+  std::function<absl::Time()> now = absl::Now;  // tests have a clock of theirs
 };
 
 struct CheckedConfig {
@@ -61,6 +66,13 @@ struct CheckedConfig {
 absl::StatusOr<CheckedConfig> CheckConfig(
     const TuneBucketsCommand& command, const TaskEntry& task,
     const absl::optional<proto::Config>& config);
+
+// Returns the tasks that have the range: one for each backend and number of
+// threads that are selected. NotFound if there is none, Unavailable and the
+// like if one can't run here.
+absl::StatusOr<std::vector<TaskEntry>> TasksOfRange(
+    const TaskSelection& selection, const tuning::Bucket& range,
+    const proto::Hardware& hardware);
 
 // How many sessions check a whole range that holds. Ranges that are cut take up
 // to twice as many.

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "base/file.h"
 #include "gmock/gmock.h"
@@ -161,9 +162,12 @@ class KnownTimes : public TuneBuckets {
     times_ = times;
     command_.random_shapes = 2;
     sessions_.clear();
+    command_.now = [this] { return now_; };
     command_.tune_one = [this](const TaskEntry& task,
                                const absl::optional<proto::Config>& incumbent) {
       ++sessions_[tuning::CanonicalText(task.task.shape())];
+      ++sessions_by_operator_[task.task.operator_name()];
+      now_ += session_time_;
       return Session(task.task, incumbent);
     };
   }
@@ -234,6 +238,9 @@ class KnownTimes : public TuneBuckets {
 
  protected:
   std::map<std::string, int> sessions_;  // by shape
+  std::map<std::string, int> sessions_by_operator_;
+  absl::Time now_ = absl::UnixEpoch();
+  absl::Duration session_time_ = absl::Seconds(30);
 };
 
 TEST_F(KnownTimes, NoShapeOfABucketLosesMoreThanTheBound) {
@@ -306,6 +313,52 @@ TEST_F(KnownTimes, ABucketThatDoesNotHoldAnyMoreEnds) {
   const auto store = LoadStore(command_.context, {});
   ASSERT_TRUE(store.ok()) << store.status();
   EXPECT_EQ(Lookup(*store, "n=130/f32").source, tuning::LookupSource::kDefault);
+}
+
+// Neither a call that is cut nor a wider range that fails elsewhere has refuted
+// it.
+TEST_F(KnownTimes, ABucketEndsOnlyWhereItIsRefuted) {
+  Use([](int64_t) { return Times{1200, 1000, 1100}; });
+  command_.range = Range("n=64..256/f32");
+  ASSERT_EQ(*Run(), 0) << out_.str();
+  const auto bucket_at_128 = [&]() -> std::string {
+    const auto files = tuning::ReadOverlay(command_.context.store);
+    EXPECT_TRUE(files.ok()) << files.status();
+    for (const proto::TunedConfig& tuned : (*files)[0].tuned()) {
+      if (tuned.shape() == "n=128/f32") return tuned.bucket();
+    }
+    return "no entry";
+  };
+  ASSERT_EQ(bucket_at_128(), "n=64..256/f32");
+
+  command_.tune.retune = true;
+  command_.tune.total_time_ns = absl::ToInt64Nanoseconds(2 * session_time_);
+  EXPECT_EQ(*Run(), 1);
+  EXPECT_THAT(out_.str(), HasSubstr("add,n=64..256/f32,not reached,"));
+  EXPECT_EQ(bucket_at_128(), "n=64..256/f32");
+
+  command_.tune.total_time_ns = 0;
+  Use([](int64_t n) { return Times{1200, 1000, n < 900 ? 1100.0 : 700.0}; });
+  command_.range = Range("n=16..1024/f32");
+  EXPECT_EQ(*Run(), 1);
+  EXPECT_EQ(bucket_at_128(), "n=64..256/f32");
+
+  Use([](int64_t n) { return Times{1200, 1000, n < 250 ? 1100.0 : 700.0}; });
+  command_.range = Range("n=64..256/f32");
+  EXPECT_EQ(*Run(), 1);
+  EXPECT_EQ(bucket_at_128(), "n=128/f32");
+}
+
+TEST_F(KnownTimes, TasksShareTheTotalTime) {
+  Use([](int64_t) { return Times{1000, 1200, 1100}; });
+  command_.selection.op_regex = "add|relu";
+  command_.range = Range("n=16..1024/f32");
+  command_.tune.total_time_ns = absl::ToInt64Nanoseconds(absl::Seconds(100));
+  EXPECT_EQ(*Run(), 1);
+  EXPECT_THAT(out_.str(), AllOf(HasSubstr("add,n=16..1024/f32,not reached,"),
+                                HasSubstr("relu,n=16..1024/f32,not reached,")));
+  EXPECT_EQ(sessions_by_operator_["add"], 2);
+  EXPECT_EQ(sessions_by_operator_["relu"], 2);
 }
 
 TEST_F(TuneBuckets, WhatIsNoRangeOfAnOperatorIsRefused) {
