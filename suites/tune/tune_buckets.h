@@ -9,7 +9,8 @@
 // unless another one is proven better by more than `most_loss`. Where it stays
 // everywhere, the range is its bucket (tuning/store/bucket.h). Else the range
 // is cut in two, and each half is tuned so. A range that is too small to be cut
-// is the default's bucket, if that holds everywhere.
+// is the default's bucket, if that holds everywhere; else each of its shapes is
+// tuned, if they are few.
 // docs/reference/tuned_configs.md.
 
 #include <functional>
@@ -41,7 +42,7 @@ struct TuneBucketsCommand {
   TuneDriverOptions tune;
   double most_loss = .03;  // of time
   // For each doubling of a bucket's sizes, and at least as many.
-  int random_shapes = 2;
+  int random_shapes = 4;
   OutputFormat format = OutputFormat::kTable;
   // Tunes one task, and defends the incumbent where there is one. nullptr:
   // TuneTasks(); tests answer without measuring.

@@ -103,18 +103,19 @@ TEST_F(TuneBuckets, AVerifiedRangeIsStoredAsOneBucket) {
 
 TEST_F(TuneBuckets, WhatLosesTooMuchIsCutAndNotStored) {
   command_.most_loss = -1;
-  command_.range = Range("n=2..4/f32");
+  command_.range = Range("n=20..60/f32");
   const absl::StatusOr<int> code = Run();
   ASSERT_TRUE(code.ok()) << code.status();
   EXPECT_EQ(*code, 1);
-  EXPECT_THAT(out_.str(), AllOf(HasSubstr("add,n=2/f32,verified,"),
-                                HasSubstr("add,n=3..4/f32,not verified,"),
-                                HasSubstr("at n=4/f32: ")));
+  // There are few shapes in the first half.
+  EXPECT_THAT(out_.str(), AllOf(HasSubstr("add,n=20..34/f32,verified,"),
+                                HasSubstr("add,n=35..60/f32,not verified,"),
+                                HasSubstr("at n=35/f32: ")));
   EXPECT_THAT(notes_.str(), HasSubstr("the default is used where"));
   const auto store = LoadStore(command_.context, {});
   ASSERT_TRUE(store.ok()) << store.status();
-  EXPECT_EQ(Lookup(*store, "n=3/f32").warning.find("n=3..4"),
-            std::string::npos);
+  EXPECT_EQ(Lookup(*store, "n=25/f32").source, tuning::LookupSource::kExact);
+  EXPECT_EQ(Lookup(*store, "n=40/f32").source, tuning::LookupSource::kDefault);
 }
 
 // Which config wins the second time is up to the machine's noise.
@@ -281,6 +282,39 @@ TEST_F(KnownTimes, WhatIsTooSmallToBeCutGetsTheDefaultIfThatHolds) {
     EXPECT_LE(LossAt(*store, n), command_.most_loss) << n;
   }
   EXPECT_EQ(Lookup(*store, "n=95/f32").source, tuning::LookupSource::kBucket);
+}
+
+// The config of the middle is slower than the default elsewhere, within the
+// bound.
+TEST_F(KnownTimes, OfTwoThatHoldTheOneThatLosesLessIsTaken) {
+  Use([](int64_t n) {
+    return Times{1000, n > 99 && n < 110 ? 990.0 : 1020.0, 1500};
+  });
+  command_.range = Range("n=90..120/f32");
+  EXPECT_EQ(*Run(), 0) << out_.str();
+  EXPECT_THAT(out_.str(), AllOf(HasSubstr("add,n=90..120/f32,verified,0,0.01"),
+                                HasSubstr(",the default,")));
+}
+
+// The remainder of n decides which config is best.
+TEST_F(KnownTimes, EachOfFewShapesIsTunedWhereNoConfigHolds) {
+  Use([](int64_t n) {
+    return n % 3 == 0   ? Times{1000, 1100, 1100}
+           : n % 3 == 1 ? Times{1100, 1000, 1100}
+                        : Times{1100, 1100, 1000};
+  });
+  command_.range = Range("n=9..24/f32");
+  EXPECT_EQ(*Run(), 0) << out_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("one for each shape"));
+  const auto store = LoadStore(command_.context, {});
+  ASSERT_TRUE(store.ok()) << store.status();
+  for (int64_t n = 9; n <= 24; ++n) EXPECT_EQ(LossAt(*store, n), 0) << n;
+  // The same call finds all of them.
+  command_.range = Range("n=15..24/f32");
+  sessions_.clear();
+  EXPECT_EQ(*Run(), 0) << out_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("tuned already"));
+  EXPECT_TRUE(sessions_.empty());
 }
 
 TEST_F(KnownTimes, EachDoublingIsCheckedAtRandomShapes) {
