@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -217,9 +218,17 @@ absl::Status ListInto(const std::string& dir, absl::string_view suffix,
 
 }  // namespace
 
+// The payload of errors about a file, for failed_file.cc: "2 no/such/file".
+extern const char kFilePayload[];
+const char kFilePayload[] = "optrail/file";
+
 absl::Status FileError(absl::string_view action, absl::string_view path,
                        int error_number) {
-  return absl::ErrnoToStatus(error_number, absl::StrCat(action, " ", path));
+  absl::Status status =
+      absl::ErrnoToStatus(error_number, absl::StrCat(action, " ", path));
+  status.SetPayload(kFilePayload,
+                    absl::Cord(absl::StrCat(error_number, " ", path)));
+  return status;
 }
 
 absl::StatusOr<std::string> ReadFile(const std::string& path, FileSystem* fs) {

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/failed_file.h"
 #include "base/testing/fault_injecting_file_system.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -112,6 +113,20 @@ TEST(FileTest, MissingFileIsNotFoundAndNamed) {
   EXPECT_TRUE(absl::IsNotFound(status)) << status;
   EXPECT_THAT(status.message(), HasSubstr(TestPath("missing")));
   EXPECT_THAT(status.message(), HasSubstr("No such file"));
+}
+
+TEST(FileTest, ErrorsTellTheirFile) {
+  const std::string missing = TestPath("a name: No such file or directory");
+  const auto failed = FailedFileOf(ReadFile(missing).status());
+  ASSERT_TRUE(failed.has_value());
+  EXPECT_EQ(failed->path, missing);
+  EXPECT_EQ(failed->error_number, ENOENT);
+  EXPECT_EQ(FailedFileOf(ReadFile(::testing::TempDir()).status())->error_number,
+            EISDIR);
+  EXPECT_FALSE(
+      FailedFileOf(absl::NotFoundError("opening x: No such file or directory"))
+          .has_value());
+  EXPECT_FALSE(FailedFileOf(absl::OkStatus()).has_value());
 }
 
 TEST(FileTest, WritingIntoAMissingFolderNamesPathAndReason) {

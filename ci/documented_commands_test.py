@@ -83,16 +83,17 @@ def write(path, text, executable=False):
 
 def write_calls(folder):
     """What a process leaves that counts its calls (tuning/observed)."""
-    def record(op, shape, calls):
+    keys = runs = b''
+    for op, shape, calls in [('softmax', 'rows=64,cols=64/f32', 90),
+                             ('matmul', 'm=64,n=64,k=64/f32', 10)]:
         text = '\t'.join([op, shape, 'cpu', '', 'hot', 'acme-abacus-1c', '1', '3'])
-        return (text.encode().ljust(508, b'\0') + struct.pack('<I', 1) +
-                struct.pack('<4Q', 0, calls, 0, 0).ljust(512, b'\0'))
+        keys += text.encode().ljust(508, b'\0') + struct.pack('<I', 1)
+        runs += struct.pack('<4Q', calls, 0, 0, 0)
+    group = keys.ljust((128 + 16) << 10, b'\0') + runs.ljust(64 << 10, b'\0')
     os.makedirs(folder)
-    records = (record('softmax', 'rows=64,cols=64/f32', 90) +
-               record('matmul', 'm=64,n=64,k=64/f32', 10))
     with open(os.path.join(folder, 'host-1-1.observed'), 'wb') as file:
-        file.write(struct.pack('<16sQQ', b'optrail calls 1', 1024,
-                               2).ljust(4096, b'\0') + records)
+        file.write(struct.pack('<16sQQ', b'optrail calls 2', len(group),
+                               2).ljust(4096, b'\0') + group)
 
 
 def make_workspace(root):

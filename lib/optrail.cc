@@ -162,9 +162,9 @@ optrail_status optrail_lookup(const optrail_store* store,
     OPTRAIL_RETURN_IF_ERROR(NotNull(store, "store"));
     optrail_problem read;
     OPTRAIL_RETURN_IF_ERROR(ReadStruct(problem, "problem", &read));
-    OPTRAIL_ASSIGN_OR_RETURN(const optrail::lib::Choice* found,
+    OPTRAIL_ASSIGN_OR_RETURN(const optrail_choice* found,
                              Of(store)->Find(read));
-    return WriteStruct(found->View(), "choice", choice);
+    return WriteStruct(*found, "choice", choice);
   });
 }
 

@@ -4,7 +4,8 @@
 // Tuned configs as a program sees them, and its questions about them.
 //
 //   OPTRAIL_ASSIGN_OR_RETURN(const auto store, Store::Open(".optrail/store"));
-//   OPTRAIL_ASSIGN_OR_RETURN(const Choice* choice, store->Find(problem));
+//   OPTRAIL_ASSIGN_OR_RETURN(const optrail_choice* choice,
+//                            store->Find(problem));
 //   Use(choice->config);
 
 #include <array>
@@ -71,7 +72,8 @@ class Store {
   // Implements optrail_lookup(). An answer is found once and kept for the next
   // question, for kMostAnswers problems; then it lives until the thread's next
   // question. Thread-safe and lock-free.
-  absl::StatusOr<const Choice*> Find(const optrail_problem& problem) const;
+  absl::StatusOr<const optrail_choice*> Find(
+      const optrail_problem& problem) const;
 
   static constexpr int kMostAnswers = 1 << 16;
 

@@ -1,6 +1,7 @@
 #include "suites/command/command_line.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstddef>
 #include <iostream>
@@ -15,9 +16,11 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "base/check.h"
 #include "base/closest.h"
 #include "base/exit_code.h"
+#include "base/failed_file.h"
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "base/table.h"
@@ -359,15 +362,14 @@ int WrongUse(const Call& call, const absl::Status& status) {
   return ToInt(ExitCode::kBadInput);
 }
 
-// "; did you mean runs.json?" for a message that ends with a file that is not
-// there; "" for any other.
-std::string FileHint(absl::string_view message) {
-  constexpr absl::string_view kOpening = "opening ";
-  if (absl::EndsWith(message, ": Is a directory")) return "; expected a file";
-  if (!absl::ConsumeSuffix(&message, ": No such file or directory")) return "";
-  const size_t at = message.rfind(kOpening);
-  if (at == absl::string_view::npos) return "";
-  const std::string path(message.substr(at + kOpening.size()));
+// "; did you mean runs.json?" for an error about a file that is not there; ""
+// for any other.
+std::string FileHint(const absl::Status& status) {
+  const absl::optional<FailedFile> failed = FailedFileOf(status);
+  if (!failed.has_value()) return "";
+  if (failed->error_number == EISDIR) return "; expected a file";
+  if (failed->error_number != ENOENT) return "";
+  const std::string& path = failed->path;
   const std::string folder = DirectoryOf(path);
   if (!FileExists(folder)) return absl::StrCat("; there is no folder ", folder);
   // An extension would make any two names alike.
@@ -398,9 +400,10 @@ int Run(Call call, const Words& args) {
   std::cout.flush();
   if (!code.ok()) {
     // It quotes what files and commands say.
-    const absl::string_view message = code.status().message();
     std::cerr << call.Typed() << ": "
-              << SanitiseText(absl::StrCat(message, FileHint(message))) << "\n";
+              << SanitiseText(absl::StrCat(code.status().message(),
+                                           FileHint(code.status())))
+              << "\n";
     return ToInt(ExitCodeOf(code.status()));
   }
   if (!std::cout) {

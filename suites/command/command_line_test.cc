@@ -2,6 +2,7 @@
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
+#include "base/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -225,6 +226,33 @@ TEST_F(CommandLineTest, HelpOfAPartShowsItsOwnFlags) {
   }
   EXPECT_EQ(Run({"help", "disk", "chek"}), 2);
   EXPECT_THAT(stderr_, HasSubstr("did you mean check?"));
+}
+
+TEST_F(CommandLineTest, AMissingFileIsLookedForInItsFolder) {
+  const std::string folder =
+      JoinPath(::testing::TempDir(), "command_line_test_files");
+  ASSERT_TRUE(CreateDirectories(folder).ok());
+  const std::string there = JoinPath(folder, "runs.json");
+  ASSERT_TRUE(WriteFileAtomically(there, "{}").ok());
+  const auto run_reading = [&](const std::string& path) {
+    result_ = ReadFile(path).status();
+    return Run({"copy", "a", "b"});
+  };
+  EXPECT_EQ(run_reading(JoinPath(folder, "rnus.json")), 2);
+  EXPECT_THAT(stderr_, HasSubstr("rnus.json: No such file or directory; did "
+                                 "you mean runs.json?"));
+  run_reading(JoinPath(folder, "other.json"));
+  EXPECT_THAT(stderr_, HasSubstr("; next: look for a typing error"));
+  run_reading(JoinPath(folder, "nosuch/runs.json"));
+  EXPECT_THAT(stderr_, HasSubstr("; there is no folder " + folder + "/nosuch"));
+  run_reading(folder);
+  EXPECT_THAT(stderr_, HasSubstr("; expected a file"));
+  // A file that a message quotes is none of this command.
+  result_ = absl::NotFoundError(
+      absl::StrCat("the worker says: opening ", folder,
+                   "/rnus.json: No such file or directory"));
+  Run({"copy", "a", "b"});
+  EXPECT_THAT(stderr_, ::testing::Not(HasSubstr("did you mean")));
 }
 
 TEST_F(CommandLineTest, HelpShowsCommandsAndTheirFlagsOnStandardOutput) {

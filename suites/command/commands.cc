@@ -219,8 +219,12 @@ absl::StatusOr<int> Tune(const std::string& op) {
     TuneBucketsCommand command{context, selection, range, options};
     command.format = absl::GetFlag(FLAGS_format);
     if (!options.tune.budget.has_time_ns()) {
+      OPTRAIL_ASSIGN_OR_RETURN(
+          const std::vector<TaskEntry> tasks,
+          TasksOfRange(selection, range, context.hardware));
       DivideTimeBudget(absl::Nanoseconds(options.total_time_ns) /
-                           (2 * SessionsOf(range, command.random_shapes)),
+                           (2 * SessionsOf(range, command.random_shapes) *
+                            static_cast<int64_t>(tasks.size())),
                        &command.tune.tune.budget, &command.tune.tune.proof);
     }
     return RunTuneBuckets(command, std::cout, std::cerr);

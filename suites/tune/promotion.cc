@@ -195,25 +195,28 @@ absl::Status Judge(const PromotionCommand& command,
                    const std::vector<proto::TunedConfigs>& tree,
                    absl::Duration time, std::vector<Candidate>* candidates) {
   if (candidates->empty()) return absl::OkStatus();
-  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<Calls> calls,
-                           Calls::Open(tasks, command.context));
   const size_t count = candidates->size();
-  OPTRAIL_ASSIGN_OR_RETURN(
-      const tuning::TunedConfigStore old_store,
-      StoreWith(tree, *candidates, std::vector<bool>(count)));
-  OPTRAIL_ASSIGN_OR_RETURN(const Calls::Run old_run, calls->RunWith(old_store));
+  MeasurePromotion measure = command.measure;
+  std::unique_ptr<Calls> calls;
+  Calls::Run old_run;
+  if (measure == nullptr) {
+    OPTRAIL_ASSIGN_OR_RETURN(calls, Calls::Open(tasks, command.context));
+    OPTRAIL_ASSIGN_OR_RETURN(
+        const tuning::TunedConfigStore old_store,
+        StoreWith(tree, *candidates, std::vector<bool>(count)));
+    OPTRAIL_ASSIGN_OR_RETURN(old_run, calls->RunWith(old_store));
+    measure = [&](const std::vector<bool>& is_new,
+                  absl::Duration most) -> absl::StatusOr<PairedTimes> {
+      OPTRAIL_ASSIGN_OR_RETURN(const tuning::TunedConfigStore new_store,
+                               StoreWith(tree, *candidates, is_new));
+      OPTRAIL_ASSIGN_OR_RETURN(const Calls::Run new_run,
+                               calls->RunWith(new_store));
+      return calls->Compare(old_run, new_run, most);
+    };
+  }
   OPTRAIL_ASSIGN_OR_RETURN(
       const std::vector<PromotionVerdict> verdicts,
-      JudgePromotion(static_cast<int>(count), time,
-                     [&](const std::vector<bool>& is_new,
-                         absl::Duration most) -> absl::StatusOr<PairedTimes> {
-                       OPTRAIL_ASSIGN_OR_RETURN(
-                           const tuning::TunedConfigStore new_store,
-                           StoreWith(tree, *candidates, is_new));
-                       OPTRAIL_ASSIGN_OR_RETURN(const Calls::Run new_run,
-                                                calls->RunWith(new_store));
-                       return calls->Compare(old_run, new_run, most);
-                     }));
+      JudgePromotion(static_cast<int>(count), time, measure));
   for (size_t i = 0; i < count; ++i) (*candidates)[i].verdict = verdicts[i];
   return absl::OkStatus();
 }

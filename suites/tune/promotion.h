@@ -24,19 +24,6 @@
 
 namespace optrail::suites {
 
-struct PromotionCommand {
-  RunContext context;
-  TaskSelection selection;  // with a workload
-  tuning::OperatorFolders folders;
-  absl::Duration time = absl::Minutes(2);  // of all measurements
-  bool dry_run = false;                    // judge, and move nothing
-  OutputFormat format = OutputFormat::kTable;
-};
-
-// Exit code 1: an entry is refused; 3: the time was too short to tell.
-absl::StatusOr<int> RunPromotion(const PromotionCommand& command,
-                                 std::ostream& out, std::ostream& notes);
-
 // A workload with new configs must not be slower, by its interval, than with
 // the old ones; and a loss of more than this must be excluded.
 inline constexpr double kMostLoss = .01;
@@ -58,6 +45,21 @@ using MeasurePromotion = std::function<absl::StatusOr<PairedTimes>(
     const std::vector<bool>& is_new, absl::Duration most)>;
 absl::StatusOr<std::vector<PromotionVerdict>> JudgePromotion(
     int count, absl::Duration time, const MeasurePromotion& measure);
+
+struct PromotionCommand {
+  RunContext context;
+  TaskSelection selection;  // with a workload
+  tuning::OperatorFolders folders;
+  absl::Duration time = absl::Minutes(2);  // of all measurements
+  bool dry_run = false;                    // judge, and move nothing
+  OutputFormat format = OutputFormat::kTable;
+  // nullptr: the kernels are run; tests answer without measuring.
+  MeasurePromotion measure = nullptr;
+};
+
+// Exit code 1: an entry is refused; 3: the time was too short to tell.
+absl::StatusOr<int> RunPromotion(const PromotionCommand& command,
+                                 std::ostream& out, std::ostream& notes);
 
 // The order of calls of one run, as indices: passes over the layers, in which a
 // layer that is called less often than the most frequent one is left out now

@@ -162,67 +162,114 @@ TEST(PromotionTest, WhatCannotBeToldIsUndecided) {
   EXPECT_EQ((*verdicts)[0].state, PromotionState::kUndecided);
 }
 
-// With a kernel of this machine: the new config is the default, which the old
-// store answers with, too. Noise may leave it undecided.
-TEST(PromotionTest, MovesWhatWinsAndNothingElse) {
-  const std::string folder = JoinPath(::testing::TempDir(), "promotion");
-  const auto write = [&](const std::string& name, const std::string& text) {
-    const std::string path = JoinPath(folder, name);
+// A workload that calls one kernel, `add`, and overlay entries for it.
+class RunPromotionTest : public ::testing::Test {
+ protected:
+  RunPromotionTest() {
+    Write("kernels/BUILD", "operator(name = \"add\")\n");
+    Write("w.textproto",
+          "name: \"w\" layer { operator_name: \"add\" shape: \"n=4096/f32\" "
+          "count: 3 }");
+    setenv("BUILD_WORKSPACE_DIRECTORY", folder_.c_str(), /*overwrite=*/1);
+    auto context = FindRunContext(proto::CPU, "", "");
+    EXPECT_TRUE(context.ok()) << context.status();
+    command_.context = *std::move(context);
+    auto folders = tuning::OperatorFolders::Find(folder_);
+    EXPECT_TRUE(folders.ok()) << folders.status();
+    command_.folders = *std::move(folders);
+    command_.selection.workload = JoinPath(folder_, "w.textproto");
+    command_.time = absl::Seconds(3);
+    command_.format = OutputFormat::kCsv;
+  }
+
+  void Write(const std::string& name, const std::string& text) {
+    const std::string path = JoinPath(folder_, name);
     ASSERT_TRUE(CreateDirectories(DirectoryOf(path)).ok());
     ASSERT_TRUE(WriteFileAtomically(path, text).ok());
-  };
-  write("kernels/BUILD", "operator(name = \"add\")\n");
-  write("w.textproto",
-        "name: \"w\" layer { operator_name: \"add\" shape: \"n=4096/f32\" "
-        "count: 3 }");
-  setenv("BUILD_WORKSPACE_DIRECTORY", folder.c_str(), /*overwrite=*/1);
-  PromotionCommand command;
-  auto context = FindRunContext(proto::CPU, "", "");
-  ASSERT_TRUE(context.ok()) << context.status();
-  command.context = *std::move(context);
-  auto folders = tuning::OperatorFolders::Find(folder);
-  ASSERT_TRUE(folders.ok()) << folders.status();
-  command.folders = *std::move(folders);
-  command.selection.workload = JoinPath(folder, "w.textproto");
-  command.time = absl::Seconds(3);
-  command.format = OutputFormat::kCsv;
-  std::ostringstream out, notes;
-  EXPECT_EQ(RunPromotion(command, out, notes).value_or(-1), 0);
-  EXPECT_THAT(notes.str(), HasSubstr("holds nothing new"));
-
-  const auto tasks = SelectTasks(command.selection, command.context.hardware);
-  ASSERT_TRUE(tasks.ok()) << tasks.status();
-  const auto space = BindTask((*tasks)[0], command.context.hardware);
-  ASSERT_TRUE(space.ok()) << space.status();
-  proto::TunedConfig tuned;
-  tuned.set_config(tuning::CanonicalText(space->bound->default_config()));
-  tuned.set_threads(1);
-  tuned.set_cache_mode(proto::HOT);
-  for (const char* shape : {"n=4096/f32", "n=8192/f32"}) {
+  }
+  // Puts the default into the overlay as if it was tuned.
+  void PutIntoOverlay(const std::string& shape) {
+    const auto tasks =
+        SelectTasks(command_.selection, command_.context.hardware);
+    ASSERT_TRUE(tasks.ok()) << tasks.status();
+    const auto space = BindTask((*tasks)[0], command_.context.hardware);
+    ASSERT_TRUE(space.ok()) << space.status();
+    proto::TunedConfig tuned;
+    tuned.set_config(tuning::CanonicalText(space->bound->default_config()));
+    tuned.set_threads(1);
+    tuned.set_cache_mode(proto::HOT);
     tuned.set_shape(shape);
-    ASSERT_TRUE(tuning::WriteOverlay(command.context.store, "add",
-                                     command.context.hardware.id(), proto::CPU,
+    ASSERT_TRUE(tuning::WriteOverlay(command_.context.store, "add",
+                                     command_.context.hardware.id(), proto::CPU,
                                      tuned)
                     .ok());
   }
-  const std::string path = JoinPath(
-      folder, absl::StrCat("kernels/tuned/", command.context.hardware.id(),
-                           ".textproto"));
-  command.dry_run = true;
-  EXPECT_THAT(RunPromotion(command, out, notes).value_or(-1), AnyOf(0, 1, 3));
-  EXPECT_FALSE(FileExists(path));
-  command.dry_run = false;
-  out.str("");
-  const int code = RunPromotion(command, out, notes).value_or(-1);
-  EXPECT_THAT(out.str(), HasSubstr("add n=4096/f32"));
-  EXPECT_THAT(notes.str(), HasSubstr("1 more entries of the overlay"));
-  EXPECT_EQ(FileExists(path), code == 0) << out.str();
+  int Run() {
+    out_.str("");
+    notes_.str("");
+    const absl::StatusOr<int> code = RunPromotion(command_, out_, notes_);
+    EXPECT_TRUE(code.ok()) << code.status();
+    return code.value_or(-1);
+  }
+  std::string CheckedInPath() const {
+    return JoinPath(
+        folder_, absl::StrCat("kernels/tuned/", command_.context.hardware.id(),
+                              ".textproto"));
+  }
+
+  const std::string folder_ = JoinPath(
+      ::testing::TempDir(),
+      absl::StrCat(
+          "promotion_",
+          ::testing::UnitTest::GetInstance()->current_test_info()->name()));
+  PromotionCommand command_;
+  std::ostringstream out_, notes_;
+};
+
+// With a kernel of this machine: the new config is the default, which the old
+// store answers with, too. Noise may leave it undecided.
+TEST_F(RunPromotionTest, MovesWhatWinsAndNothingElse) {
+  EXPECT_EQ(Run(), 0);
+  EXPECT_THAT(notes_.str(), HasSubstr("holds nothing new"));
+  for (const char* shape : {"n=4096/f32", "n=8192/f32"}) PutIntoOverlay(shape);
+  command_.dry_run = true;
+  EXPECT_THAT(Run(), AnyOf(0, 1, 3));
+  EXPECT_FALSE(FileExists(CheckedInPath()));
+  command_.dry_run = false;
+  const int code = Run();
+  EXPECT_THAT(out_.str(), HasSubstr("add n=4096/f32"));
+  EXPECT_THAT(notes_.str(), HasSubstr("1 more entries of the overlay"));
+  EXPECT_EQ(FileExists(CheckedInPath()), code == 0) << out_.str();
   if (code == 0) {
-    EXPECT_THAT(*ReadRegularFile(path),
+    EXPECT_THAT(*ReadRegularFile(CheckedInPath()),
                 AllOf(HasSubstr("n=4096"), Not(HasSubstr("n=8192"))));
   } else {
     EXPECT_THAT(code, AnyOf(1, 3));
   }
+}
+
+// The same config is faster alone. It stays in the overlay where its neighbour
+// needs the cache, and moves where that does not.
+TEST_F(RunPromotionTest, AMicroWinMovesOnlyWhereItsNeighbourDoesNotSuffer) {
+  PutIntoOverlay("n=4096/f32");
+  const auto beside = [&](const Kernel& neighbour) {
+    const Layers layers = {{{30'000, 100'000}, neighbour},
+                           {{20'000, 500'000}, neighbour}};
+    command_.measure = [layers](std::vector<bool> is_new, absl::Duration most) {
+      is_new.push_back(false);
+      return layers.Measure()(is_new, most);
+    };
+    return Run();
+  };
+  EXPECT_EQ(beside(kNeighbour), 1);
+  // 50.0 us before, then 40.0 and 68.75 to load both tables again and again.
+  EXPECT_THAT(out_.str(), HasSubstr(",refused,\"0.460x (0.4"));
+  EXPECT_THAT(notes_.str(), HasSubstr("the workload is slower with what is"));
+  EXPECT_FALSE(FileExists(CheckedInPath()));
+
+  EXPECT_EQ(beside({20'000, 60'000}), 0);
+  EXPECT_THAT(out_.str(), HasSubstr(",promoted,\"1.250x (1.2"));
+  EXPECT_THAT(*ReadRegularFile(CheckedInPath()), HasSubstr("n=4096"));
 }
 
 TEST(PromotionTest, LayersAreCalledInTheModelsOrder) {

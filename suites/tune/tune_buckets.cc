@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "base/exit_code.h"
@@ -16,6 +15,7 @@
 #include "base/status_macros.h"
 #include "base/units.h"
 #include "ops/core/registry.h"
+#include "suites/tune/bucket_parts.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/store/store.h"
 #include "tuning/store/store_files.h"
@@ -30,29 +30,6 @@ using tuning::CanonicalText;
 // A range whose ends are closer than this is not cut any more.
 constexpr double kLeastRatio = 2;
 constexpr char kTimeIsOver[] = "the total time is over";
-
-// One line of the result.
-struct Part {
-  explicit Part(Bucket of) : range(std::move(of)) {}
-
-  Bucket range;
-  std::string task, state, why, config;
-  double gain = 0;  // over the default, in the middle
-  double loss = 0;  // the largest at a shape that was checked
-  int sessions = 0;
-  int random_shapes = 0;  // for which it was verified
-};
-
-// Returns the dimensions of the part's smallest shape, by which parts are
-// listed.
-std::vector<int64_t> Sizes(const Part& part) {
-  const proto::Shape smallest = part.range.Corners()[0];
-  std::vector<int64_t> sizes;
-  for (const proto::Dim& dim : smallest.dims()) {
-    sizes.push_back(dim.value());
-  }
-  return sizes;
-}
 
 // A session of the task, which defends `incumbent` where there is one.
 absl::StatusOr<TuneSummary> Tune(
@@ -133,6 +110,8 @@ int RandomShapes(const Bucket& range, int for_each_doubling) {
 struct CheckedRange {
   // A session checks both.
   CheckedConfig config, by_default;
+  // Over all checked shapes.
+  double loss_sum = 0, default_loss_sum = 0;
   int sessions = 0;
   int random_shapes = 0;
   bool is_cut = false;  // by the deadline
@@ -157,7 +136,7 @@ class BucketTuner {
  public:
   BucketTuner(const TuneBucketsCommand& command, TaskEntry task,
               const tuning::TunedConfigStore& store, absl::Time deadline,
-              std::vector<Part>* parts)
+              std::vector<BucketPart>* parts)
       : command_(command),
         task_(std::move(task)),
         store_(store),
@@ -177,32 +156,54 @@ class BucketTuner {
     *task.task.mutable_shape() = shape;
     return task;
   }
-  // Checks all shapes, unless both fail before. The middle was tuned. What is
-  // known of this config is not measured again: shapes that were drawn from a
-  // wider range are drawn from this one as well.
+  // Checks all shapes, unless the config fails before; with `default_alone`,
+  // unless the default fails, too. The middle was tuned. What is known of this
+  // config is not measured again: shapes that were drawn from a wider range are
+  // drawn from this one as well.
   absl::StatusOr<CheckedRange> CheckAll(
       const Bucket& range, const absl::optional<proto::Config>& config,
-      bool default_too);
-  // Returns whether an earlier call has stored a bucket with all of the range.
-  // This call stores parts of ranges that it has left.
+      bool default_alone);
+  // Tunes each of the shapes but the one in the middle. Returns why one of them
+  // has no config, "" if all have one.
+  absl::StatusOr<std::string> TuneEach(const std::vector<proto::Shape>& shapes,
+                                       const proto::Shape& centre,
+                                       int* sessions);
+  absl::Status Keep(const proto::TunedConfig& tuned);
+  // Returns whether an earlier call has stored a bucket with all of the range,
+  // or an entry of each shape. This call stores parts of ranges that it has
+  // left.
   bool IsStored(const Bucket& range) const {
-    return store_.Covers(tuning::RequestOf(task_.task), range);
+    const tuning::LookupRequest request = tuning::RequestOf(task_.task);
+    if (store_.Covers(request, range)) return true;
+    const std::vector<proto::Shape> shapes = FewShapes(range);
+    return !shapes.empty() &&
+           std::all_of(shapes.begin(), shapes.end(),
+                       [&](const proto::Shape& shape) {
+                         return store_.Covers(request, Bucket(shape));
+                       });
   }
-  Part& AddPart(const Bucket& range, const char* state, const std::string& why);
+  // Returns the bucket of the new entry at `centre` if its range is not
+  // verified: the one that an earlier call has verified for the same config, as
+  // long as no check of this call refutes it, else the shape alone.
+  std::string BucketLeft(const proto::Shape& centre,
+                         const proto::TunedConfig& tuned,
+                         const absl::optional<proto::Config>& config) const;
+  BucketPart& AddPart(const Bucket& range, const char* state,
+                      const std::string& why);
 
   const TuneBucketsCommand& command_;
   const TaskEntry task_;
   const tuning::TunedConfigStore& store_;
   const absl::Time deadline_;
-  std::vector<Part>& parts_;
+  std::vector<BucketPart>& parts_;
   Rng rng_;
   std::vector<std::pair<Bucket, absl::optional<proto::Config>>> open_;
   std::vector<KnownCheck> known_;
 };
 
-Part& BucketTuner::AddPart(const Bucket& range, const char* state,
-                           const std::string& why) {
-  Part& part = parts_.emplace_back(range);
+BucketPart& BucketTuner::AddPart(const Bucket& range, const char* state,
+                                 const std::string& why) {
+  BucketPart& part = parts_.emplace_back(range);
   const proto::Task& task = task_.task;
   part.task = absl::StrCat(
       task.operator_name(),
@@ -222,10 +223,10 @@ void Join(const CheckedConfig& at, CheckedConfig* all) {
 
 absl::StatusOr<CheckedRange> BucketTuner::CheckAll(
     const Bucket& range, const absl::optional<proto::Config>& config,
-    bool default_too) {
+    bool default_alone) {
   CheckedRange all;
   all.config.holds = true;
-  all.by_default.holds = default_too;
+  all.by_default.holds = true;
   std::set<std::string> seen = {CanonicalText(range.Centre())};
   const auto add = [&](const KnownCheck& check) {
     CheckedConfig by_default;
@@ -233,6 +234,8 @@ absl::StatusOr<CheckedRange> BucketTuner::CheckAll(
     by_default.holds = check.found.default_loss <= command_.most_loss;
     Join(check.found, &all.config);
     Join(by_default, &all.by_default);
+    all.loss_sum += check.found.loss;
+    all.default_loss_sum += by_default.loss;
     all.random_shapes += check.is_random;
     seen.insert(CanonicalText(check.shape));
   };
@@ -243,7 +246,8 @@ absl::StatusOr<CheckedRange> BucketTuner::CheckAll(
   }
   const std::vector<proto::Shape> corners = range.Corners();
   const int random_shapes = RandomShapes(range, command_.random_shapes);
-  for (size_t i = 0; all.config.holds || all.by_default.holds; ++i) {
+  for (size_t i = 0;
+       all.config.holds || (default_alone && all.by_default.holds); ++i) {
     KnownCheck check{config, {}, i >= corners.size(), {}};
     if (check.is_random && all.random_shapes >= random_shapes) break;
     check.shape = check.is_random ? range.RandomShape(rng_) : corners[i];
@@ -252,7 +256,7 @@ absl::StatusOr<CheckedRange> BucketTuner::CheckAll(
       all.random_shapes += check.is_random;
       continue;
     }
-    all.is_cut = absl::Now() > deadline_;
+    all.is_cut = command_.now() > deadline_;
     if (all.is_cut) break;
     OPTRAIL_ASSIGN_OR_RETURN(check.found,
                              CheckConfig(command_, At(check.shape), config));
@@ -261,6 +265,59 @@ absl::StatusOr<CheckedRange> BucketTuner::CheckAll(
     known_.push_back(std::move(check));
   }
   return all;
+}
+
+std::string BucketTuner::BucketLeft(
+    const proto::Shape& centre, const proto::TunedConfig& tuned,
+    const absl::optional<proto::Config>& config) const {
+  const std::string alone = CanonicalText(centre);
+  const TaskEntry task = At(centre);
+  tuning::LookupRequest request = tuning::RequestOf(task.task);
+  const tuning::LookupResult former = store_.Lookup(request);
+  if (former.source != tuning::LookupSource::kExact || former.unverified ||
+      former.tuned->bucket().empty() ||
+      former.tuned->config() != tuned.config()) {
+    return alone;
+  }
+  const Bucket bucket = *Bucket::Parse(former.tuned->bucket());
+  const bool refuted =
+      std::any_of(known_.begin(), known_.end(), [&](const KnownCheck& check) {
+        return SameConfig(check.config, config) && !check.found.holds &&
+               bucket.Contains(check.shape);
+      });
+  return refuted ? alone : bucket.Text();
+}
+
+absl::Status BucketTuner::Keep(const proto::TunedConfig& tuned) {
+  const proto::Task& task = task_.task;
+  return tuning::WriteOverlay(command_.context.store, task.operator_name(),
+                              task.hardware_id(), task.device_kind(), tuned);
+}
+
+absl::StatusOr<std::string> BucketTuner::TuneEach(
+    const std::vector<proto::Shape>& shapes, const proto::Shape& centre,
+    int* sessions) {
+  for (const proto::Shape& shape : shapes) {
+    const std::string text = CanonicalText(shape);
+    if (text == CanonicalText(centre)) continue;
+    if (command_.now() > deadline_) return std::string(kTimeIsOver);
+    OPTRAIL_ASSIGN_OR_RETURN(
+        const TuneSummary summary,
+        Tune(command_, At(shape), /*incumbent=*/absl::nullopt));
+    ++*sessions;
+    if (!summary.session.has_value() || !summary.session->has_winner()) {
+      return absl::StrCat(
+          "at ", text, ": ",
+          summary.error.empty() ? "no config works" : summary.error);
+    }
+    proto::TunedConfig tuned = TunedConfigOf(*summary.session);
+    tuning::ShortenEntry(&tuned);
+    absl::optional<proto::Config> config;
+    if (!tuned.ties()) config = summary.session->winner();
+    tuned.set_bucket(BucketLeft(shape, tuned, config));
+    OPTRAIL_RETURN_IF_ERROR(Keep(tuned));
+  }
+  return std::string();
 }
 
 absl::Status BucketTuner::CoverAll(const Bucket& range) {
@@ -275,9 +332,7 @@ absl::Status BucketTuner::CoverAll(const Bucket& range) {
     open_.erase(widest);
     OPTRAIL_RETURN_IF_ERROR(Cover(next, inherited));
   }
-  std::stable_sort(
-      parts_.begin() + static_cast<std::ptrdiff_t>(first), parts_.end(),
-      [](const Part& a, const Part& b) { return Sizes(a) < Sizes(b); });
+  SortParts(first, &parts_);
   return absl::OkStatus();
 }
 
@@ -287,7 +342,7 @@ absl::Status BucketTuner::Cover(
     AddPart(range, "verified", "tuned already");
     return absl::OkStatus();
   }
-  if (absl::Now() > deadline_) {
+  if (command_.now() > deadline_) {
     AddPart(range, "not reached", kTimeIsOver);
     return absl::OkStatus();
   }
@@ -310,16 +365,21 @@ absl::Status BucketTuner::Cover(
   absl::optional<proto::Config> config;
   if (!tuned.ties()) config = session.winner();
   const auto halves = range.Split(kLeastRatio);
-  const double default_loss =
-      config.has_value() ? std::max(0.0, session.proof().gain()) : 0;
-  OPTRAIL_ASSIGN_OR_RETURN(
-      const CheckedRange checked,
-      CheckAll(range, config,
-               !halves.has_value() && config.has_value() &&
-                   session.has_proof() && default_loss <= command_.most_loss));
-  const bool holds =
-      !checked.is_cut && (checked.config.holds || checked.by_default.holds);
-  const bool by_default = holds && !checked.config.holds;
+  const double gain = session.has_proof() ? session.proof().gain() : 0;
+  const bool default_may_hold =
+      config.has_value() && session.has_proof() && gain <= command_.most_loss;
+  const bool default_alone = !halves.has_value() && default_may_hold;
+  OPTRAIL_ASSIGN_OR_RETURN(const CheckedRange checked,
+                           CheckAll(range, config, default_alone));
+  const bool default_holds = default_may_hold && checked.by_default.holds;
+  const bool holds = !checked.is_cut &&
+                     (checked.config.holds || (default_alone && default_holds));
+  // Where both hold, the one that loses less in the mean is taken: a config
+  // that a wider range had in its middle may be a little slower all over this.
+  const bool by_default =
+      holds && default_holds &&
+      (!checked.config.holds || std::max(0.0, gain) + checked.default_loss_sum <
+                                    std::max(0.0, -gain) + checked.loss_sum);
   if (by_default) {
     // The entry is that of a session which proved nothing better.
     tuned = TunedConfigOf(session);
@@ -328,12 +388,8 @@ absl::Status BucketTuner::Cover(
     tuned.mutable_proof()->set_claimed(false);
     tuning::ShortenEntry(&tuned);
   }
-  // If it does not hold, a wider bucket of an earlier call ends as well.
-  tuned.set_bucket(holds ? range.Text() : CanonicalText(centre));
-  const proto::Task& task = task_.task;
-  OPTRAIL_RETURN_IF_ERROR(
-      tuning::WriteOverlay(command_.context.store, task.operator_name(),
-                           task.hardware_id(), task.device_kind(), tuned));
+  tuned.set_bucket(holds ? range.Text() : BucketLeft(centre, tuned, config));
+  OPTRAIL_RETURN_IF_ERROR(Keep(tuned));
   if (checked.is_cut) {
     AddPart(range, "not reached", kTimeIsOver);
     return absl::OkStatus();
@@ -343,22 +399,26 @@ absl::Status BucketTuner::Cover(
     open_.emplace_back(halves->second, config);
     return absl::OkStatus();
   }
-  Part& part = AddPart(range, holds ? "verified" : "not verified",
-                       holds ? "" : checked.config.why);
+  int sessions = 1 + checked.sessions;
+  std::string why = holds ? "" : checked.config.why;
+  const std::vector<proto::Shape> shapes =
+      holds ? std::vector<proto::Shape>() : FewShapes(range);
+  if (!shapes.empty()) {
+    OPTRAIL_ASSIGN_OR_RETURN(why, TuneEach(shapes, centre, &sessions));
+  }
+  BucketPart& part =
+      AddPart(range, why.empty() ? "verified" : "not verified", why);
+  part.sessions = sessions;
+  if (!shapes.empty() && why.empty()) {
+    part.config = "one for each shape";
+    return absl::OkStatus();
+  }
   part.config = tuned.ties() ? "the default" : tuned.config();
-  part.gain =
-      !tuned.ties() && session.proof().claimed() ? session.proof().gain() : 0;
-  part.loss = by_default ? std::max(default_loss, checked.by_default.loss)
+  part.gain = !tuned.ties() && session.proof().claimed() ? gain : 0;
+  part.loss = by_default ? std::max(gain, checked.by_default.loss)
                          : checked.config.loss;
-  part.sessions = 1 + checked.sessions;
   if (holds) part.random_shapes = checked.random_shapes;
   return absl::OkStatus();
-}
-
-// The largest part of the shapes that may lose more than the bound although
-// that many random ones do not, with 95% confidence.
-double ShareBeyond(int random_shapes) {
-  return 1 - std::pow(.05, 1.0 / std::max(random_shapes, 1));
 }
 
 }  // namespace
@@ -366,6 +426,30 @@ double ShareBeyond(int random_shapes) {
 int SessionsOf(const Bucket& range, int random_shapes) {
   return 1 + static_cast<int>(range.Corners().size()) +
          RandomShapes(range, random_shapes);
+}
+
+absl::StatusOr<std::vector<TaskEntry>> TasksOfRange(
+    const TaskSelection& selection, const Bucket& range,
+    const proto::Hardware& hardware) {
+  TaskSelection of_lowest = selection;
+  const std::string lowest = CanonicalText(range.Corners()[0]);
+  of_lowest.shape_regex = lowest;
+  OPTRAIL_ASSIGN_OR_RETURN(std::vector<TaskEntry> tasks,
+                           SelectTasks(of_lowest, hardware));
+  tasks.erase(std::remove_if(tasks.begin(), tasks.end(),
+                             [&](const TaskEntry& task) {
+                               return CanonicalText(task.task.shape()) !=
+                                      lowest;
+                             }),
+              tasks.end());
+  for (const TaskEntry& task : tasks) OPTRAIL_RETURN_IF_ERROR(task.available);
+  if (tasks.empty()) {
+    return absl::NotFoundError(absl::StrCat(
+        "--shape=", range.Text(), ": no operator has the shape ", lowest,
+        " in this very text; expected no attribute that has its "
+        "default"));
+  }
+  return tasks;
 }
 
 absl::StatusOr<int> RunTuneBuckets(const TuneBucketsCommand& command,
@@ -377,60 +461,28 @@ absl::StatusOr<int> RunTuneBuckets(const TuneBucketsCommand& command,
         "session and --total_time for all; expected no --total_trials and no "
         "--objective"));
   }
-  const absl::Time deadline =
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const std::vector<TaskEntry> tasks,
+      TasksOfRange(command.selection, command.range, command.context.hardware));
+  const absl::Time end =
       command.tune.total_time_ns > 0
-          ? absl::Now() + absl::Nanoseconds(command.tune.total_time_ns)
+          ? command.now() + absl::Nanoseconds(command.tune.total_time_ns)
           : absl::InfiniteFuture();
-  TaskSelection selection = command.selection;
-  const std::string lowest = CanonicalText(command.range.Corners()[0]);
-  selection.shape_regex = lowest;
-  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<TaskEntry> tasks,
-                           SelectTasks(selection, command.context.hardware));
-  std::vector<Part> parts;
-  bool found = false;
-  for (const TaskEntry& task : tasks) {
-    if (CanonicalText(task.task.shape()) != lowest) continue;
-    found = true;
-    OPTRAIL_RETURN_IF_ERROR(task.available);
+  std::vector<BucketPart> parts;
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    const absl::Time now = command.now();
+    const absl::Time deadline =
+        now + (end - now) / static_cast<int64_t>(tasks.size() - i);
     OPTRAIL_ASSIGN_OR_RETURN(const tuning::TunedConfigStore store,
-                             LoadStore(command.context, {task}));
-    OPTRAIL_RETURN_IF_ERROR(BucketTuner(command, task, store, deadline, &parts)
-                                .CoverAll(command.range));
+                             LoadStore(command.context, {tasks[i]}));
+    OPTRAIL_RETURN_IF_ERROR(
+        BucketTuner(command, tasks[i], store, deadline, &parts)
+            .CoverAll(command.range));
   }
-  if (!found) {
-    return absl::NotFoundError(
-        absl::StrCat("--shape=", command.range.Text(),
-                     ": no operator has the shape ", lowest,
-                     " in this very text; expected no attribute that has its "
-                     "default"));
-  }
-  Table table({{"task"},
-               {"shapes", Align::kLeft, "", Clip::kFold},
-               {"state"},
-               {"gain", Align::kRight},
-               {"loss", Align::kRight, "loss_at_most"},
-               {"lose more", Align::kRight, "share_beyond_loss_at_most"},
-               {"sessions", Align::kRight},
-               {"config", Align::kLeft, "", Clip::kFold},
-               {"why", Align::kLeft, "", Clip::kFold}});
-  bool all_verified = true;
-  for (const Part& part : parts) {
-    all_verified = all_verified && part.state == "verified";
-    table.AddRow(
-        {part.task, part.range.Text(), part.state,
-         Cell::Number(part.gain, FormatChange(part.gain)),
-         Cell::Number(part.loss, FormatPercent(part.loss)),
-         part.random_shapes == 0
-             ? Cell::None()
-             : Cell::Number(
-                   ShareBeyond(part.random_shapes),
-                   absl::StrCat(
-                       "at most ",
-                       FormatPercent(ShareBeyond(part.random_shapes), 0),
-                       " of shapes")),
-         Cell::Integer(part.sessions), part.config, part.why});
-  }
-  out << table.Format(command.format, TerminalWidth());
+  out << FormatParts(parts, command.format);
+  const bool all_verified = std::all_of(
+      parts.begin(), parts.end(),
+      [](const BucketPart& part) { return part.state == "verified"; });
   if (all_verified) return 0;
   notes << "the default is used where no bucket is verified; next: the same "
            "command with a larger budget\n";

@@ -9,14 +9,18 @@
 // unless another one is proven better by more than `most_loss`. Where it stays
 // everywhere, the range is its bucket (tuning/store/bucket.h). Else the range
 // is cut in two, and each half is tuned so. A range that is too small to be cut
-// is the default's bucket, if that holds everywhere.
+// is the default's bucket, if that holds everywhere; else each of its shapes is
+// tuned, if they are few.
 // docs/reference/tuned_configs.md.
 
 #include <functional>
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "base/table.h"
 #include "suites/tune/tune_driver.h"
@@ -32,18 +36,20 @@ struct TuneBucketsCommand {
   // Its shape is not looked at.
   TaskSelection selection;
   tuning::Bucket range;
-  // Budgets are those of each session, but the total time, which ends it all.
-  // The seed draws the shapes inside, too.
+  // Budgets are those of each session, but the total time, which ends it all:
+  // each task (a backend, a number of threads) gets an equal share of what the
+  // tasks before it have left. The seed draws the shapes inside, too.
   TuneDriverOptions tune;
   double most_loss = .03;  // of time
   // For each doubling of a bucket's sizes, and at least as many.
-  int random_shapes = 2;
+  int random_shapes = 4;
   OutputFormat format = OutputFormat::kTable;
   // Tunes one task, and defends the incumbent where there is one. nullptr:
   // TuneTasks(); tests answer without measuring.
   std::function<absl::StatusOr<TuneSummary>(
       const TaskEntry&, const absl::optional<proto::Config>& incumbent)>
       tune_one = nullptr;
+  std::function<absl::Time()> now = absl::Now;  // tests have a clock of theirs
 };
 
 struct CheckedConfig {
@@ -61,6 +67,13 @@ struct CheckedConfig {
 absl::StatusOr<CheckedConfig> CheckConfig(
     const TuneBucketsCommand& command, const TaskEntry& task,
     const absl::optional<proto::Config>& config);
+
+// Returns the tasks that have the range: one for each backend and number of
+// threads that are selected. NotFound if there is none, Unavailable and the
+// like if one can't run here.
+absl::StatusOr<std::vector<TaskEntry>> TasksOfRange(
+    const TaskSelection& selection, const tuning::Bucket& range,
+    const proto::Hardware& hardware);
 
 // How many sessions check a whole range that holds. Ranges that are cut take up
 // to twice as many.

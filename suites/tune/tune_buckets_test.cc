@@ -13,6 +13,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "base/file.h"
 #include "gmock/gmock.h"
@@ -102,18 +103,19 @@ TEST_F(TuneBuckets, AVerifiedRangeIsStoredAsOneBucket) {
 
 TEST_F(TuneBuckets, WhatLosesTooMuchIsCutAndNotStored) {
   command_.most_loss = -1;
-  command_.range = Range("n=2..4/f32");
+  command_.range = Range("n=20..60/f32");
   const absl::StatusOr<int> code = Run();
   ASSERT_TRUE(code.ok()) << code.status();
   EXPECT_EQ(*code, 1);
-  EXPECT_THAT(out_.str(), AllOf(HasSubstr("add,n=2/f32,verified,"),
-                                HasSubstr("add,n=3..4/f32,not verified,"),
-                                HasSubstr("at n=4/f32: ")));
+  // There are few shapes in the first half.
+  EXPECT_THAT(out_.str(), AllOf(HasSubstr("add,n=20..34/f32,verified,"),
+                                HasSubstr("add,n=35..60/f32,not verified,"),
+                                HasSubstr("at n=35/f32: ")));
   EXPECT_THAT(notes_.str(), HasSubstr("the default is used where"));
   const auto store = LoadStore(command_.context, {});
   ASSERT_TRUE(store.ok()) << store.status();
-  EXPECT_EQ(Lookup(*store, "n=3/f32").warning.find("n=3..4"),
-            std::string::npos);
+  EXPECT_EQ(Lookup(*store, "n=25/f32").source, tuning::LookupSource::kExact);
+  EXPECT_EQ(Lookup(*store, "n=40/f32").source, tuning::LookupSource::kDefault);
 }
 
 // Which config wins the second time is up to the machine's noise.
@@ -161,9 +163,12 @@ class KnownTimes : public TuneBuckets {
     times_ = times;
     command_.random_shapes = 2;
     sessions_.clear();
+    command_.now = [this] { return now_; };
     command_.tune_one = [this](const TaskEntry& task,
                                const absl::optional<proto::Config>& incumbent) {
       ++sessions_[tuning::CanonicalText(task.task.shape())];
+      ++sessions_by_operator_[task.task.operator_name()];
+      now_ += session_time_;
       return Session(task.task, incumbent);
     };
   }
@@ -234,6 +239,9 @@ class KnownTimes : public TuneBuckets {
 
  protected:
   std::map<std::string, int> sessions_;  // by shape
+  std::map<std::string, int> sessions_by_operator_;
+  absl::Time now_ = absl::UnixEpoch();
+  absl::Duration session_time_ = absl::Seconds(30);
 };
 
 TEST_F(KnownTimes, NoShapeOfABucketLosesMoreThanTheBound) {
@@ -276,6 +284,39 @@ TEST_F(KnownTimes, WhatIsTooSmallToBeCutGetsTheDefaultIfThatHolds) {
   EXPECT_EQ(Lookup(*store, "n=95/f32").source, tuning::LookupSource::kBucket);
 }
 
+// The config of the middle is slower than the default elsewhere, within the
+// bound.
+TEST_F(KnownTimes, OfTwoThatHoldTheOneThatLosesLessIsTaken) {
+  Use([](int64_t n) {
+    return Times{1000, n > 99 && n < 110 ? 990.0 : 1020.0, 1500};
+  });
+  command_.range = Range("n=90..120/f32");
+  EXPECT_EQ(*Run(), 0) << out_.str();
+  EXPECT_THAT(out_.str(), AllOf(HasSubstr("add,n=90..120/f32,verified,0,0.01"),
+                                HasSubstr(",the default,")));
+}
+
+// The remainder of n decides which config is best.
+TEST_F(KnownTimes, EachOfFewShapesIsTunedWhereNoConfigHolds) {
+  Use([](int64_t n) {
+    return n % 3 == 0   ? Times{1000, 1100, 1100}
+           : n % 3 == 1 ? Times{1100, 1000, 1100}
+                        : Times{1100, 1100, 1000};
+  });
+  command_.range = Range("n=9..24/f32");
+  EXPECT_EQ(*Run(), 0) << out_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("one for each shape"));
+  const auto store = LoadStore(command_.context, {});
+  ASSERT_TRUE(store.ok()) << store.status();
+  for (int64_t n = 9; n <= 24; ++n) EXPECT_EQ(LossAt(*store, n), 0) << n;
+  // The same call finds all of them.
+  command_.range = Range("n=15..24/f32");
+  sessions_.clear();
+  EXPECT_EQ(*Run(), 0) << out_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("tuned already"));
+  EXPECT_TRUE(sessions_.empty());
+}
+
 TEST_F(KnownTimes, EachDoublingIsCheckedAtRandomShapes) {
   Use([](int64_t) { return Times{1200, 1000, 1100}; });
   command_.range = Range("n=16..1024/f32");
@@ -306,6 +347,52 @@ TEST_F(KnownTimes, ABucketThatDoesNotHoldAnyMoreEnds) {
   const auto store = LoadStore(command_.context, {});
   ASSERT_TRUE(store.ok()) << store.status();
   EXPECT_EQ(Lookup(*store, "n=130/f32").source, tuning::LookupSource::kDefault);
+}
+
+// Neither a call that is cut nor a wider range that fails elsewhere has refuted
+// it.
+TEST_F(KnownTimes, ABucketEndsOnlyWhereItIsRefuted) {
+  Use([](int64_t) { return Times{1200, 1000, 1100}; });
+  command_.range = Range("n=64..256/f32");
+  ASSERT_EQ(*Run(), 0) << out_.str();
+  const auto bucket_at_128 = [&]() -> std::string {
+    const auto files = tuning::ReadOverlay(command_.context.store);
+    EXPECT_TRUE(files.ok()) << files.status();
+    for (const proto::TunedConfig& tuned : (*files)[0].tuned()) {
+      if (tuned.shape() == "n=128/f32") return tuned.bucket();
+    }
+    return "no entry";
+  };
+  ASSERT_EQ(bucket_at_128(), "n=64..256/f32");
+
+  command_.tune.retune = true;
+  command_.tune.total_time_ns = absl::ToInt64Nanoseconds(2 * session_time_);
+  EXPECT_EQ(*Run(), 1);
+  EXPECT_THAT(out_.str(), HasSubstr("add,n=64..256/f32,not reached,"));
+  EXPECT_EQ(bucket_at_128(), "n=64..256/f32");
+
+  command_.tune.total_time_ns = 0;
+  Use([](int64_t n) { return Times{1200, 1000, n < 900 ? 1100.0 : 700.0}; });
+  command_.range = Range("n=16..1024/f32");
+  EXPECT_EQ(*Run(), 1);
+  EXPECT_EQ(bucket_at_128(), "n=64..256/f32");
+
+  Use([](int64_t n) { return Times{1200, 1000, n < 250 ? 1100.0 : 700.0}; });
+  command_.range = Range("n=64..256/f32");
+  EXPECT_EQ(*Run(), 1);
+  EXPECT_EQ(bucket_at_128(), "n=128/f32");
+}
+
+TEST_F(KnownTimes, TasksShareTheTotalTime) {
+  Use([](int64_t) { return Times{1000, 1200, 1100}; });
+  command_.selection.op_regex = "add|relu";
+  command_.range = Range("n=16..1024/f32");
+  command_.tune.total_time_ns = absl::ToInt64Nanoseconds(absl::Seconds(100));
+  EXPECT_EQ(*Run(), 1);
+  EXPECT_THAT(out_.str(), AllOf(HasSubstr("add,n=16..1024/f32,not reached,"),
+                                HasSubstr("relu,n=16..1024/f32,not reached,")));
+  EXPECT_EQ(sessions_by_operator_["add"], 2);
+  EXPECT_EQ(sessions_by_operator_["relu"], 2);
 }
 
 TEST_F(TuneBuckets, WhatIsNoRangeOfAnOperatorIsRefused) {

@@ -652,11 +652,12 @@ absl::Status TuneCall::Record(Pending& pending,
 
 std::string TuneCall::BucketOf(const Pending& pending,
                                const proto::TunedConfig& tuned) const {
+  if (!pending.stored_bucket.empty() && pending.stored_verified &&
+      pending.stored_config == tuned.config()) {
+    return pending.stored_bucket;
+  }
   if (!options_.bucket.empty() || pending.stored_bucket.empty()) {
     return options_.bucket;
-  }
-  if (pending.stored_verified && pending.stored_config == tuned.config()) {
-    return pending.stored_bucket;
   }
   std::cerr << "note: " << ShortTaskText(pending.task->task)
             << " stood for the range " << pending.stored_bucket

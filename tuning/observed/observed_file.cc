@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -25,11 +26,10 @@
 namespace optrail::tuning {
 namespace {
 
-constexpr char kMagic[16] = "optrail calls 1";
+constexpr char kMagic[16] = "optrail calls 2";
 constexpr char kSuffix[] = ".observed";
 constexpr size_t kHeaderBytes = 4096;
-constexpr int kRecordsReserved = 256;  // at a time
-constexpr int kFields = 8;             // of a key's text, with tabs between
+constexpr int kFields = 8;  // of a key's text, with tabs between
 constexpr const char* kSourceNames[kObservedSources] = {
     "exact",    "other shape", "other hardware", "default",
     "caller's", "refused",     "bucket"};
@@ -83,20 +83,32 @@ bool ObservedKey::operator<(const ObservedKey& other) const {
 
 struct ObservedFile::Header {
   char magic[16];
-  uint64_t record_bytes;
-  std::atomic<uint64_t> records;  // that were begun
+  uint64_t group_bytes;
+  std::atomic<uint64_t> keys;  // that were begun
 };
 
-// All zeros but the key's text, which is complete where `ready` is 1.
-struct ObservedFile::Record {
+// All zeros but the text, which is complete where `ready` is 1.
+struct ObservedFile::Key {
   char text[508];
   std::atomic<uint32_t> ready;
-  ObservedCounter counter;
+};
+
+// The keys of a group and their counts. Its blocks are reserved together.
+struct ObservedFile::Group {
+  Key keys[kGroupKeys];
+  ObservedCounter lookups[ObservedCounter::kShards][kGroupKeys];
+  ObservedCounter::Runs runs[ObservedCounter::kShards][kGroupKeys];
 };
 
 absl::StatusOr<std::unique_ptr<ObservedFile>> ObservedFile::Create(
     const std::string& folder) {
-  static_assert(sizeof(Record) == 1024 && sizeof(Header) <= kHeaderBytes);
+  // ObservedCounter::RunsHere() relies on where these lie in pages.
+  static_assert(sizeof(Group) % 4096 == 0 &&
+                offsetof(Group, lookups) % 4096 == 0 &&
+                offsetof(Group, runs) - offsetof(Group, lookups) ==
+                    8 * ObservedCounter::kShards * kGroupKeys &&
+                8 * kGroupKeys <= 4096 && sizeof(Header) <= kHeaderBytes &&
+                kMostKeys % kGroupKeys == 0);
   OPTRAIL_RETURN_IF_ERROR(CreateDirectories(folder));
   char host[256] = "host";
   gethostname(host, sizeof(host) - 1);
@@ -115,56 +127,57 @@ absl::StatusOr<std::unique_ptr<ObservedFile>> ObservedFile::Create(
 }
 
 absl::Status ObservedFile::Map() {
-  const size_t bytes = kHeaderBytes + kMostKeys * sizeof(Record);
-  if (const int error = posix_fallocate(
-          descriptor_, 0, kHeaderBytes + kRecordsReserved * sizeof(Record))) {
-    return SystemError(path_, "no room", error);
-  }
-  void* const memory =
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
+  void* const memory = mmap(nullptr, MappedBytes(), PROT_READ | PROT_WRITE,
+                            MAP_SHARED, descriptor_, 0);
   if (memory == MAP_FAILED) return SystemError(path_, "not mapped", errno);
   header_ = static_cast<Header*>(memory);
-  records_ =
-      reinterpret_cast<Record*>(static_cast<char*>(memory) + kHeaderBytes);
-  header_->record_bytes = sizeof(Record);
-  NewRecord(TextOf(ObservedKey()));  // of what has no other
+  groups_ = reinterpret_cast<Group*>(static_cast<char*>(memory) + kHeaderBytes);
+  if (const int error = Reserve(0)) return SystemError(path_, "no room", error);
+  header_->group_bytes = sizeof(Group);
+  NewCounter(TextOf(ObservedKey()));  // of what has no other
   std::atomic_thread_fence(std::memory_order_release);
   std::memcpy(header_->magic, kMagic, sizeof(kMagic));
   return absl::OkStatus();
 }
 
+size_t ObservedFile::MappedBytes() {
+  return kHeaderBytes + kMostKeys / kGroupKeys * sizeof(Group);
+}
+
+// Returns the number of an error, or 0.
+int ObservedFile::Reserve(uint64_t group) {
+  if (group < reserved_) return 0;
+  // The first one comes with the header.
+  const size_t begin = group == 0 ? 0 : kHeaderBytes + group * sizeof(Group);
+  const size_t end = kHeaderBytes + (group + 1) * sizeof(Group);
+  const int error = posix_fallocate(descriptor_, static_cast<off_t>(begin),
+                                    static_cast<off_t>(end - begin));
+  if (error == 0) reserved_ = group + 1;
+  return error;
+}
+
 ObservedFile::~ObservedFile() {
-  if (header_ != nullptr) {
-    munmap(header_, kHeaderBytes + kMostKeys * sizeof(Record));
-  }
+  if (header_ != nullptr) munmap(header_, MappedBytes());
   close(descriptor_);
 }
 
-ObservedFile::Record* ObservedFile::NewRecord(const std::string& text) {
-  if (text.size() >= sizeof(Record::text) ||
+ObservedCounter* ObservedFile::NewCounter(const std::string& text) {
+  if (text.size() >= sizeof(Key::text) ||
       std::count(text.begin(), text.end(), '\t') != kFields - 1) {
     return nullptr;
   }
-  // Processes that were forked begin records, too.
-  const uint64_t i = header_->records.fetch_add(1, std::memory_order_relaxed);
+  // Processes that were forked begin keys, too.
+  const uint64_t i = header_->keys.fetch_add(1, std::memory_order_relaxed);
   if (i >= kMostKeys) {
-    header_->records.fetch_sub(1, std::memory_order_relaxed);
+    header_->keys.fetch_sub(1, std::memory_order_relaxed);
     return nullptr;
   }
-  if (i >= reserved_) {
-    const uint64_t first = i / kRecordsReserved * kRecordsReserved;
-    if (posix_fallocate(
-            descriptor_,
-            static_cast<off_t>(kHeaderBytes + first * sizeof(Record)),
-            kRecordsReserved * sizeof(Record)) != 0) {
-      return nullptr;
-    }
-    reserved_ = first + kRecordsReserved;
-  }
-  Record& record = records_[i];
-  std::memcpy(record.text, text.c_str(), text.size() + 1);
-  record.ready.store(1, std::memory_order_release);
-  return &record;
+  if (Reserve(i / kGroupKeys) != 0) return nullptr;
+  Group& group = groups_[i / kGroupKeys];
+  Key& key = group.keys[i % kGroupKeys];
+  std::memcpy(key.text, text.c_str(), text.size() + 1);
+  key.ready.store(1, std::memory_order_release);
+  return &group.lookups[0][i % kGroupKeys];
 }
 
 ObservedCounter* ObservedFile::CounterOf(const ObservedKey& key) {
@@ -172,9 +185,9 @@ ObservedCounter* ObservedFile::CounterOf(const ObservedKey& key) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto found = counters_.find(text);
   if (found != counters_.end()) return found->second;
-  Record* const record = NewRecord(text);
-  if (record == nullptr) return &records_[0].counter;
-  return counters_[text] = &record->counter;
+  ObservedCounter* const counter = NewCounter(text);
+  if (counter == nullptr) return &groups_[0].lookups[0][0];
+  return counters_[text] = counter;
 }
 
 absl::Status ObservedFile::Read(const std::string& path,
@@ -195,27 +208,33 @@ absl::Status ObservedFile::Read(const std::string& path,
   Header header;
   std::memcpy(static_cast<void*>(&header), bytes.data(), sizeof(header));
   if (std::memcmp(header.magic, kMagic, sizeof(kMagic)) != 0 ||
-      header.record_bytes != sizeof(Record)) {
+      header.group_bytes != sizeof(Group)) {
     return refuse("no counts of calls of this version");
   }
-  const size_t count = std::min<size_t>(
-      header.records.load(), (bytes.size() - kHeaderBytes) / sizeof(Record));
+  const size_t groups = (bytes.size() - kHeaderBytes) / sizeof(Group);
+  const size_t count =
+      std::min<size_t>(header.keys.load(), groups * kGroupKeys);
+  const auto group = std::make_unique<Group>();
   for (size_t i = 0; i < count; ++i) {
-    auto record = std::make_unique<Record>();
-    std::memcpy(static_cast<void*>(record.get()),
-                bytes.data() + kHeaderBytes + i * sizeof(Record),
-                sizeof(Record));
-    if (record->ready.load() != 1) continue;  // its writer was killed
-    record->text[sizeof(record->text) - 1] = '\0';
+    if (i % kGroupKeys == 0) {
+      std::memcpy(static_cast<void*>(group.get()),
+                  bytes.data() + kHeaderBytes + i / kGroupKeys * sizeof(Group),
+                  sizeof(Group));
+    }
+    Key& key = group->keys[i % kGroupKeys];
+    if (key.ready.load() != 1) continue;  // its writer was killed
+    key.text[sizeof(key.text) - 1] = '\0';
     ObservedRow row;
-    const absl::StatusOr<ObservedKey> key = ParseText(record->text);
-    if (!key.ok()) return refuse(key.status().message());
-    row.key = *key;
-    for (const ObservedCounter::Counts& counts : record->counter.shards_) {
-      row.lookups += static_cast<int64_t>(counts.lookups.load());
-      row.runs += static_cast<int64_t>(counts.runs.load());
-      row.timed_runs += static_cast<int64_t>(counts.timed_runs.load());
-      row.ns += static_cast<double>(counts.ns.load());
+    const absl::StatusOr<ObservedKey> parsed = ParseText(key.text);
+    if (!parsed.ok()) return refuse(parsed.status().message());
+    row.key = *parsed;
+    for (size_t shard = 0; shard < ObservedCounter::kShards; ++shard) {
+      const ObservedCounter::Runs& runs = group->runs[shard][i % kGroupKeys];
+      row.lookups += static_cast<int64_t>(
+          group->lookups[shard][i % kGroupKeys].lookups_.load());
+      row.runs += static_cast<int64_t>(runs.runs.load());
+      row.timed_runs += static_cast<int64_t>(runs.timed_runs.load());
+      row.ns += static_cast<double>(runs.ns.load());
     }
     if (row.lookups + row.runs > 0) rows->push_back(std::move(row));
   }

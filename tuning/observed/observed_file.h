@@ -54,38 +54,50 @@ struct ObservedKey {
   bool operator<(const ObservedKey& other) const;
 };
 
-// Counts of one key. Threads count in different cache lines.
+// Counts of one key. What a thread counts for different keys lies side by side,
+// lookups apart from the rest: those of a thousand keys take 8 KiB and stay in
+// the nearest cache. Other threads count in other cache lines.
 class ObservedCounter {
  public:
-  static constexpr int kShards = 8;
-
-  void AddLookup() {
-    shards_[Shard()].lookups.fetch_add(1, std::memory_order_relaxed);
-  }
-  void AddRun() {
-    shards_[Shard()].runs.fetch_add(1, std::memory_order_relaxed);
-  }
+  void AddLookup() { Add(OfKey()[Shard() * kGroupKeys]); }
+  void AddRun() { Add(RunsHere().runs); }
   void AddRun(int64_t ns) {
-    Counts& counts = shards_[Shard()];
-    counts.runs.fetch_add(1, std::memory_order_relaxed);
-    counts.timed_runs.fetch_add(1, std::memory_order_relaxed);
-    counts.ns.fetch_add(static_cast<uint64_t>(ns), std::memory_order_relaxed);
+    Runs& here = RunsHere();
+    Add(here.runs);
+    Add(here.timed_runs);
+    Add(here.ns, static_cast<uint64_t>(ns));
   }
 
  private:
   friend class ObservedFile;
-  struct alignas(64) Counts {
-    std::atomic<uint64_t> lookups, runs, timed_runs, ns;
+  using Count = std::atomic<uint64_t>;
+  struct Runs {
+    Count runs, timed_runs, ns, unused;
   };
+  static constexpr size_t kShards = 8;
+  static constexpr size_t kGroupKeys = 256;
 
+  static void Add(Count& count, uint64_t value = 1) {
+    count.fetch_add(value, std::memory_order_relaxed);
+  }
   // Threads differ in where their control blocks lie. Reading a thread_local of
   // a library that was opened at run time takes a call.
   static size_t Shard() {
     const auto thread = reinterpret_cast<uint64_t>(__builtin_thread_pointer());
     return (thread >> 6) * 0x9e3779b97f4a7c15u >> 61;
   }
+  // The lookups of the key in the first shard, of an array of all shards.
+  Count* OfKey() { return reinterpret_cast<Count*>(this); }
+  // A group of keys has that array at an address that is a multiple of a
+  // shard's size, so that this tells which key it is; the runs follow.
+  Runs& RunsHere() {
+    const size_t key =
+        reinterpret_cast<uintptr_t>(this) / sizeof(Count) % kGroupKeys;
+    Count* const runs = OfKey() - key + kShards * kGroupKeys;
+    return reinterpret_cast<Runs*>(runs)[Shard() * kGroupKeys + key];
+  }
 
-  Counts shards_[kShards];
+  Count lookups_;
 };
 
 struct ObservedRow;
@@ -118,20 +130,24 @@ class ObservedFile {
   void Unlock() { mutex_.unlock(); }
 
  private:
+  static constexpr size_t kGroupKeys = ObservedCounter::kGroupKeys;
   struct Header;
-  struct Record;
+  struct Key;
+  struct Group;
 
   ObservedFile(std::string path, int descriptor)
       : path_(std::move(path)), descriptor_(descriptor) {}
   absl::Status Map();
-  Record* NewRecord(const std::string& text);
+  static size_t MappedBytes();
+  int Reserve(uint64_t group);
+  ObservedCounter* NewCounter(const std::string& text);
 
   const std::string path_;
   const int descriptor_;
   Header* header_ = nullptr;
-  Record* records_ = nullptr;  // behind the header
+  Group* groups_ = nullptr;  // behind the header
   std::mutex mutex_;
-  uint64_t reserved_ = 0;  // records whose blocks this process reserved
+  uint64_t reserved_ = 0;  // groups whose blocks this process reserved
   std::unordered_map<std::string, ObservedCounter*> counters_;
 };
 

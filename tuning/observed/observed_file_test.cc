@@ -155,7 +155,7 @@ TEST(ObservedFile, WrongFilesAreRefused) {
   ASSERT_TRUE(bytes.ok());
   ASSERT_TRUE(WriteFileAtomically(path, bytes->substr(0, 4096 + 1500)).ok());
   EXPECT_TRUE(ReadObservedFiles({path}).ok());
-  bytes->replace(4096 + 1024, 7, "soft\tma");
+  bytes->replace(4096 + 512, 7, "soft\tma");
   ASSERT_TRUE(WriteFileAtomically(path, *bytes).ok());
   EXPECT_THAT(refused(path), HasSubstr("how a lookup ended"));
 

@@ -48,7 +48,9 @@ _library = Library("optrail", "DEF")
 _lock = threading.Lock()
 _options = {}
 _plans = {}    # by operator, attributes and the inputs' properties: what _prepare() returns
-_retired = []  # plans of former options: graphs that were captured have their code
+# Plans on GPUs by operator, shape, device and config. Graphs that were captured have
+# their code, so that they stay; other options that choose the same config get them.
+_loaded = {}
 _shapes = {}   # by operator, attributes, dims and types: a shape's text and its outputs
 
 
@@ -56,7 +58,6 @@ def configure(*, store=None, compile_cache=None, may_compile=False):
     """How plans are made from now on: optrail.Plan says what these mean."""
     with _lock:
         _options.update(store=store, compile_cache=compile_cache, may_compile=may_compile)
-        _retired.extend(_plans.values())
         _plans.clear()
 
 
@@ -102,6 +103,8 @@ def _prepare(key, op, inputs, attributes):
             if on_gpu:
                 _enter(device)
             plan = optrail.Plan(op, text, device=device.type, **_options)
+            if on_gpu:
+                plan = _loaded.setdefault((op, text, device, plan.choice.config), plan)
         order, places = [], {"input": 0, "output": len(inputs)}
         for operand in plan.operands:
             order.append(places[operand.role])

@@ -9,11 +9,14 @@
 #include <cstdlib>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/random.h"
 #include "base/status_macros.h"
 #include "ops/core/cpu_kernel.h"
 #include "ops/testing/faulty/faulty_knobs.h"
@@ -50,18 +53,50 @@ using Behaviour = FaultyKnobs::Behaviour;
   }
 }
 
-// Reads more than the caches hold that a core has for itself.
-void Evict() {
-  constexpr size_t kBytes = size_t{2} << 20;
-  static auto& memory = *new std::vector<char>(kBytes, 1);
-  const volatile char* const lines = memory.data();
-  for (size_t i = 0; i < kBytes; i += 64) static_cast<void>(lines[i]);
-}
+// A table that takes half of the cache that a core has for itself, and whose
+// lines are read one after another: each says where the next one is. While the
+// cache keeps the table, that is fast.
+class Table {
+ public:
+  static absl::StatusOr<Table> Create(CpuDevice& device) {
+    const proto::Hardware& hardware = device.hardware();
+    const int64_t l2_bytes =
+        hardware.has_l2_bytes() ? hardware.l2_bytes() : int64_t{1} << 20;
+    Table table;
+    table.count_ = l2_bytes / 2 / kLineBytes;
+    OPTRAIL_ASSIGN_OR_RETURN(table.lines_,
+                             device.Allocate(table.count_ * sizeof(Line)));
+    auto* const lines = static_cast<Line*>(table.lines_->data());
+    for (int64_t i = 0; i < table.count_; ++i) lines[i].next = &lines[i];
+    // One cycle through all of them (Sattolo, "An algorithm to generate a
+    // random cyclic permutation", 1986).
+    Rng rng(/*seed=*/1);
+    for (int64_t i = table.count_ - 1; i > 0; --i) {
+      std::swap(lines[i].next, lines[rng.UniformInt(i)].next);
+    }
+    return table;
+  }
+
+  void Read() const {
+    const auto* line = static_cast<const volatile Line*>(lines_->data());
+    for (int64_t i = 0; i < count_; ++i) line = line->next;
+  }
+
+ private:
+  static constexpr int64_t kLineBytes = 64;
+  struct alignas(kLineBytes) Line {
+    const Line* next;
+  };
+
+  std::unique_ptr<Buffer> lines_;
+  int64_t count_ = 0;
+};
 
 class FaultyInvocation : public Invocation {
  public:
-  FaultyInvocation(int64_t n, const FaultyKnobs& knobs)
-      : n_(n), knobs_(knobs) {}
+  FaultyInvocation(int64_t n, const FaultyKnobs& knobs,
+                   std::optional<Table> table)
+      : n_(n), knobs_(knobs), table_(std::move(table)) {}
 
   absl::Status Run(const Call& call) const override {
     auto* const x = static_cast<float*>(call.operands[0]);
@@ -99,7 +134,7 @@ class FaultyInvocation : public Invocation {
       case Behaviour::kCountRows:
         break;
       case Behaviour::kEvict:
-        Evict();
+        table_->Read();
         break;
       case Behaviour::kWrongLater:
         if (called_.exchange(true)) return absl::OkStatus();
@@ -153,6 +188,7 @@ class FaultyInvocation : public Invocation {
 
   const int64_t n_;
   const FaultyKnobs knobs_;
+  const std::optional<Table> table_;
   // No well-behaved invocation has such a member.
   mutable std::atomic<bool> called_{false};
 };
@@ -174,7 +210,12 @@ class FaultyCpu : public CpuKernel {
     if (knobs.behaviour == Behaviour::kRefuse) {
       return absl::InvalidArgumentError("refused on request");
     }
-    return std::make_unique<FaultyInvocation>(shape.dims(0).value(), knobs);
+    std::optional<Table> table;
+    if (knobs.behaviour == Behaviour::kEvict) {
+      OPTRAIL_ASSIGN_OR_RETURN(table, Table::Create(device));
+    }
+    return std::make_unique<FaultyInvocation>(shape.dims(0).value(), knobs,
+                                              std::move(table));
   }
 };
 
