@@ -28,7 +28,7 @@ using tuning::Bucket;
 using tuning::CanonicalText;
 
 // A range whose ends are closer than this is not cut any more.
-constexpr double kLeastRatio = 2;
+constexpr double kLeastRatio = 1.5;
 constexpr char kTimeIsOver[] = "the total time is over";
 
 // A session of the task, which defends `incumbent` where there is one.
