@@ -308,6 +308,12 @@ std::string Told(const std::string& series, const Json& change) {
 }
 
 void TheGateNamesTheOpenChanges(Examination& of, Findings& found) {
+  // Without positions and with wrong clocks the newest commit may lie before
+  // others in time: `changes` knows points there that this gate leaves out.
+  const Answer latest = AskGate(of, "latest");
+  for (const Json& run : At(latest.Parsed(), "candidate_runs")) {
+    if (TextOf(run, "commit") != of.NewestCommit()) return;
+  }
   const Json gate = AskGate(of, of.NewestCommit()).Parsed();
   std::set<std::string> told, expected, judged;
   for (const Json& row : At(gate, "rows")) {
