@@ -46,7 +46,8 @@ suites::Command DemoCommand() {
   command.details = HelpText("demo");
   command.flags = {"out", "open"};
   command.defaults = {{"out", "optrail_demo"}};
-  command.meanings = {{"out", "Folder to write; it is empty or does not exist yet."}};
+  command.meanings = {
+      {"out", "Folder to write; it is empty or does not exist yet."}};
   command.run = [](const std::vector<std::string>&) -> absl::StatusOr<int> {
     reports::DemoCommand options;
     options.out = UserPath(absl::GetFlag(FLAGS_out));
