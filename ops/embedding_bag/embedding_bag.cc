@@ -41,6 +41,7 @@ double DistinctRows(int64_t rows, double skew, double lookups) {
   return distinct;
 }
 
+// The table and y have the shape's type; indices have 32 bits.
 class EmbeddingBag : public FloatOperator {
  public:
   EmbeddingBag()
@@ -50,7 +51,6 @@ class EmbeddingBag : public FloatOperator {
     return {VariantAttribute("indices", "uniform", {"uniform", "skewed"})};
   }
 
-  // The types of the table and y; indices have 32 bits.
   absl::StatusOr<std::vector<OperandSpec>> Operands(
       const proto::Shape& shape) const override {
     const auto [rows, cols, bags, lookups] = SizeOf(shape);

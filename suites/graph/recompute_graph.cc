@@ -168,9 +168,13 @@ struct GradientDifference {
   std::string worst;
   std::vector<std::string> untold;  // that are rounding alone
   int all = 0;
+
+  bool tells_nothing() const {
+    return static_cast<int>(untold.size()) == all && all > 0;
+  }
 };
 
-// Values of `type` whose last bits went up or down, by their places.
+// The last bits of values in f32 or f64 go up or down, by their places.
 void NudgeLastBits(graph::Array* array) {
   const double bit = array->type.type == proto::ELEMENT_F64 ? 0x1p-52 : 0x1p-23;
   for (size_t i = 0; i < array->reals.size(); ++i) {
@@ -214,6 +218,12 @@ absl::StatusOr<GradientDifference> CompareGradients(
 }
 
 std::string TextOf(const GradientDifference& difference, bool same) {
+  if (difference.tells_nothing()) {
+    return absl::StrCat(
+        "nothing can be told of the gradients: the last bits of the inputs "
+        "move all ",
+        difference.all, " as far as the steps differ\n");
+  }
   std::string text = absl::StrCat(
       same ? "the gradients are the same: " : "the gradients DIFFER: ",
       absl::StrFormat("%.2g", difference.largest), " of the largest value");
@@ -315,6 +325,7 @@ absl::StatusOr<ExitCode> RecomputeGraph(const GraphRecomputeCommand& command,
         << ", gradients of weights included\n"
         << TextOf(difference, same);
   }
+  if (difference.tells_nothing()) return ExitCode::kNotEnoughData;
   return same ? ExitCode::kOk : ExitCode::kCheckFailed;
 }
 

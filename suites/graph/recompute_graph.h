@@ -35,7 +35,8 @@ struct GraphRecomputeCommand {
 // Prints the predicted front of time against memory, and what the chosen point
 // takes, interleaved with the step that keeps everything. kCheckFailed where
 // the gradients of both differ (by more than rounding: docs/method/graphs.md),
-// or no point is within `memory`.
+// or no point is within `memory`; kNotEnoughData where all gradients are
+// rounding alone.
 absl::StatusOr<ExitCode> RecomputeGraph(const GraphRecomputeCommand& command,
                                         std::ostream& out);
 

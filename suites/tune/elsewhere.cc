@@ -188,8 +188,12 @@ proto::WorkerIdentity ExpectedOf(const proto::Task& task,
 absl::Status ServeSessions(const ServeOptions& options, std::ostream& log) {
   // Looking at the machine takes seconds: an address is wrong before that.
   OPTRAIL_ASSIGN_OR_RETURN(const int listener, ListenOn(options.address));
-  OPTRAIL_ASSIGN_OR_RETURN(const proto::WorkerIdentity who,
-                           IdentityHere(options));
+  const absl::StatusOr<proto::WorkerIdentity> here = IdentityHere(options);
+  if (!here.ok()) {
+    close(listener);
+    return here.status();
+  }
+  const proto::WorkerIdentity& who = *here;
   log << "worker: " << who.hardware().id() << ", build "
       << who.binary_fingerprint() << ", serves at " << options.address
       << std::endl;

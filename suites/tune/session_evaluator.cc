@@ -387,19 +387,16 @@ void SessionEvaluator::Tighten(tuning::Request* request) const {
     return;
   }
   if (request->expected && *request->expected <= best_time_ns_) return;
-  // The session says how patient a race is.
-  const double patience = request->expected && request->hopeless_above
-                              ? *request->hopeless_above / *request->expected
-                              : options_.race_factor;
   request->expected = best_time_ns_;
   request->best = best_;
-  request->hopeless_above = best_time_ns_ * patience;
+  request->hopeless_above = best_time_ns_ * options_.race_factor;
 }
 
 tuning::Answer SessionEvaluator::Evaluate(const Begun& begun) {
   const auto& [request, options] = begun;
   Screened screened;
-  if (HasLongCalls(request) && request.best &&
+  // A session that meters wants every time, not a bound.
+  if (HasLongCalls(request) && request.best && !request.meter_below_ns &&
       options.sampling.has_hopeless_above_ns()) {
     screened = screen_.Compare(request.config, *request.best, *request.expected,
                                options);

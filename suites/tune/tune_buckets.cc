@@ -406,8 +406,11 @@ absl::Status BucketTuner::Cover(
   if (!shapes.empty()) {
     OPTRAIL_ASSIGN_OR_RETURN(why, TuneEach(shapes, centre, &sessions));
   }
-  BucketPart& part =
-      AddPart(range, why.empty() ? "verified" : "not verified", why);
+  BucketPart& part = AddPart(range,
+                             why.empty()          ? "verified"
+                             : why == kTimeIsOver ? "not reached"
+                                                  : "not verified",
+                             why);
   part.sessions = sessions;
   if (!shapes.empty() && why.empty()) {
     part.config = "one for each shape";

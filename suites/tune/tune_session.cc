@@ -1,10 +1,12 @@
 #include "suites/tune/tune_session.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/status_macros.h"
 #include "suites/tune/session_evaluator.h"
 #include "tuning/search/strategies.h"
+#include "tuning/session/metering.h"
 #include "tuning/session/objective.h"
 
 namespace optrail::suites {
@@ -78,6 +80,10 @@ absl::StatusOr<std::unique_ptr<tuning::Session>> OpenTuneSession(
       measuring.race_factor = options.race_factor;
     }
     measuring.costly_metrics = MeteredOf(tuning::MetricsOf(options.objectives));
+    if (measuring.race_factor > 0 && !measuring.costly_metrics.empty()) {
+      measuring.race_factor =
+          std::max(measuring.race_factor, tuning::kRaceOfMetered);
+    }
     measures =
         std::make_unique<SessionEvaluator>(evaluator, std::move(measuring));
   }

@@ -18,8 +18,9 @@ namespace optrail::suites {
 namespace {
 
 // What takes no longer than this part of what is hopeless may be the best so
-// far (a session's race_factor is 1.5): nothing is believed to win that is
-// right in its first call only. The rest costs no second check.
+// far (a session's race_factor is 1.5, more where joules are read): nothing is
+// believed to win that is right in its first call only. The rest costs no
+// second check.
 constexpr double kNearlyBest = 0.7;
 
 // The niceness of work that is done beside a measurement.

@@ -32,6 +32,11 @@ namespace optrail::tuning {
 // Trials of a search that are metered at most; finalists are metered as well.
 inline constexpr int kMeteredTrials = 8;
 
+// A race against the fastest ends only at so many times its time: such a config
+// takes more of a costly metric, too, and a search learns more from a time than
+// from a bound.
+inline constexpr double kRaceOfMetered = 10;
+
 class Metering {
  public:
   // `trials`: how many the search is going to have, over which the readings are

@@ -32,8 +32,6 @@ constexpr absl::Duration kMostProofTime = absl::Minutes(1);
 // A busy machine makes a reading twice too slow now and then, and the least of
 // many is a lucky one: what took this many times as long is not read again.
 constexpr double kHopeless = 4;
-// So many times slower than the fastest, a config takes more joules, too.
-constexpr double kFarSlower = 10;
 
 // Rounds of a proof that give nothing are repeated so often beyond those that
 // give something.
@@ -304,7 +302,7 @@ void Session::Submit(int64_t ticket) {
       (IsRaced(objectives_) || metering_.active())) {
     request.hopeless_above =
         *request.expected * (metering_.active()
-                                 ? std::max(setup_.race_factor, kFarSlower)
+                                 ? std::max(setup_.race_factor, kRaceOfMetered)
                                  : setup_.race_factor);
   }
   evaluator_.Submit(std::move(request));
