@@ -13,6 +13,11 @@ bool HasColumns(absl::string_view line) {
          absl::StrContains(line.substr(start), "  ");
 }
 
+// GitHub ("::error ..."), Azure and TeamCity ("##...") read whole lines.
+bool IsForCiService(absl::string_view line) {
+  return absl::StartsWith(line, "::") || absl::StartsWith(line, "##");
+}
+
 }  // namespace
 
 WrappedStream::WrappedStream(std::ostream& stream, int width)
@@ -46,7 +51,8 @@ void WrappedStream::Write() {
   while (!whole.empty()) {
     const absl::string_view line = whole.substr(0, whole.find('\n'));
     whole.remove_prefix(line.size() + 1);
-    const bool is_prose = !HasColumns(line) && !absl::StrContains(line, '\r');
+    const bool is_prose = !HasColumns(line) && !IsForCiService(line) &&
+                          !absl::StrContains(line, '\r');
     const std::string out =
         is_prose ? WrapProse(line, width_) : std::string(line);
     target_->sputn(out.data(), static_cast<std::streamsize>(out.size()));

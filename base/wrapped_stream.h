@@ -6,9 +6,10 @@
 //   const WrappedStream wrapped(std::cerr, TerminalWidth());
 //   std::cerr << "note: " << a_long_sentence << "\n";
 //
-// A line is written when it ends, by WrapProse. Two things pass as they are: a
-// line with columns (two spaces after its first word), and a line that a
-// terminal redraws (a carriage return), at once. Several threads may write.
+// A line is written when it ends, by WrapProse. Three things pass as they are:
+// a line with columns (two spaces after its first word), a command to a CI
+// service ("::" or "##" first), and a line that a terminal redraws (a carriage
+// return), at once. Several threads may write.
 
 #include <mutex>
 #include <ostream>

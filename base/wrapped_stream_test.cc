@@ -34,6 +34,17 @@ TEST(WrappedStreamTest, LeavesColumnsCommandsAndRedrawnLinesAsTheyAre) {
   }
 }
 
+TEST(WrappedStreamTest, LeavesCommandsToCiServicesInOneLine) {
+  std::ostringstream out;
+  {
+    const WrappedStream wrapped(out, 12);
+    out << "::error title=a::slower by more than it may\n##vso[task] a b c d\n";
+  }
+  EXPECT_EQ(
+      out.str(),
+      "::error title=a::slower by more than it may\n##vso[task] a b c d\n");
+}
+
 TEST(WrappedStreamTest, WithoutATerminalTheStreamIsItself) {
   std::ostringstream out;
   std::streambuf* const buffer = out.rdbuf();

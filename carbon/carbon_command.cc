@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/file.h"
@@ -249,7 +250,7 @@ absl::StatusOr<ExitCode> RunCarbonFootprint(
           const double intensity,
           grid.Mean(command.grid.zone, print.from_unix_ns / kNsPerS,
                     print.to_unix_ns / kNsPerS));
-      if (wall && print.times == 1) {
+      if (wall && print.times == 1 && print.to_unix_ns > print.from_unix_ns) {
         OPTRAIL_ASSIGN_OR_RETURN(
             print.energy.joules,
             wall->Joules(print.from_unix_ns, print.to_unix_ns));
@@ -269,9 +270,11 @@ absl::StatusOr<ExitCode> RunCarbonFootprint(
            print.energy.known ? Cell::Number(grams, Grams(grams))
                               : Cell::None(),
            print.energy.estimated ? "estimated" : "metered",
-           print.energy.known ? print.energy.basis
-                              : "not metered, and no model of such hardware; "
-                                "next: --watts"});
+           print.energy.known          ? print.energy.basis
+           : print.energy.seconds <= 0 ? "it has no duration, as what is "
+                                         "imported without one"
+                                       : "not metered, and no model of such "
+                                         "hardware; next: --watts"});
     }
   }
   tracker::PrintTable(table, command.common.format, out);
@@ -288,6 +291,17 @@ absl::StatusOr<ExitCode> RunCarbonCertify(const CarbonCertifyCommand& command,
                            history.FindRun(inputs.base));
   OPTRAIL_ASSIGN_OR_RETURN(const tracker::RunInfo candidate,
                            history.FindRun(inputs.candidate));
+  if (base.id() == candidate.id()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("BASE and CANDIDATE are one run, ", base.id(),
+                     "; next: optrail log runs"));
+  }
+  if (absl::EndsWith(command.out, ".html")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--out=", command.out,
+                     ": expected a name for the JSON, such as c.json; the page "
+                     "goes beside it, as c.html"));
+  }
   inputs.base = base.id();
   inputs.candidate = candidate.id();
   inputs.issued_unix_s = tracker::NowUnixNs(command.common) / kNsPerS;

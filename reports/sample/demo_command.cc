@@ -24,7 +24,7 @@ absl::StatusOr<int> RunDemo(const DemoCommand& options, std::ostream& out,
       return absl::AlreadyExistsError(absl::StrCat(
           "--out=", options.out,
           ": expected the name of a folder that is empty or does not exist "
-          "yet; next: optrail demo --out=optrail_demo_2, or remove it"));
+          "yet; next: optrail demo --out=optrail_demo_2"));
     }
   }
   OPTRAIL_RETURN_IF_ERROR(CreateOutputFolder(options.out));
