@@ -150,6 +150,7 @@ class HistorySides {
           "\", name the same runs: expected two sides; next: optrail compare ",
           "latest~1 latest, or another B (optrail log lists commits)"));
     }
+    lacks_runs_ = true;
     return absl::NotFoundError(absl::StrCat(
         "A and B have no suite and hardware in common: A has ", baselines_text,
         ", B ", GroupsText(candidates), "; next: optrail log runs"));

@@ -146,6 +146,19 @@ void NoteUnconfirmed(GateReport* report) {
       report);
 }
 
+// The newest point before `end` from which on a tuned config is used where the
+// default ran before, or the other way around; 0 if there is none.
+int OtherConfigBegin(const Series& series, int end) {
+  for (int k = end - 1; k > 0; --k) {
+    const int epoch = series.points[k].epoch;
+    if (epoch != series.points[k - 1].epoch &&
+        series.epochs[epoch].is_of_other_config) {
+      return k;
+    }
+  }
+  return 0;
+}
+
 }  // namespace
 
 absl::StatusOr<KnownChanges> KnownChanges::Of(
@@ -219,7 +232,9 @@ std::string KnownChanges::LevelStart(const proto::BenchmarkKey& benchmark,
   const int i = Find(benchmark, metric, hardware, branch);
   if (i < 0) return "";
   const std::vector<Point>& points = series_[i].points;
-  const int begin = judgements_[i].NormOf(candidates_[i], series_[i], book_);
+  const int begin =
+      std::max(judgements_[i].NormOf(candidates_[i], series_[i], book_),
+               OtherConfigBegin(series_[i], candidates_[i]));
   for (int k = begin; begin > 0 && k < candidates_[i]; ++k) {
     for (const std::string& id : points[k].runs->ids) {
       if (runs.count(id) > 0) return id;
@@ -257,12 +272,15 @@ void KnownChanges::HeedAnswers(GateReport* report) const {
     const Row& of = row.row;
     int i =
         Find(of.key, of.metric, row.hardware_id, of.candidate.commit.branch());
-    if (i < 0) i = SeriesOf(row);
+    const int base = SeriesOf(row);
+    if (i < 0) i = base;
     if (i < 0) continue;
     const Series& series = series_[i];
     for (const TriageBook::Entry& entry : book_.entries()) {
       if (entry.record.kind() == proto::MUTE &&
-          entry.state == RecordState::kActive && Covers(entry, series)) {
+          entry.state == RecordState::kActive &&
+          (Covers(entry, series) ||
+           (base >= 0 && Covers(entry, series_[base])))) {
         row.muted_until = LastDayText(entry.record.until_unix_ns());
       }
     }
@@ -278,7 +296,12 @@ void KnownChanges::HeedAnswers(GateReport* report) const {
           change.relative_change_high = of.slower->ratio - 1;
     }
     const Opinion opinion = book_.OpinionOf(series, change);
-    if (opinion.state == ChangeState::kAcknowledged) {
+    if (opinion.state == ChangeState::kAcknowledged && !opinion.names_change) {
+      row.answer = absl::StrCat("the ack at ", opinion.commit,
+                                " names no size for this (", opinion.record_id,
+                                "); next: optrail ack again, now that it is "
+                                "measured");
+    } else if (opinion.state == ChangeState::kAcknowledged) {
       row.action = proto::WARN;
       row.exempted = absl::StrCat(
           "acknowledged on ", LastDayText(opinion.created_unix_ns + 1), " at ",
@@ -288,7 +311,10 @@ void KnownChanges::HeedAnswers(GateReport* report) const {
           "expected for `changes` and the report: ", opinion.reason,
           "; the gate heeds `ack`, and the exemptions of a policy");
     } else if (!opinion.reason.empty() && opinion.state == ChangeState::kNew) {
-      row.answer = absl::StrCat("more than was answered: ", opinion.reason);
+      row.answer =
+          absl::StrCat(opinion.reason_is_size ? "more than was answered: "
+                                              : "another change was answered: ",
+                       opinion.reason);
     }
   }
 }

@@ -407,8 +407,9 @@ Series SeriesBuilder::Take() {
       changes.erase(std::remove(changes.begin(), changes.end(), ""),
                     changes.end());
       if (!changes.empty()) {
-        series.epochs.push_back(
-            {*toolchains_[i].of, absl::StrJoin(changes, "; ")});
+        series.epochs.push_back({*toolchains_[i].of,
+                                 absl::StrJoin(changes, "; "),
+                                 fell_back != last_fell_back});
       }
     }
     if (point.settings != Point::kUnknownSettings) {

@@ -137,6 +137,9 @@ struct Epoch {
   // The difference from the epoch before: "compiler: g++ 12.2.0 -> g++ 13.1.0",
   // "measured differently: min sample 100 us -> 500 us"; empty for the first.
   std::string change;
+  // It begins where a tuned config is used after the default ran in its place,
+  // or the other way around.
+  bool is_of_other_config = false;
 };
 
 struct Series {

@@ -71,9 +71,9 @@ absl::optional<int> LastPlaceOf(const proto::Commit& commit,
   return absl::nullopt;
 }
 
-// Whether the change is the one that was answered, or a smaller one there.
-bool IsAnswered(const proto::AnsweredChange& answered, const Series& series,
-                const ChangePoint& change) {
+// Whether the change lies where the one that was answered does.
+bool IsThere(const proto::AnsweredChange& answered, const Series& series,
+             const ChangePoint& change) {
   const absl::optional<int> last = LastPlaceOf(answered.last(), series);
   if (!last || change.earliest > *last) return false;
   if (answered.has_last_before()) {
@@ -83,8 +83,36 @@ bool IsAnswered(const proto::AnsweredChange& answered, const Series& series,
       return false;
     }
   }
-  return !answered.has_effect_low() || !answered.has_effect_high() ||
-         IsWithin(change, answered.effect_low(), answered.effect_high());
+  return true;
+}
+
+bool NamesSize(const proto::AnsweredChange& answered) {
+  return answered.has_effect_low() && answered.has_effect_high();
+}
+
+// Whether the change is the one that was answered, or a smaller one there.
+bool IsAnswered(const proto::AnsweredChange& answered, const Series& series,
+                const ChangePoint& change) {
+  return IsThere(answered, series, change) &&
+         (!NamesSize(answered) ||
+          IsWithin(change, answered.effect_low(), answered.effect_high()));
+}
+
+// Whether the record names this change: its size, and suspects of which the
+// change's place is one. A record that names no change at all, an old one or of
+// a commit that was not measured yet, speaks of its commit and what follows.
+bool Names(const TriageBook::Entry& entry, const Series& series,
+           const ChangePoint& change) {
+  if (entry.record.answered().empty()) {
+    const absl::optional<int> place = PlaceOf(entry.record.commit(), series);
+    return place && change.index >= *place;
+  }
+  const proto::AnsweredChange* const answered = entry.AnsweredOf(series);
+  if (answered == nullptr || !NamesSize(*answered)) return false;
+  if (!answered->has_last_before()) return true;
+  const absl::optional<int> before =
+      LastPlaceOf(answered->last_before(), series);
+  return !before || change.index > *before;
 }
 
 // Whether the record speaks of the change, whatever its size if it says none.
@@ -269,11 +297,13 @@ Opinion TriageBook::OpinionOf(const Series& series,
       if (answered != nullptr && opinion.state == ChangeState::kNew && place &&
           std::abs(*place - change.index) <= kPlaceTolerance) {
         opinion.reason = AnsweredText(record, *answered);
+        opinion.reason_is_size = IsThere(*answered, series, change);
       }
       continue;
     }
     if (record.kind() == proto::ACKNOWLEDGE) {
       decide(ChangeState::kAcknowledged);
+      opinion.names_change |= Names(*entry, series, change);
     } else if (record.kind() == proto::NOTE) {
       opinion.notes.push_back(record.text());
     } else if (record.kind() == proto::EXPECT) {

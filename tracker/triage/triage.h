@@ -48,6 +48,10 @@ struct Opinion {
   std::string commit;     // that record's, short
   int64_t created_unix_ns = 0;
   std::string reason;  // its text, or why an expectation does not cover it
+  // An acknowledgement names the change by its size and suspects.
+  bool names_change = false;
+  // Why it is not covered: a size, and not that it lies elsewhere.
+  bool reason_is_size = false;
   std::vector<std::string> notes;  // beside the change, oldest first
 };
 

@@ -351,7 +351,7 @@ void HardwareIsNeverComparedWithOther(Workbench& bench, Findings& found) {
   const auto runs = RecordLine(bench, 40, [](RunSpec& spec, int, bool last) {
     if (last) spec.hardware = "intel-icelake-8c";
   });
-  found.ExpectExit(bench.Ask({"compare", runs[12], runs[13]}), 2);
+  found.ExpectExit(bench.Ask({"compare", runs[12], runs[13]}), 3);
   const Answer gate = bench.Ask({"gate", absl::StrCat("--candidate=", runs[13]),
                                  absl::StrCat("--baseline=run:", runs[12])});
   found.ExpectExitIsNot(gate, 0);
