@@ -90,6 +90,23 @@ TEST_F(GateTest, AnAcknowledgedRegressionIsTheNorm) {
   EXPECT_EQ(Judged().exit_code, 1);
 }
 
+// The default's times are no baseline of the tuned config that is used again.
+TEST_F(GateTest, RunsThatFellBackToTheDefaultAreNotPooledWithTunedOnes) {
+  for (int i = 1; i <= 13; ++i) {
+    const bool fell_back = i <= 6;
+    proto::Run run = MakeRun(i, "main", {{"a", fell_back ? 150 : 100}});
+    run.mutable_results(0)->mutable_key()->set_selection(proto::TUNED);
+    if (fell_back) {
+      run.mutable_results(0)->set_config_source(proto::FALLBACK_TO_DEFAULT);
+    }
+    Record(run);
+  }
+  const GateReport report = Judged();
+  EXPECT_EQ(report.exit_code, 0) << GateText(report);
+  ASSERT_EQ(report.rows.size(), 1);
+  EXPECT_EQ(report.rows[0].row.baseline.run_ids.size(), 6) << GateText(report);
+}
+
 TEST_F(GateTest, ADamagedNewestRecordIsNotPassedOver) {
   RecordMain(7);
   const int64_t now_ns = kStart + 60 * kMinute;
