@@ -71,7 +71,7 @@ absl::optional<int> LastPlaceOf(const proto::Commit& commit,
   return absl::nullopt;
 }
 
-// Whether the change lies where the one that was answered does.
+// Returns whether the change lies where the one that was answered does.
 bool IsThere(const proto::AnsweredChange& answered, const Series& series,
              const ChangePoint& change) {
   const absl::optional<int> last = LastPlaceOf(answered.last(), series);
@@ -90,7 +90,8 @@ bool NamesSize(const proto::AnsweredChange& answered) {
   return answered.has_effect_low() && answered.has_effect_high();
 }
 
-// Whether the change is the one that was answered, or a smaller one there.
+// Returns whether the change is the one that was answered, or a smaller one
+// there.
 bool IsAnswered(const proto::AnsweredChange& answered, const Series& series,
                 const ChangePoint& change) {
   return IsThere(answered, series, change) &&
@@ -98,9 +99,10 @@ bool IsAnswered(const proto::AnsweredChange& answered, const Series& series,
           IsWithin(change, answered.effect_low(), answered.effect_high()));
 }
 
-// Whether the record names this change: its size, and suspects of which the
-// change's place is one. A record that names no change at all, an old one or of
-// a commit that was not measured yet, speaks of its commit and what follows.
+// Returns whether the record names this change: its size, and suspects of which
+// the change's place is one. A record that names no change at all, an old one
+// or of a commit that was not measured yet, speaks of its commit and what
+// follows.
 bool Names(const TriageBook::Entry& entry, const Series& series,
            const ChangePoint& change) {
   if (entry.record.answered().empty()) {
@@ -302,8 +304,12 @@ Opinion TriageBook::OpinionOf(const Series& series,
       continue;
     }
     if (record.kind() == proto::ACKNOWLEDGE) {
-      decide(ChangeState::kAcknowledged);
-      opinion.names_change |= Names(*entry, series, change);
+      // Of several, one that names the change decides.
+      const bool names_change = Names(*entry, series, change);
+      if (names_change || !opinion.names_change) {
+        decide(ChangeState::kAcknowledged);
+      }
+      opinion.names_change |= names_change;
     } else if (record.kind() == proto::NOTE) {
       opinion.notes.push_back(record.text());
     } else if (record.kind() == proto::EXPECT) {

@@ -48,7 +48,8 @@ struct Opinion {
   std::string commit;     // that record's, short
   int64_t created_unix_ns = 0;
   std::string reason;  // its text, or why an expectation does not cover it
-  // An acknowledgement names the change by its size and suspects.
+  // The acknowledgement names the change by its size and suspects, or names no
+  // change at all and is of a commit at or before it.
   bool names_change = false;
   // Why it is not covered: a size, and not that it lies elsewhere.
   bool reason_is_size = false;
