@@ -29,7 +29,7 @@ namespace optrail::graph {
 using TypeList = std::vector<const TensorType*>;
 using ArrayList = std::vector<const Array*>;
 
-// What a node's results look like, and what they are.
+// The types of a node's results are inferred first, their values computed.
 using Types = absl::StatusOr<std::vector<TensorType>>;
 using Arrays = absl::StatusOr<std::vector<Array>>;
 

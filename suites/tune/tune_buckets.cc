@@ -374,8 +374,8 @@ absl::Status BucketTuner::Cover(
   const bool default_holds = default_may_hold && checked.by_default.holds;
   const bool holds = !checked.is_cut &&
                      (checked.config.holds || (default_alone && default_holds));
-  // Where both hold, the one that loses less in the mean is taken: a config
-  // that a wider range had in its middle may be a little slower all over this.
+  // If both hold, the one that loses less in the mean is taken: a config that a
+  // wider range had in its middle may be a little slower all over this one.
   const bool by_default =
       holds && default_holds &&
       (!checked.config.holds || std::max(0.0, gain) + checked.default_loss_sum <

@@ -335,7 +335,7 @@ class TuneCall {
   // measured.
   std::shared_ptr<CompilePool> Compilers(
       const std::vector<TaskEntry>& tasks) const;
-  // What is known before any of the tasks is looked at.
+  // It is known before any of the tasks is looked at.
   struct Known {
     std::map<std::string, proto::Session> recorded;
     tuning::TunedConfigStore store;
@@ -468,8 +468,9 @@ absl::Status TuneCall::FindPending(const TaskEntry& task, Known* known,
   } else {
     summary->skipped = is_tuned && !options_.retune;
   }
-  // What a killed call with a total budget had finished already belongs to
-  // that total. Otherwise the answer is there, and nothing else is asked for.
+  // A task that a killed call with a total budget had finished already belongs
+  // to that total. Otherwise the answer is there, and nothing else is asked
+  // for.
   if (summary->skipped && !together()) return absl::OkStatus();
   Pending pending;
   pending.task = &task;

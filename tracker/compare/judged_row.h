@@ -21,7 +21,8 @@ struct JudgedRow {
   std::string baseline;  // BaselineText of what it was judged against
   // The consequence: FAIL counts towards exit code 1, or 3 for can't tell.
   proto::Action action = proto::IGNORE;
-  std::string exempted;  // the exemption's reason and date, if one held
+  // The exemption's reason and date, or the acknowledgement, if one held.
+  std::string exempted;
 };
 
 }  // namespace optrail::tracker

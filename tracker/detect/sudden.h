@@ -15,10 +15,10 @@ namespace optrail::tracker {
 // `values`.
 absl::optional<ChangePoint> FindSudden(absl::Span<const double> values);
 
-// Whether the values since a provisional change, at least 4, lie so far beyond
-// those of the level before, at least 5, that somebody must know before it is
-// confirmed: each further from their median than 1.5 (1 + 12 / points) times
-// the farthest of the last 60.
+// Returns whether the values since a provisional change, at least 4, lie so far
+// beyond those of the level before, at least 5, that somebody must know before
+// it is confirmed: each is further from their median than 1.5 (1 + 12 / points)
+// times the farthest of the last 60.
 bool StandApart(absl::Span<const double> before,
                 absl::Span<const double> since);
 

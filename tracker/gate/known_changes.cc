@@ -37,7 +37,7 @@ std::string KeyOf(const proto::BenchmarkKey& benchmark,
   return absl::StrCat(PriorKey(benchmark, metric), "|", hardware, "|", branch);
 }
 
-// Whether a run of the candidate is of this point.
+// Returns whether a run of the candidate is of this point.
 bool IsOf(const Point& point, const std::set<std::string>& run_ids) {
   return std::any_of(
       point.runs->ids.begin(), point.runs->ids.end(),

@@ -302,8 +302,8 @@ void NameMissing(const std::vector<Series>& series,
   }
 }
 
-// What a series without news is counted as: one that changed, and was answered,
-// is not called unchanged.
+// Returns the name by which a series without news is counted: one that changed,
+// and was answered, is not called unchanged.
 std::string StandingName(const Judgement& judgement) {
   const std::vector<Change>& changes = judgement.changes;
   const auto answered =

@@ -14,7 +14,7 @@
 namespace optrail::tracker {
 
 // `optrail changes`: exit code 1 where there is a change for the worse that is
-// new, confirmed and at least `min_effect`.
+// new, at least `min_effect`, and confirmed or standing apart from all noise.
 struct ChangesCommand {
   CommonOptions common;
   std::string suite, hardware_id, branch;

@@ -208,7 +208,7 @@ class Case {
     AskTheMachine({begin, size()}, result_.changes.back());
   }
 
-  // What was acknowledged before a detector saw it has a row all the same.
+  // A step that was acknowledged before a detector saw it has a row, too.
   absl::optional<ChangePoint> FindNewestAcknowledged() const {
     const size_t levels = result_.levels.size();
     if (levels < 2) return absl::nullopt;

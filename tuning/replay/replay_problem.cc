@@ -279,7 +279,7 @@ absl::StatusOr<ReplayResult> ReplayProblem::Run(const ReplayRun& run) const {
     return std::make_unique<RecordedProposer>(
         ObjectivesFor(run), strategy,
         [this](const Levels& levels) {
-          // What is not recorded is no config; the evaluator says so.
+          // A config that is not recorded is none; the evaluator says so.
           return ConfigOf(domain_.IndexOf(levels).value_or(-1));
         },
         [this](const proto::Config& config) {

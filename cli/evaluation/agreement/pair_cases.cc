@@ -366,7 +366,7 @@ void SuitesWithNothingInCommonCannotTell(Workbench& bench, Findings& found) {
   });
   const Answer compare = bench.Ask({"compare", runs[12], runs[13]});
   found.ExpectExitIsNot(compare, 0);
-  // What one side lacks is missing, for `gate` as well.
+  // A suite that one side lacks is missing, for `gate` as well.
   for (const char* command : {"compare", "gate"}) {
     std::vector<std::string> ask = {command, "--suite=another"};
     if (absl::string_view(command) == "compare") {
