@@ -49,16 +49,19 @@ struct Present {
   Present(const GitLookup& git, const proto::Run& last) : past(git, last) {}
 
   std::set<std::string> run_ids;
+  std::set<std::string> commits;
   Past past;
 };
 
-// Drops the points after the candidate. Returns whether there were any.
+// Drops the points after the candidate, but for those of its own commit, such
+// as a run with uncommitted changes. Returns whether there were any.
 bool DropLater(const Present& present, Series* series) {
   std::vector<Point>& points = series->points;
   const size_t all = points.size();
   while (!points.empty() && !IsOf(points.back(), present.run_ids)) {
     proto::Run run;
     *run.mutable_commit() = points.back().runs->commit;
+    if (present.commits.count(run.commit().id()) > 0) break;
     run.set_started_unix_ns(points.back().runs->first_started_unix_ns);
     if (present.past.Has(run)) break;
     points.pop_back();
@@ -179,6 +182,8 @@ absl::StatusOr<KnownChanges> KnownChanges::Of(
          {&group.runs, &group.other_settings}) {
       for (const RunInfo& run : *runs) present.run_ids.insert(run.id());
     }
+    const std::string& commit = group.last().commit().id();
+    if (!commit.empty()) present.commits.insert(commit);
   }
   SeriesQuery query;
   query.wanted = [&](const SeriesKey& key) {
@@ -195,9 +200,10 @@ absl::StatusOr<KnownChanges> KnownChanges::Of(
     const Present& present = presents.at(series.key.hardware_id);
     is_past |= DropLater(present, &series);
     if (series.points.empty()) continue;
-    const int size = static_cast<int>(series.points.size());
+    int place = static_cast<int>(series.points.size()) - 1;
+    while (place >= 0 && !IsOf(series.points[place], present.run_ids)) --place;
     known.candidates_.push_back(
-        IsOf(series.points.back(), present.run_ids) ? size - 1 : size);
+        place >= 0 ? place : static_cast<int>(series.points.size()));
     const SeriesKey& key = series.key;
     known.by_key_[KeyOf(key.benchmark, key.metric, key.hardware_id,
                         key.branch)] = static_cast<int>(known.series_.size());

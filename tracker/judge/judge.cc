@@ -193,13 +193,16 @@ class Case {
     }
     const int level_begin =
         std::max(result_.levels.back().begin, result_.epoch_begins.back());
+    // A step that is marked already does not hide one that came after it.
     int begin = level_begin;
+    bool is_marked = false;
     for (const Change& change : result_.changes) {
       if (!change.provisional) continue;
-      if (change.worse_by > 0) return;
+      is_marked |= change.worse_by >= kLeastEffect;
       begin = std::max(begin, change.change.index);
     }
     auto found = FindNewest(series_, begin);
+    if (!found && is_marked) return;
     if (!found) found = FindNewest(series_, level_begin);
     if (!found) found = FindNewestAcknowledged();
     if (!found) return;
