@@ -15,8 +15,10 @@
 // of our default configs failed, or gave a wrong result. 3: some default config
 // was disturbed whenever it was measured.
 
+#include <algorithm>
 #include <iostream>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +28,7 @@
 #include "absl/time/time.h"
 #include "base/file.h"
 #include "base/git.h"
+#include "base/random.h"
 #include "base/status_macros.h"
 #include "base/table.h"
 #include "nlohmann/json.hpp"
@@ -50,6 +53,9 @@ ABSL_FLAG(std::string, op, "",
 ABSL_FLAG(int, shapes, 50, "Shapes of each operator.");
 ABSL_FLAG(int, tune_trials, 0,
           "Trials of tuning each shape; 0: default configs alone.");
+ABSL_FLAG(int, random_configs, 0,
+          "Random valid configs measured beside the default, for --json: half "
+          "of them are the best of eight times as many by the prior.");
 ABSL_FLAG(std::string, dtype, "", "f32 on cpu, bf16 on cuda.");
 ABSL_FLAG(double, max_mb, 0,
           "Largest shape, all operands; 0: 64 on cpu, 1024 on cuda.");
@@ -97,10 +103,14 @@ absl::Status CheckFlags(bool is_gpu) {
         absl::StrCat("flag --multiple_of: ", absl::GetFlag(FLAGS_multiple_of),
                      ", expected 1 to 1024"));
   }
-  if (absl::GetFlag(FLAGS_tune_trials) < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("flag --tune_trials: ", absl::GetFlag(FLAGS_tune_trials),
-                     ", expected 0 or more"));
+  for (const auto& [name, value] :
+       {std::make_pair("tune_trials", absl::GetFlag(FLAGS_tune_trials)),
+        std::make_pair("random_configs",
+                       absl::GetFlag(FLAGS_random_configs))}) {
+    if (value < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("flag --", name, ": ", value, ", expected 0 or more"));
+    }
   }
   if (absl::GetFlag(FLAGS_peer).empty() != absl::GetFlag(FLAGS_sides).empty()) {
     return absl::InvalidArgumentError(
@@ -227,6 +237,32 @@ absl::StatusOr<std::string> DefaultConfig(const TaskEntry& task,
   return tuning::CanonicalText(space.bound->default_config());
 }
 
+// Configs that are not `known`, half of them by the prior (--random_configs).
+std::vector<std::string> RandomConfigs(const tuning::BoundSpace& space,
+                                       std::set<std::string> known) {
+  constexpr int kDrawnForOneByPrior = 8;
+  const int wanted = absl::GetFlag(FLAGS_random_configs);
+  Rng rng(absl::GetFlag(FLAGS_seed));
+  std::vector<std::string> configs;
+  const auto add = [&](const tuning::Levels& levels) {
+    std::string text = tuning::CanonicalText(space.ToConfig(levels));
+    if (known.insert(text).second) configs.push_back(std::move(text));
+  };
+  for (int i = 0; i < wanted / 2; ++i) add(space.Sample(rng));
+  std::vector<std::pair<double, tuning::Levels>> by_prior;
+  for (int i = 0; i < (wanted + 1) / 2 * kDrawnForOneByPrior; ++i) {
+    tuning::Levels levels = space.Sample(rng);
+    const double prior = space.Prior(levels).value_or(0);
+    by_prior.emplace_back(-prior, std::move(levels));
+  }
+  std::sort(by_prior.begin(), by_prior.end());
+  for (const auto& [prior, levels] : by_prior) {
+    if (static_cast<int>(configs.size()) >= wanted) break;
+    add(levels);
+  }
+  return configs;
+}
+
 // Times and troubles of the sides, of which the first is our default, and
 // `tuned_at` tuned; libraries and peers begin at `first_peer`.
 void Conclude(const std::vector<Side>& sides, size_t tuned_at,
@@ -282,6 +318,11 @@ absl::StatusOr<ShapeResult> Compare(const Contest& contest,
     sides.push_back(
         OurSide("tuned", contest.own, result.tuned_config, context));
   }
+  const size_t first_random = sides.size();
+  for (const std::string& config : RandomConfigs(
+           *space.bound, {result.default_config, result.tuned_config})) {
+    sides.push_back(OurSide("config", contest.own, config, context));
+  }
   const size_t first_peer = sides.size();
   for (const TaskEntry& library : contest.libraries) {
     OPTRAIL_ASSIGN_OR_RETURN(std::string config,
@@ -301,6 +342,9 @@ absl::StatusOr<ShapeResult> Compare(const Contest& contest,
   MeasureSides(task, options, peer, sides);
 
   Conclude(sides, tuned_at, first_peer, result);
+  for (size_t i = first_random; i < first_peer; ++i) {
+    result.configs.push_back({sides[i].config, sides[i].Median()});
+  }
   return result;
 }
 

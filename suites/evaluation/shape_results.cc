@@ -94,6 +94,10 @@ Json ShapeJson(const ShapeResult& result) {
                         {"over_default", OrNull(peer.over_default)},
                         {"over_tuned", OrNull(peer.over_tuned)}};
   }
+  Json configs = Json::array();
+  for (const ConfigResult& one : result.configs) {
+    configs.push_back({{"config", one.config}, {"us", OrNull(one.us)}});
+  }
   return {{"op", result.op},
           {"shape", result.shape},
           {"default_us", OrNull(result.default_us)},
@@ -105,6 +109,7 @@ Json ShapeJson(const ShapeResult& result) {
           {"default_config", result.default_config},
           {"tuned_config", result.tuned_config},
           {"peers", std::move(peers)},
+          {"configs", std::move(configs)},
           {"troubles", result.troubles}};
 }
 

@@ -24,6 +24,12 @@ struct PeerResult {
   absl::optional<double> over_default, over_tuned;
 };
 
+// A config of ours beside the default and the tuned one.
+struct ConfigResult {
+  std::string config;
+  absl::optional<double> us;
+};
+
 struct ShapeResult {
   std::string op, shape;
   // Absent: not measured, and `troubles` says why where it was tried.
@@ -32,6 +38,7 @@ struct ShapeResult {
   bool default_failed = false;  // not merely disturbed
   std::string default_config, tuned_config;
   std::vector<PeerResult> peers;
+  std::vector<ConfigResult> configs;
   std::vector<std::string> troubles;
 
   // The fastest peer's time over that of our default, or tuned, config.
