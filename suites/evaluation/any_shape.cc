@@ -321,7 +321,7 @@ absl::StatusOr<ShapeResult> Compare(const Contest& contest,
   const size_t first_random = sides.size();
   for (const std::string& config : RandomConfigs(
            *space.bound, {result.default_config, result.tuned_config})) {
-    sides.push_back(OurSide("config", contest.own, config, context));
+    sides.push_back(SideOfProcess(sides[0], "config", config));
   }
   const size_t first_peer = sides.size();
   for (const TaskEntry& library : contest.libraries) {

@@ -148,8 +148,17 @@ Side OurSide(std::string name, const TaskEntry& task, std::string config,
   WorkerOptions worker;
   worker.shared_folder = context.state;
   worker.configs_per_worker = 1 << 20;
-  side.ours = std::make_unique<WorkerEvaluator>(task.task, worker);
+  side.ours = std::make_shared<WorkerEvaluator>(task.task, worker);
   return side;
+}
+
+Side SideOfProcess(const Side& side, std::string name, std::string config) {
+  Side other;
+  other.name = std::move(name);
+  other.backend = side.backend;
+  other.config = std::move(config);
+  other.ours = side.ours;
+  return other;
 }
 
 Side PeerSide(std::string name) {

@@ -31,7 +31,7 @@ namespace optrail::suites {
 struct Side {
   std::string name;
   std::string backend, config;             // of ours and of libraries
-  std::unique_ptr<WorkerEvaluator> ours;   // null: the peer answers
+  std::shared_ptr<WorkerEvaluator> ours;   // null: the peer answers
   std::vector<absl::optional<double>> us;  // by round
   std::string trouble;                     // the first
 
@@ -44,6 +44,8 @@ struct Side {
 // `task` names the backend.
 Side OurSide(std::string name, const TaskEntry& task, std::string config,
              const RunContext& context);
+// Another config of the same backend, measured by the same process.
+Side SideOfProcess(const Side& side, std::string name, std::string config);
 Side PeerSide(std::string name);
 
 struct SideOptions {
