@@ -25,6 +25,8 @@
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "base/file.h"
 #include "base/git.h"
@@ -56,6 +58,9 @@ ABSL_FLAG(int, tune_trials, 0,
 ABSL_FLAG(int, random_configs, 0,
           "Random valid configs measured beside the default, for --json: half "
           "of them are the best of eight times as many by the prior.");
+ABSL_FLAG(std::string, variants, "",
+          "The default with other values of some knobs, measured beside it for "
+          "--json where that is valid: kc=32,n_tiles=64;kc=64");
 ABSL_FLAG(std::string, dtype, "", "f32 on cpu, bf16 on cuda.");
 ABSL_FLAG(double, max_mb, 0,
           "Largest shape, all operands; 0: 64 on cpu, 1024 on cuda.");
@@ -237,6 +242,30 @@ absl::StatusOr<std::string> DefaultConfig(const TaskEntry& task,
   return tuning::CanonicalText(space.bound->default_config());
 }
 
+// Those of --variants that are valid here.
+absl::StatusOr<std::vector<std::string>> Variants(
+    const tuning::BoundSpace& space) {
+  std::vector<std::string> configs;
+  for (const absl::string_view text :
+       absl::StrSplit(absl::GetFlag(FLAGS_variants), ';', absl::SkipEmpty())) {
+    const absl::StatusOr<proto::Config> changes = tuning::ParseConfig(text);
+    if (!changes.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("flag --variants: ", changes.status().message()));
+    }
+    proto::Config config = space.default_config();
+    for (const proto::KnobValue& change : changes->set()) {
+      for (proto::KnobValue& value : *config.mutable_set()) {
+        if (value.knob() == change.knob()) value = change;
+      }
+    }
+    if (space.Validate(config).ok()) {
+      configs.push_back(tuning::CanonicalText(config));
+    }
+  }
+  return configs;
+}
+
 // Configs that are not `known`, half of them by the prior (--random_configs).
 std::vector<std::string> RandomConfigs(const tuning::BoundSpace& space,
                                        std::set<std::string> known) {
@@ -319,8 +348,14 @@ absl::StatusOr<ShapeResult> Compare(const Contest& contest,
         OurSide("tuned", contest.own, result.tuned_config, context));
   }
   const size_t first_random = sides.size();
-  for (const std::string& config : RandomConfigs(
-           *space.bound, {result.default_config, result.tuned_config})) {
+  OPTRAIL_ASSIGN_OR_RETURN(std::vector<std::string> configs,
+                           Variants(*space.bound));
+  std::set<std::string> known(configs.begin(), configs.end());
+  known.insert({result.default_config, result.tuned_config});
+  for (std::string& config : RandomConfigs(*space.bound, std::move(known))) {
+    configs.push_back(std::move(config));
+  }
+  for (const std::string& config : configs) {
     sides.push_back(SideOfProcess(sides[0], "config", config));
   }
   const size_t first_peer = sides.size();
