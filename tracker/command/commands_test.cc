@@ -429,6 +429,34 @@ TEST_F(CommandsTest, MergeCopiesWhatIsNotDamaged) {
   EXPECT_EQ(History::Open(merge.common.history)->ListRuns()->runs.size(), 1);
 }
 
+TEST_F(CommandsTest, ADamagedNewestRunIsNamedAndNoOtherTakesItsPlace) {
+  Import(Hash('a'), 100);
+  Import(Hash('b'), 100);
+  Import(Hash('c'), 150);
+  common_.now_unix_ns += 30 * 86'400 * 1'000'000'000LL;
+  const RunList list = *History::Open(common_.history)->ListRuns();
+  ASSERT_TRUE(WriteFileAtomically(list.runs[2].path, "garbage").ok());
+  const auto names_it = HasSubstr(list.runs[2].path);
+  CompareCommand compare;
+  compare.common = common_;
+  compare.a = list.runs[0].header.run_id();
+  ShowCommand show;
+  show.common = common_;
+  for (const std::string& what :
+       {std::string("latest"), list.runs[2].header.run_id()}) {
+    show.what = compare.b = what;
+    ::testing::internal::CaptureStderr();
+    EXPECT_EQ(*Call(RunCompare, compare).first, 3);
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(), names_it);
+    ::testing::internal::CaptureStderr();
+    EXPECT_EQ(*Call(RunShow, show).first, 3);
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+                AllOf(names_it, HasSubstr("next: optrail history repair")));
+  }
+  compare.b = list.runs[1].header.run_id();
+  EXPECT_EQ(*Call(RunCompare, compare).first, 0) << "both can be read";
+}
+
 TEST_F(CommandsTest, WrongPatternsAndNumbersAreRefusedByTheNameOfTheirFlag) {
   std::ostringstream out;
   const auto message = [](const absl::StatusOr<int>& code) {

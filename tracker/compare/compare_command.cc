@@ -247,13 +247,17 @@ class HistorySides {
   mutable bool lacks_runs_ = false;
 };
 
-// None where one of them has no run of what was asked for, which is said.
+// None where one of them has no run of what was requested or where that is
+// damaged, which is logged.
 absl::StatusOr<std::vector<SidesToCompare>> FindSides(
     const CompareCommand& options, const History& history) {
   if (!NamesFiles(options.a) || !NamesFiles(options.b)) {
     const HistorySides finder(options, history);
     absl::StatusOr<std::vector<SidesToCompare>> found = finder.Find();
-    if (found.ok() || !finder.lacks_runs()) return found;
+    if (found.ok() ||
+        !(finder.lacks_runs() || absl::IsDataLoss(found.status()))) {
+      return found;
+    }
     std::cerr << "nothing is compared: "
               << EscapeForTerminal(found.status().message()) << "\n";
     return std::vector<SidesToCompare>();

@@ -120,7 +120,8 @@ absl::StatusOr<ResolvedBaseline> BaselineFinder::FindRun(
     ResolvedBaseline found) const {
   absl::StatusOr<Selection> selected =
       SelectRuns(history, run, git_.resolve, filter);
-  if (absl::IsNotFound(selected.status())) {
+  if (absl::IsNotFound(selected.status()) ||
+      absl::IsDataLoss(selected.status())) {
     found.problem = std::string(selected.status().message());
     return found;
   }
