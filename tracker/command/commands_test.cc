@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/file.h"
 #include "base/testing/unprivileged.h"
@@ -455,6 +456,40 @@ TEST_F(CommandsTest, ADamagedNewestRunIsNamedAndNoOtherTakesItsPlace) {
   }
   compare.b = list.runs[1].header.run_id();
   EXPECT_EQ(*Call(RunCompare, compare).first, 0) << "both can be read";
+}
+
+TEST_F(CommandsTest, ABenchmarkThatFailsInBAloneFailsTheComparison) {
+  const auto files = [&](const std::string& name, const std::string& sort) {
+    std::vector<std::string> paths;
+    for (int i = 0; i < 2; ++i) {
+      paths.push_back(
+          Write(absl::StrCat(name, i, ".json"),
+                absl::StrCat(R"({"context": {"date": "2026-11-20T10:00:0)", i,
+                             R"(+00:00", "num_cpus": 2, "caches": []},)",
+                             R"("benchmarks": [)", sort, ",",
+                             Entry("BM_Copy", 50), "]}")));
+    }
+    return absl::StrJoin(paths, ",");
+  };
+  const std::string failing =
+      R"({"name": "BM_Sort", "run_name": "BM_Sort",
+          "run_type": "iteration", "error_occurred": true,
+          "error_message": "out of range"})";
+  CompareCommand compare;
+  compare.common = common_;
+  compare.a = files("works", Entry("BM_Sort", 100));
+  compare.b = files("fails", failing);
+  const auto [code, text] = Call(RunCompare, compare);
+  ASSERT_TRUE(code.ok()) << code.status();
+  EXPECT_EQ(*code, 1);
+  EXPECT_THAT(text, AllOf(HasSubstr("crashed"), HasSubstr("out of range")));
+  compare.filter = "Sort";
+  EXPECT_EQ(*Call(RunCompare, compare).first, 1) << "nothing else can be told";
+  compare.filter = "Copy";
+  EXPECT_NE(*Call(RunCompare, compare).first, 1);
+  compare.filter = "";
+  compare.a = files("failed", failing);
+  EXPECT_NE(*Call(RunCompare, compare).first, 1) << "it failed before";
 }
 
 TEST_F(CommandsTest, WrongPatternsAndNumbersAreRefusedByTheNameOfTheirFlag) {

@@ -381,7 +381,7 @@ absl::StatusOr<int> RunCompare(const CompareCommand& options,
     threshold.detect_effect = options.detect_effect;
     return threshold;
   };
-  int told = 0;
+  int told = 0, failed = 0;
   size_t rows = 0;
   for (const SidesToCompare& sides : all) {
     OPTRAIL_ASSIGN_OR_RETURN(const std::vector<proto::Run> learned,
@@ -394,8 +394,11 @@ absl::StatusOr<int> RunCompare(const CompareCommand& options,
     if (&sides != &all.front()) out << "\n";
     Print(options, sides, comparison, out);
     told += comparison.CountTold();
+    failed += comparison.Count(Verdict::kCrashed) +
+              comparison.Count(Verdict::kWrongResult);
     rows += comparison.rows.size();
   }
+  if (failed > 0) return ToInt(ExitCode::kCheckFailed);
   if (told > 0) return ToInt(ExitCode::kOk);
   OPTRAIL_ASSIGN_OR_RETURN(const std::string unknown,
                            UnknownMetricText(history, *metric));
