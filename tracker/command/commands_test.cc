@@ -550,6 +550,23 @@ TEST_F(CommandsTest, WhatPeopleCopyIsWholeInANarrowTerminal) {
   unsetenv("COLUMNS");
 }
 
+TEST_F(CommandsTest, AComparisonKeepsTheColumnsThatFit) {
+  Import(Hash('a'), 100);
+  Import(Hash('b'), 100);
+  CompareCommand compare;
+  compare.common = common_;
+  compare.a = "aaaa";
+  compare.b = "bbbb";
+  for (const char* columns : {"400", "140"}) {
+    setenv("COLUMNS", columns, 1);
+    EXPECT_THAT(Call(RunCompare, compare).second, HasSubstr("ratio of"))
+        << columns;
+  }
+  setenv("COLUMNS", "80", 1);
+  EXPECT_THAT(Call(RunCompare, compare).second, Not(HasSubstr("ratio of")));
+  unsetenv("COLUMNS");
+}
+
 TEST_F(CommandsTest, AMistypedHistoryIsNoEmptyHistory) {
   common_.history = JoinPath(dir_, "histroy");
   common_.history_is_named = true;

@@ -164,8 +164,7 @@ absl::Status CheckNoneIsDamaged(absl::string_view selector,
         bad,
         found == nullptr ? ""
                          : absl::StrCat(", or name ", found->id(),
-                                        ", which it is among those that can "
-                                        "be read"));
+                                        ", which it is without that record"));
   }
   return absl::OkStatus();
 }
