@@ -25,7 +25,7 @@ constexpr char kHistory[] = "history", kPage[] = "report.html";
 // so that neither can be made under another name.
 constexpr char kUnfinished[] = ".unfinished_demo";
 
-// Makes an empty folder of --out. What an interrupted demo left is removed.
+// Makes an empty folder of --out, and removes what an interrupted demo left.
 absl::Status PrepareFolder(const std::string& folder) {
   if (FileExists(JoinPath(folder, kUnfinished))) {
     for (const char* name : {kHistory, kPage}) {

@@ -62,14 +62,14 @@ TEST(RunDemoTest, TakesTheFolderOfAnInterruptedDemoAndNoOther) {
   EXPECT_EQ(RunDemo(options, out, log).status().code(),
             absl::StatusCode::kAlreadyExists)
       << "a whole demo is not overwritten";
-  // As it is after some of the records.
+  // The folder looks like this after some of the records.
   ASSERT_TRUE(RemoveFile(JoinPath(options.out, "report.html")).ok());
   ASSERT_TRUE(
       WriteFileAtomically(JoinPath(options.out, ".unfinished_demo"), "").ok());
   ASSERT_TRUE(RunDemo(options, out, log).ok());
   EXPECT_EQ(runs(), all);
   EXPECT_EQ(ListDirectory(options.out)->size(), 2);
-  // What somebody else put there is kept.
+  // The file of somebody else is kept.
   ASSERT_TRUE(
       WriteFileAtomically(JoinPath(options.out, ".unfinished_demo"), "").ok());
   const std::string notes = JoinPath(options.out, "notes.txt");
