@@ -280,7 +280,11 @@ absl::Status WriteFileAtomically(const std::string& path,
 }
 
 bool IsStream(const std::string& path, FileSystem* fs) {
-  if (absl::StartsWith(path, "/dev/") || absl::StartsWith(path, "/proc/")) {
+  // "/dev/stdout" may be a file that is not to be replaced; below /dev/shm are
+  // files as anywhere.
+  if ((absl::StartsWith(path, "/dev/") &&
+       !absl::StartsWith(path, "/dev/shm/")) ||
+      absl::StartsWith(path, "/proc/")) {
     return true;
   }
   FileInfo info;

@@ -106,6 +106,7 @@ TEST(FileTest, OutputGoesIntoAStreamAsItIs) {
   EXPECT_TRUE(IsStream(pipe));
   EXPECT_TRUE(IsStream("/dev/stdout"));
   EXPECT_FALSE(IsStream(TestPath("new")));
+  EXPECT_FALSE(IsStream("/dev/shm/new"));
 }
 
 TEST(FileTest, MissingFileIsNotFoundAndNamed) {

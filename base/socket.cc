@@ -31,25 +31,17 @@ struct Address {
 };
 
 absl::StatusOr<Address> Resolve(const std::string& text) {
+  OPTRAIL_RETURN_IF_ERROR(CheckAddress(text));
   Address address;
   if (absl::StartsWith(text, kUnix)) {
     auto* const local = reinterpret_cast<sockaddr_un*>(&address.bytes);
     const std::string path = text.substr(kUnix.size());
-    if (path.empty() || path.size() >= sizeof(local->sun_path)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "address '", text, "': expected unix:PATH with a path of 1 to ",
-          sizeof(local->sun_path) - 1, " characters"));
-    }
     local->sun_family = AF_UNIX;
     std::memcpy(local->sun_path, path.c_str(), path.size() + 1);
     address.size_bytes = sizeof(sockaddr_un);
     return address;
   }
   const size_t colon = text.rfind(':');
-  if (colon == std::string::npos || colon + 1 == text.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("address '", text, "': expected unix:PATH or HOST:PORT"));
-  }
   addrinfo hints = {};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
@@ -100,6 +92,23 @@ bool IsAbandoned(const std::string& text) {
 }
 
 }  // namespace
+
+absl::Status CheckAddress(const std::string& text) {
+  if (absl::StartsWith(text, kUnix)) {
+    const size_t most = sizeof(sockaddr_un::sun_path) - 1;
+    const size_t size = text.size() - kUnix.size();
+    if (size >= 1 && size <= most) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        "address '", text, "': expected unix:PATH with a path of 1 to ", most,
+        " characters"));
+  }
+  const size_t colon = text.rfind(':');
+  if (colon != std::string::npos && colon + 1 < text.size()) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("address '", text, "': expected unix:PATH or HOST:PORT"));
+}
 
 absl::StatusOr<int> ListenOn(const std::string& text) {
   OPTRAIL_ASSIGN_OR_RETURN(const Address address, Resolve(text));

@@ -16,9 +16,13 @@
 
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 namespace optrail {
+
+// InvalidArgument for what is no address by its form; nothing is looked up.
+absl::Status CheckAddress(const std::string& address);
 
 // The descriptors are the caller's to close. Errors name the address. What a
 // listener that was killed left of its unix socket is replaced. Who has sent

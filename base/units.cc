@@ -73,7 +73,12 @@ std::string FormatCount(int64_t count) {
 }
 
 std::string FormatPercent(double fraction, int decimals) {
-  return absl::StrFormat("%.*f%%", decimals, 100 * fraction);
+  std::string text = absl::StrFormat("%.*f%%", decimals, 100 * fraction);
+  // Rounded to nothing, it has no sign.
+  if (text[0] == '-' && text.find_first_of("123456789in") == text.npos) {
+    text.erase(0, 1);
+  }
+  return text;
 }
 
 std::string FormatChange(double fraction, int decimals) {

@@ -34,6 +34,8 @@ TEST(FormatPercent, HasTheDecimalsOfItsColumn) {
   EXPECT_EQ(FormatPercent(0.1234), "12.3%");
   EXPECT_EQ(FormatPercent(0.001234, 2), "0.12%");
   EXPECT_EQ(FormatPercent(-3, 0), "-300%");
+  EXPECT_EQ(FormatPercent(-1e-9), "0.0%");
+  EXPECT_EQ(FormatPercent(-.0006), "-0.1%");
 }
 
 TEST(FormatChange, HasItsSign) {

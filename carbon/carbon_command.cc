@@ -241,7 +241,7 @@ absl::StatusOr<ExitCode> RunCarbonFootprint(
                {"emitted", Align::kRight, "gco2e"},
                {"estimated", Align::kLeft},
                {"basis", Align::kLeft, "", Clip::kFold}});
-  bool unknown = false;
+  bool unknown = false, of_watts = false;
   for (const std::string& record : command.records) {
     OPTRAIL_ASSIGN_OR_RETURN(std::vector<Print> prints,
                              PrintsOf(command, history, record));
@@ -258,7 +258,9 @@ absl::StatusOr<ExitCode> RunCarbonFootprint(
         print.energy.estimated = false;
         print.energy.basis =
             absl::StrCat("metered at the wall: ", FileName(command.wall_meter));
+        print.energy.of_device_watts = false;
       }
+      of_watts |= print.energy.of_device_watts;
       unknown |= !print.energy.known;
       const double joules = print.energy.joules * print.times;
       const double grams = joules / kJoulesPerKwh * intensity;
@@ -276,6 +278,13 @@ absl::StatusOr<ExitCode> RunCarbonFootprint(
                                        : "not metered, and no model of such "
                                          "hardware; next: --watts"});
     }
+  }
+  if (command.model.device_watts > 0 && !of_watts) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "flag --watts=", command.model.device_watts,
+        " has no effect: what was measured has a meter, or is of a processor, "
+        "whose cores have a model; next: leave it out, or give "
+        "--busy_watts_per_core and --idle_watts_per_core"));
   }
   tracker::PrintTable(table, command.common.format, out);
   return unknown ? ExitCode::kNotEnoughData : ExitCode::kOk;
@@ -359,7 +368,7 @@ absl::StatusOr<ExitCode> RunCarbonVerify(const CarbonVerifyCommand& command,
   }
   const absl::Status verified = VerifyCertificate(json, history, key);
   if (!verified.ok()) {
-    out << "refused: " << verified.message() << "\n";
+    out << "refused: " << EscapeForTerminal(verified.message()) << "\n";
     return ExitCode::kCheckFailed;
   }
   out << "verified: every number follows from " << history.dir()

@@ -5,6 +5,7 @@
 #include <openssl/pem.h>
 
 #include <set>
+#include <sstream>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -12,6 +13,8 @@
 #include "base/json.h"
 #include "base/random.h"
 #include "base/sha256.h"
+#include "base/utf8.h"
+#include "carbon/carbon_command.h"
 #include "carbon/signature.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -260,6 +263,45 @@ TEST_F(CertificateTest, WhatWasNotMeteredIsEstimatedOrRefused) {
   EXPECT_TRUE(json::parse(certificate)["estimated"]);
   EXPECT_THAT(*CertificatePage(certificate), HasSubstr(">estimated<"));
   EXPECT_TRUE(VerifyCertificate(certificate, history_, "").ok());
+}
+
+TEST_F(CertificateTest, ARefusalIsTextWhateverTheCertificateHolds) {
+  CarbonVerifyCommand command;
+  command.common.history = dir_;
+  command.certificate = JoinPath(dir_, "hostile.json");
+  json hostile = json::parse(Make());
+  hostile["a\x1b[31m"] = 1;
+  for (const std::string& text :
+       {hostile.dump(2) + "\n", std::string("{\"a\xff\xfe\": 1}"),
+        std::string("\xff\xfe\x1b[31m")}) {
+    ASSERT_TRUE(WriteFileAtomically(command.certificate, text).ok());
+    std::ostringstream out;
+    EXPECT_EQ(*RunCarbonVerify(command, out), ExitCode::kCheckFailed);
+    EXPECT_TRUE(IsValidUtf8(out.str())) << out.str();
+    EXPECT_THAT(out.str(), testing::Not(HasSubstr("\x1b")));
+  }
+}
+
+TEST_F(CertificateTest, WattsThatNothingTakesAreRefused) {
+  CarbonFootprintCommand command;
+  command.common.history = dir_;
+  command.grid.zone = "DE";
+  command.grid.intensity = JoinPath(dir_, "grid.csv");
+  ASSERT_TRUE(WriteFileAtomically(command.grid.intensity,
+                                  "zone,start,end,gco2e_per_kwh,kind\n"
+                                  "DE,2026-01-01T00:00:00Z,"
+                                  "2026-02-01T00:00:00Z,300,average\n")
+                  .ok());
+  command.model.device_watts = 700;
+  command.records = {inputs_.base};
+  std::ostringstream out;
+  EXPECT_THAT(std::string(RunCarbonFootprint(command, out).status().message()),
+              HasSubstr("--watts=700 has no effect"));
+  EXPECT_EQ(out.str(), "");
+  command.records.push_back(Record(3, {1, 1}, /*metered=*/false));
+  const auto code = RunCarbonFootprint(command, out);
+  ASSERT_TRUE(code.ok()) << code.status();
+  EXPECT_EQ(*code, ExitCode::kOk);
 }
 
 TEST_F(CertificateTest, RefusesRunsThatShareNothingAndInputsWithoutSense) {

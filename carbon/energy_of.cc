@@ -66,6 +66,7 @@ Energy OverTime(double seconds, const Metered& metered, double busy_cores,
   } else {
     watts = ModelWatts(hardware, busy_cores, model);
     energy.basis = ModelText(hardware, model);
+    energy.of_device_watts = TakesDeviceWatts(hardware);
   }
   energy.known = watts > 0 && seconds > 0;
   energy.joules = watts * seconds;

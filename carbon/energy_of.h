@@ -30,6 +30,8 @@ struct Energy {
   // was metered, a stated one where it is estimated.
   double uncertainty = 0;
   double seconds = 0;
+  // From PowerModel::device_watts, or unknown without it.
+  bool of_device_watts = false;
 };
 
 // A model's answer may be off by this much either way.

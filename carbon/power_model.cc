@@ -16,6 +16,10 @@ bool HasCores(const proto::Hardware& hardware) {
 
 }  // namespace
 
+bool TakesDeviceWatts(const proto::Hardware& hardware) {
+  return !HasCores(hardware);
+}
+
 double ModelWatts(const proto::Hardware& hardware, double busy_cores,
                   const PowerModel& model) {
   if (!HasCores(hardware)) return model.device_watts;

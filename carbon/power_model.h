@@ -26,6 +26,10 @@ struct PowerModel {
   double device_watts = 0;
 };
 
+// Whether `device_watts` is what the model knows of such hardware; of
+// processors it is their cores.
+bool TakesDeviceWatts(const proto::Hardware& hardware);
+
 // The watts of the whole machine while so many of its cores work; 0 if the
 // model does not know such hardware.
 double ModelWatts(const proto::Hardware& hardware, double busy_cores,

@@ -18,6 +18,7 @@
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "graph/reference/npz.h"
+#include "graph/reference/reference.h"
 
 namespace optrail::graph {
 namespace {
@@ -140,6 +141,12 @@ class LinesSource : public InputSource {
                            array.is_real() ? " finite numbers" : " integers"));
         }
       }
+      const absl::Status indices = CheckIndices(array, inputs_[i].index_bound);
+      if (!indices.ok()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(path_, ":", lines_[sample].number, ": input ",
+                         Quoted(inputs_[i].name), ": ", indices.message()));
+      }
       const std::string bytes = array.Encode();
       std::memcpy(to[i], bytes.data(), bytes.size());
     }
@@ -209,6 +216,12 @@ class FilesSource : public InputSource {
                                   " is ", reals[e],
                                   "; expected finite numbers"));
       }
+      const absl::Status indices =
+          CheckIndices(found->second, input.index_bound);
+      if (!indices.ok()) {
+        return wrong(absl::StrCat("array ", Quoted(input.name), ": ",
+                                  indices.message()));
+      }
       const std::string bytes = found->second.Encode();
       std::memcpy(to[i], bytes.data(), bytes.size());
     }
@@ -269,11 +282,13 @@ absl::StatusOr<int64_t> BatchOf(const Graph& graph) {
 
 absl::StatusOr<std::vector<SampleInput>> SampleInputs(const Graph& graph) {
   OPTRAIL_RETURN_IF_ERROR(BatchOf(graph).status());
+  const std::vector<int64_t> bounds = IndexBounds(graph);
   std::vector<SampleInput> inputs;
-  for (const int input : graph.inputs) {
-    TensorType type = graph.type(input);
+  for (size_t i = 0; i < graph.inputs.size(); ++i) {
+    TensorType type = graph.type(graph.inputs[i]);
     type.dims.erase(type.dims.begin());
-    inputs.push_back({graph.values[input].name, std::move(type)});
+    inputs.push_back(
+        {graph.values[graph.inputs[i]].name, std::move(type), bounds[i]});
   }
   return inputs;
 }

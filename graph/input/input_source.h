@@ -31,6 +31,8 @@ namespace optrail::graph {
 struct SampleInput {
   std::string name;
   TensorType type;
+  // Integers are indices below this, or count from its end; 0: they are none.
+  int64_t index_bound = 0;
 };
 
 // The first dimension of a graph's inputs. InvalidArgument where they do not

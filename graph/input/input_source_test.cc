@@ -84,6 +84,31 @@ TEST(InputSourceTest, NamesTheLineAndTheValueThatAreWrong) {
             path + ":3: \"4\" comes after the last value of a sample");
 }
 
+TEST(InputSourceTest, AnIndexThatLeavesItsTensorIsRefused) {
+  Graph graph;
+  const int table = graph.AddInput("table", F32({4, 10}));
+  const int id = graph.AddInput("id", I64({4}));
+  graph.AddInput("count", I64({4}));
+  ASSERT_TRUE(
+      graph.AddNode("rows", "gather", {table, id}, {{"axis", int64_t{1}}})
+          .ok());
+  const auto inputs = SampleInputs(graph);
+  ASSERT_TRUE(inputs.ok()) << inputs.status();
+  EXPECT_EQ((*inputs)[1].index_bound, 10);
+  EXPECT_EQ((*inputs)[2].index_bound, 0) << "no index";
+  const std::string path = Write("indices.csv", "9\n-10\n10\n");
+  const auto source = OpenInput(path, {(*inputs)[1]});
+  ASSERT_TRUE(source.ok());
+  int64_t value;
+  char* const to[] = {reinterpret_cast<char*>(&value)};
+  EXPECT_TRUE((*source)->Parse(0, "9", to).ok());
+  EXPECT_TRUE((*source)->Parse(1, "-10", to).ok());
+  EXPECT_EQ((*source)->Parse(2, "10", to).message(),
+            path +
+                ":3: input \"id\": value 0 is 10; expected an index from "
+                "-10 to 9");
+}
+
 TEST(InputSourceTest, RefusesWhatHasNoSamples) {
   EXPECT_EQ(
       OpenInput(Write("empty.csv", "# nothing\n"), Inputs()).status().code(),

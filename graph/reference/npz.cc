@@ -26,7 +26,9 @@ uint64_t Number(absl::string_view bytes, size_t at, size_t size) {
 
 absl::Status Damaged(absl::string_view what) {
   return absl::InvalidArgumentError(
-      absl::StrCat("is no complete archive of NumPy: ", what));
+      absl::StrCat("is no complete archive of NumPy: ", what,
+                   "; next: write it again with numpy.savez, or look whether "
+                   "its copy was cut off"));
 }
 
 // The text behind 'key': in the header, a dict of Python.

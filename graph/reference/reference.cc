@@ -186,6 +186,43 @@ std::vector<int64_t> IndexLimits(const Graph& graph) {
   return result;
 }
 
+std::vector<int64_t> IndexBounds(const Graph& graph) {
+  constexpr int64_t kNone = int64_t{1} << 62;
+  std::vector<int64_t> bound(graph.values.size(), kNone);
+  for (size_t n = graph.nodes.size(); n-- > 0;) {
+    const Node& node = graph.nodes[n];
+    if (IsIndexOp(node.op)) {
+      // Without an axis each index is of one of several dimensions.
+      const Dims& data = graph.type(node.inputs[0]).dims;
+      int64_t size = 0;
+      for (const int64_t dim : data) size = std::max(size, dim);
+      if (node.attributes.count("axis") != 0) size = data[node.Int("axis")];
+      bound[node.inputs[1]] = std::min(bound[node.inputs[1]], size);
+    }
+    if (node.op == "reshape" || node.op == "transpose" || node.op == "expand") {
+      bound[node.inputs[0]] =
+          std::min(bound[node.inputs[0]], bound[node.outputs[0]]);
+    }
+  }
+  std::vector<int64_t> result;
+  for (const int input : graph.inputs) {
+    result.push_back(bound[input] == kNone ? 0 : bound[input]);
+  }
+  return result;
+}
+
+absl::Status CheckIndices(const Array& array, int64_t bound) {
+  if (bound <= 0) return absl::OkStatus();
+  for (size_t e = 0; e < array.integers.size(); ++e) {
+    const int64_t index = array.integers[e];
+    if (-bound <= index && index < bound) continue;
+    return absl::OutOfRangeError(absl::StrCat("value ", e, " is ", index,
+                                              "; expected an index from ",
+                                              -bound, " to ", bound - 1));
+  }
+  return absl::OkStatus();
+}
+
 std::vector<Array> SeededInputs(const Graph& graph, uint64_t seed) {
   const std::vector<int64_t> limits = IndexLimits(graph);
   std::vector<Array> inputs;

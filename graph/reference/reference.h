@@ -39,6 +39,15 @@ std::vector<Array> SeededInputs(const Graph& graph, uint64_t seed);
 // dimension that they index; 2 for other integers.
 std::vector<int64_t> IndexLimits(const Graph& graph);
 
+// For each input that holds indices, the size of the dimension that each of its
+// values must lie in; 0 where the input holds none, or some may be left unused.
+std::vector<int64_t> IndexBounds(const Graph& graph);
+
+// OutOfRange names the first integer of `array` that leaves a dimension of size
+// `bound`; a negative one counts from its end. OK where `bound` is 0. Kernels
+// clamp such an index, so that this is to be asked before they run.
+absl::Status CheckIndices(const Array& array, int64_t bound);
+
 struct Difference {
   // The largest |ours - expected| / (largest |expected|).
   double relative = 0;

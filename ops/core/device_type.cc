@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/check.h"
+#include "base/closest.h"
 #include "base/cpus.h"
 #include "base/status_macros.h"
 #include "tuning/proto/canonical.h"
@@ -64,8 +65,12 @@ absl::StatusOr<const DeviceType*> FindDeviceTypeNamed(absl::string_view name) {
       return type.get();
     }
   }
+  std::vector<std::string> names;
+  for (const auto& [kind, type] : AllTypes()) names.push_back(type->name());
+  // A GPU is one letter from a CPU.
   return absl::NotFoundError(
-      absl::StrCat("no device \"", name, "\"; ", WhatThereIs()));
+      absl::StrCat("no device \"", name, "\"; ", WhatThereIs(),
+                   DidYouMean(name == "gpu" ? "cuda" : name, names)));
 }
 
 std::vector<const DeviceType*> ListDeviceTypes() {

@@ -48,6 +48,36 @@ TEST(RunDemoTest, WritesAHistoryAndAPageThatSayThatTheyAreMadeUp) {
   EXPECT_TRUE(absl::StrContains(*page, "\"synthetic\":true"));
 }
 
+TEST(RunDemoTest, TakesTheFolderOfAnInterruptedDemoAndNoOther) {
+  DemoCommand options;
+  options.out = JoinPath(::testing::TempDir(), "interrupted");
+  std::ostringstream out, log;
+  ASSERT_TRUE(RunDemo(options, out, log).ok());
+  const auto runs = [&] {
+    return tracker::History::Open(JoinPath(options.out, "history"))
+        ->Verify()
+        ->runs;
+  };
+  const int64_t all = runs();
+  EXPECT_EQ(RunDemo(options, out, log).status().code(),
+            absl::StatusCode::kAlreadyExists)
+      << "a whole demo is not overwritten";
+  // The folder looks like this after some of the records.
+  ASSERT_TRUE(RemoveFile(JoinPath(options.out, "report.html")).ok());
+  ASSERT_TRUE(
+      WriteFileAtomically(JoinPath(options.out, ".unfinished_demo"), "").ok());
+  ASSERT_TRUE(RunDemo(options, out, log).ok());
+  EXPECT_EQ(runs(), all);
+  EXPECT_EQ(ListDirectory(options.out)->size(), 2);
+  // The file of somebody else is kept.
+  ASSERT_TRUE(
+      WriteFileAtomically(JoinPath(options.out, ".unfinished_demo"), "").ok());
+  const std::string notes = JoinPath(options.out, "notes.txt");
+  ASSERT_TRUE(WriteFileAtomically(notes, "mine").ok());
+  EXPECT_FALSE(RunDemo(options, out, log).ok());
+  EXPECT_TRUE(FileExists(notes));
+}
+
 // The history of `optrail demo`, of which it writes no more than this.
 class DemoHistoryTest : public ::testing::Test {
  protected:

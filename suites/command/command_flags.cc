@@ -218,15 +218,8 @@ absl::Status SetTotalFromFlags(TuneDriverOptions& options) {
 absl::StatusOr<proto::DeviceKind> DeviceFromFlags() {
   const auto type = ops::FindDeviceTypeNamed(absl::GetFlag(FLAGS_device));
   if (type.ok()) return (*type)->kind();
-  std::vector<std::string> names;
-  for (const ops::DeviceType* known : ops::ListDeviceTypes()) {
-    names.push_back(known->name());
-  }
-  // A GPU is one letter from a CPU.
-  const std::string given = absl::GetFlag(FLAGS_device);
   return absl::InvalidArgumentError(
-      absl::StrCat("flag --device: ", type.status().message(),
-                   DidYouMean(given == "gpu" ? "cuda" : given, names)));
+      absl::StrCat("flag --device: ", type.status().message()));
 }
 
 // --objective, by the meters of --device; empty for time alone.
@@ -561,14 +554,19 @@ void DivideTimeBudget(absl::Duration whole, proto::Budget* budget,
 
 absl::StatusOr<ServeOptions> ServeFromFlags() {
   ServeOptions options;
-  OPTRAIL_ASSIGN_OR_RETURN(options.worker, WorkerFromFlags());
-  OPTRAIL_ASSIGN_OR_RETURN(options.device, DeviceFromFlags());
-  options.sampling = DefaultSamplingOptions();
   options.address = absl::GetFlag(FLAGS_listen);
   if (options.address.empty()) {
     return absl::InvalidArgumentError(
         "flag --listen is missing: expected unix:PATH or HOST:PORT");
   }
+  // Before devices are looked for, which takes seconds where there are GPUs.
+  if (const absl::Status form = CheckAddress(options.address); !form.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("flag --listen: ", form.message()));
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(options.worker, WorkerFromFlags());
+  OPTRAIL_ASSIGN_OR_RETURN(options.device, DeviceFromFlags());
+  options.sampling = DefaultSamplingOptions();
   if (IsForeign(options.address) && !absl::GetFlag(FLAGS_allow_network)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "flag --listen=", options.address,

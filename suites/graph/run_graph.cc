@@ -57,6 +57,7 @@ absl::StatusOr<std::vector<Array>> InputsOf(const GraphRunCommand& command,
   if (command.data.empty()) {
     return graph::SeededInputs(graph, command.import.seed);
   }
+  const std::vector<int64_t> bounds = graph::IndexBounds(graph);
   std::vector<Array> inputs;
   for (const int input : graph.inputs) {
     const std::string& name = graph.values[input].name;
@@ -64,6 +65,13 @@ absl::StatusOr<std::vector<Array>> InputsOf(const GraphRunCommand& command,
     if (found == data.end()) {
       return absl::InvalidArgumentError(absl::StrCat(
           command.data, ": has no array \"", absl::CEscape(name), "\""));
+    }
+    const absl::Status indices =
+        graph::CheckIndices(found->second, bounds[inputs.size()]);
+    if (!indices.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(command.data, ": array \"", absl::CEscape(name),
+                       "\": ", indices.message()));
     }
     inputs.push_back(found->second);
   }
@@ -479,6 +487,13 @@ absl::StatusOr<ExitCode> RunGraph(const GraphRunCommand& asked,
     if (graph.outputs.empty()) return ExitCode::kCheckFailed;
     command.record = false;
   }
+  // Wrong data are refused before anything is compiled or runs.
+  graph::NamedArrays data;
+  if (!command.data.empty()) {
+    OPTRAIL_ASSIGN_OR_RETURN(data, graph::ReadNpz(command.data));
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<Array> inputs,
+                           InputsOf(command, data, graph));
   OPTRAIL_ASSIGN_OR_RETURN(graph::RunnerOptions options,
                            RunnerOptionsOf(command));
   if (options.type == proto::ELEMENT_BF16) command.tolerance *= kWiderInBf16;
@@ -494,12 +509,6 @@ absl::StatusOr<ExitCode> RunGraph(const GraphRunCommand& asked,
   OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<graph::Runner> runner,
                            graph::Runner::Create(graph, *device, options));
   if (measured != nullptr) OPTRAIL_RETURN_IF_ERROR(measured->Save());
-  graph::NamedArrays data;
-  if (!command.data.empty()) {
-    OPTRAIL_ASSIGN_OR_RETURN(data, graph::ReadNpz(command.data));
-  }
-  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<Array> inputs,
-                           InputsOf(command, data, graph));
   OPTRAIL_RETURN_IF_ERROR(runner->SetInputs(inputs));
   OPTRAIL_RETURN_IF_ERROR(runner->Run());
   const double flop = Flop(graph);

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/progress.h"
@@ -139,6 +140,7 @@ class Bisection {
           absl::StrCat("the program at BAD ", result.candidate_failure,
                        ": `git bisect run` finds the commit that broke it"));
     }
+    const std::string broken = BrokenText(result.comparison);
     const Row* chosen = nullptr;
     double most = 0;
     for (const Row& row : result.comparison.rows) {
@@ -156,6 +158,10 @@ class Bisection {
       most = sureness;
       chosen = &row;
     }
+    if (chosen == nullptr && !broken.empty()) {
+      return absl::FailedPreconditionError(broken);
+    }
+    if (!broken.empty()) std::cerr << EscapeForTerminal(broken) << "\n";
     if (chosen == nullptr) {
       std::cerr << "nothing is slower at BAD by "
                 << FormatChange(options_.min_effect) << " or more, as far as "
@@ -175,6 +181,27 @@ class Bisection {
                      " after ", result.rounds, " rounds; ", line_.size() - 1,
                      " commits"));
     return true;
+  }
+
+  // Names what works at GOOD and has no time at BAD; "" for nothing.
+  static std::string BrokenText(const Comparison& comparison) {
+    std::vector<std::string> texts;
+    for (const Row& row : comparison.rows) {
+      if (row.verdict == Verdict::kCrashed ||
+          row.verdict == Verdict::kWrongResult ||
+          row.verdict == Verdict::kMissing) {
+        texts.push_back(absl::StrCat(row.name, ": ", row.reason));
+      }
+    }
+    if (texts.empty()) return "";
+    constexpr size_t kNamed = 3;
+    const size_t count = texts.size();
+    texts.resize(std::min(count, kNamed));
+    return absl::StrCat(
+        absl::StrJoin(texts, "; "),
+        count > kNamed ? absl::StrCat("; and ", count - kNamed, " more") : "",
+        ": at BAD that has no time to search by; `git bisect run` finds the "
+        "commit that broke it");
   }
 
   absl::Status Look(int index, NoisyBisection& search) {

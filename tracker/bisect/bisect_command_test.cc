@@ -13,6 +13,7 @@
 namespace optrail::tracker {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -79,6 +80,18 @@ TEST_F(BisectCommandTest, NothingSlowerIsExitCode3) {
   const std::string same = repository_.Commit(1000);
   EXPECT_EQ(*Bisect(good, "HEAD~1"), 3);
   EXPECT_EQ(*Bisect(good, same), 3);
+}
+
+TEST_F(BisectCommandTest, ABenchmarkThatFailsAtBadIsNamed) {
+  const std::string good = repository_.Commit(1000);
+  const std::string bad = repository_.CommitThatFails();
+  const absl::Status status = Bisect(good, bad).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("BM_x"), HasSubstr("no input"),
+                    HasSubstr("git bisect run")));
+  options_.filter = "BM_y";
+  EXPECT_EQ(*Bisect(good, bad), 3) << "the filter leaves BM_x out";
 }
 
 TEST_F(BisectCommandTest, RefusesCommitsThatAreNotALine) {

@@ -7,6 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "base/check.h"
 #include "base/file.h"
@@ -110,6 +111,16 @@ std::string FakeRepository::CommitAll() {
 
 std::string FakeRepository::Commit(int time_ns) {
   Write("bench/program.in", ProgramText(time_ns));
+  return CommitAll();
+}
+
+std::string FakeRepository::CommitThatFails() {
+  Write("bench/program.in",
+        absl::StrReplaceAll(
+            ProgramText(1000),
+            {{R"("real_time": $time)",
+              R"("error_occurred": true, "error_message": "no input",
+ "real_time": $time)"}}));
   return CommitAll();
 }
 

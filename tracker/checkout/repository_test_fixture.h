@@ -25,6 +25,8 @@ class FakeRepository {
   // Each commits and returns the id. The benchmark BM_x takes `time_ns`, give
   // or take half a percent.
   std::string Commit(int time_ns);
+  // BM_x reports an error instead of a time.
+  std::string CommitThatFails();
   std::string CommitThatDoesNotBuild();
   std::string CommitWithoutTarget();
   // Building kills the process group's starter with SIGINT and hangs.

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/file.h"
 #include "base/testing/unprivileged.h"
@@ -429,6 +430,68 @@ TEST_F(CommandsTest, MergeCopiesWhatIsNotDamaged) {
   EXPECT_EQ(History::Open(merge.common.history)->ListRuns()->runs.size(), 1);
 }
 
+TEST_F(CommandsTest, ADamagedNewestRunIsNamedAndNoOtherTakesItsPlace) {
+  Import(Hash('a'), 100);
+  Import(Hash('b'), 100);
+  Import(Hash('c'), 150);
+  common_.now_unix_ns += 30 * 86'400 * 1'000'000'000LL;
+  const RunList list = *History::Open(common_.history)->ListRuns();
+  ASSERT_TRUE(WriteFileAtomically(list.runs[2].path, "garbage").ok());
+  const auto names_it = HasSubstr(list.runs[2].path);
+  CompareCommand compare;
+  compare.common = common_;
+  compare.a = list.runs[0].header.run_id();
+  ShowCommand show;
+  show.common = common_;
+  for (const std::string& what :
+       {std::string("latest"), list.runs[2].header.run_id()}) {
+    show.what = compare.b = what;
+    ::testing::internal::CaptureStderr();
+    EXPECT_EQ(*Call(RunCompare, compare).first, 3);
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(), names_it);
+    ::testing::internal::CaptureStderr();
+    EXPECT_EQ(*Call(RunShow, show).first, 3);
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+                AllOf(names_it, HasSubstr("next: optrail history repair")));
+  }
+  compare.b = list.runs[1].header.run_id();
+  EXPECT_EQ(*Call(RunCompare, compare).first, 0) << "both can be read";
+}
+
+TEST_F(CommandsTest, ABenchmarkThatFailsInBAloneFailsTheComparison) {
+  const auto files = [&](const std::string& name, const std::string& sort) {
+    std::vector<std::string> paths;
+    for (int i = 0; i < 2; ++i) {
+      paths.push_back(
+          Write(absl::StrCat(name, i, ".json"),
+                absl::StrCat(R"({"context": {"date": "2026-11-20T10:00:0)", i,
+                             R"(+00:00", "num_cpus": 2, "caches": []},)",
+                             R"("benchmarks": [)", sort, ",",
+                             Entry("BM_Copy", 50), "]}")));
+    }
+    return absl::StrJoin(paths, ",");
+  };
+  const std::string failing =
+      R"({"name": "BM_Sort", "run_name": "BM_Sort",
+          "run_type": "iteration", "error_occurred": true,
+          "error_message": "out of range"})";
+  CompareCommand compare;
+  compare.common = common_;
+  compare.a = files("works", Entry("BM_Sort", 100));
+  compare.b = files("fails", failing);
+  const auto [code, text] = Call(RunCompare, compare);
+  ASSERT_TRUE(code.ok()) << code.status();
+  EXPECT_EQ(*code, 1);
+  EXPECT_THAT(text, AllOf(HasSubstr("crashed"), HasSubstr("out of range")));
+  compare.filter = "Sort";
+  EXPECT_EQ(*Call(RunCompare, compare).first, 1) << "nothing else can be told";
+  compare.filter = "Copy";
+  EXPECT_NE(*Call(RunCompare, compare).first, 1);
+  compare.filter = "";
+  compare.a = files("failed", failing);
+  EXPECT_NE(*Call(RunCompare, compare).first, 1) << "it failed before";
+}
+
 TEST_F(CommandsTest, WrongPatternsAndNumbersAreRefusedByTheNameOfTheirFlag) {
   std::ostringstream out;
   const auto message = [](const absl::StatusOr<int>& code) {
@@ -484,6 +547,23 @@ TEST_F(CommandsTest, WhatPeopleCopyIsWholeInANarrowTerminal) {
   out.str("");
   ASSERT_TRUE(RunLog(log, out).ok());
   EXPECT_THAT(out.str(), HasSubstr("BM_Sort|time|ns|" + import.hardware_id));
+  unsetenv("COLUMNS");
+}
+
+TEST_F(CommandsTest, AComparisonKeepsTheColumnsThatFit) {
+  Import(Hash('a'), 100);
+  Import(Hash('b'), 100);
+  CompareCommand compare;
+  compare.common = common_;
+  compare.a = "aaaa";
+  compare.b = "bbbb";
+  for (const char* columns : {"400", "140"}) {
+    setenv("COLUMNS", columns, 1);
+    EXPECT_THAT(Call(RunCompare, compare).second, HasSubstr("ratio of"))
+        << columns;
+  }
+  setenv("COLUMNS", "80", 1);
+  EXPECT_THAT(Call(RunCompare, compare).second, Not(HasSubstr("ratio of")));
   unsetenv("COLUMNS");
 }
 

@@ -357,6 +357,11 @@ absl::StatusOr<int> RunShow(const ShowCommand& options, std::ostream& out) {
                      "lists them",
                      DidYouMean(options.what, names)));
   }
+  if (absl::IsDataLoss(selected.status())) {
+    std::cerr << "nothing is shown: "
+              << EscapeForTerminal(selected.status().message()) << "\n";
+    return ToInt(ExitCode::kNotEnoughData);
+  }
   if (!selected.ok()) return selected.status();
   PrintNotices(selected->notes);
   if (selected->runs.size() > 1 && !IsForPeople(options.common.format)) {

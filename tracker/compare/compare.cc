@@ -435,7 +435,9 @@ void KeepUsedRuns(const RunPointers& baseline, const CompareOptions& options,
     }
     const auto found = evidences->second.find(PriorKey(row.key, row.metric));
     if (found == evidences->second.end()) continue;  // renamed
+    const size_t all = row.baseline.run_ids.size();
     row.baseline = found->second.side;
+    row.unused_runs = static_cast<int>(all - row.baseline.run_ids.size());
     row.ratio->baseline_processes = row.baseline.processes;
   }
 }

@@ -125,7 +125,8 @@ struct Row {
   // Ids of the runs of the baseline that the ratio is of; empty: all of them.
   // `baseline` holds these alone.
   std::set<std::string> used_runs;
-  int rounds = 0;  // that both sides have; 0 if not in pairs
+  int unused_runs = 0;  // those of the baseline that the ratio is not of
+  int rounds = 0;       // that both sides have; 0 if not in pairs
   // How much worse (+) or better (-): ratio - 1 for LOWER_IS_BETTER, else
   // 1 / ratio - 1.
   double worse_by = 0;

@@ -247,13 +247,17 @@ class HistorySides {
   mutable bool lacks_runs_ = false;
 };
 
-// None where one of them has no run of what was asked for, which is said.
+// None where one of them has no run of what was requested or where that is
+// damaged, which is logged.
 absl::StatusOr<std::vector<SidesToCompare>> FindSides(
     const CompareCommand& options, const History& history) {
   if (!NamesFiles(options.a) || !NamesFiles(options.b)) {
     const HistorySides finder(options, history);
     absl::StatusOr<std::vector<SidesToCompare>> found = finder.Find();
-    if (found.ok() || !finder.lacks_runs()) return found;
+    if (found.ok() ||
+        !(finder.lacks_runs() || absl::IsDataLoss(found.status()))) {
+      return found;
+    }
     std::cerr << "nothing is compared: "
               << EscapeForTerminal(found.status().message()) << "\n";
     return std::vector<SidesToCompare>();
@@ -377,7 +381,7 @@ absl::StatusOr<int> RunCompare(const CompareCommand& options,
     threshold.detect_effect = options.detect_effect;
     return threshold;
   };
-  int told = 0;
+  int told = 0, failed = 0;
   size_t rows = 0;
   for (const SidesToCompare& sides : all) {
     OPTRAIL_ASSIGN_OR_RETURN(const std::vector<proto::Run> learned,
@@ -390,8 +394,11 @@ absl::StatusOr<int> RunCompare(const CompareCommand& options,
     if (&sides != &all.front()) out << "\n";
     Print(options, sides, comparison, out);
     told += comparison.CountTold();
+    failed += comparison.Count(Verdict::kCrashed) +
+              comparison.Count(Verdict::kWrongResult);
     rows += comparison.rows.size();
   }
+  if (failed > 0) return ToInt(ExitCode::kCheckFailed);
   if (told > 0) return ToInt(ExitCode::kOk);
   OPTRAIL_ASSIGN_OR_RETURN(const std::string unknown,
                            UnknownMetricText(history, *metric));

@@ -37,7 +37,8 @@ struct CompareCommand {
   double false_alarm_rate = .01;
   bool only_changes = false;
 };
-// Exit code 0 whatever it finds; 3 if it can tell for no benchmark.
+// Exit code 0 however times differ; 1 if a benchmark fails in B alone; else 3
+// if it can tell for no benchmark, or if A or B is damaged.
 absl::StatusOr<int> RunCompare(const CompareCommand& options,
                                std::ostream& out);
 

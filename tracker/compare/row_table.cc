@@ -290,6 +290,10 @@ std::string FormatComparison(const Comparison& comparison, bool only_changes,
   }
   // A sentence is no column where there is little room.
   Remove(Field::kWhy, &fields);
+  std::vector<Field> without_metric = fields;
+  if (AllAreTimes(rows)) Remove(Field::kMetric, &without_metric);
+  const std::string all = BuildTable(without_metric, rows).ToText();
+  if (WidthOf(all) <= width) return absl::StrCat(all, Reasons(rows, width));
   return absl::StrCat(FittingTable(fields, rows, width), Reasons(rows, width));
 }
 

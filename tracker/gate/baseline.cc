@@ -93,6 +93,19 @@ absl::StatusOr<ResolvedBaseline> BaselineFinder::Find(
   return found;
 }
 
+// InvalidArgument for a name that neither the history nor git knows: a typing
+// error, where one that is known and was not measured is not enough data.
+absl::Status BaselineFinder::CheckIsKnown(const proto::Baseline& baseline,
+                                          const History& history) const {
+  const std::string& name =
+      baseline.has_run() ? baseline.run() : baseline.commit();
+  if (name.empty() || IsLatest(name)) return absl::OkStatus();
+  const absl::Status known = Select(history, name, git_.resolve).status();
+  if (!absl::IsNotFound(known)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("baseline ", BaselineText(baseline), ": ", known.message()));
+}
+
 absl::StatusOr<ResolvedBaseline> BaselineFinder::FindRuns(
     const proto::Baseline& baseline, const History& history,
     const RunFilter& filter) const {
@@ -104,6 +117,7 @@ absl::StatusOr<ResolvedBaseline> BaselineFinder::FindRuns(
     FindWindow(baseline.window(), &found);
     return found;
   }
+  OPTRAIL_RETURN_IF_ERROR(CheckIsKnown(baseline, history));
   if (baseline.has_run()) {
     return FindRun(baseline.run(), history, filter, std::move(found));
   }
@@ -120,7 +134,8 @@ absl::StatusOr<ResolvedBaseline> BaselineFinder::FindRun(
     ResolvedBaseline found) const {
   absl::StatusOr<Selection> selected =
       SelectRuns(history, run, git_.resolve, filter);
-  if (absl::IsNotFound(selected.status())) {
+  if (absl::IsNotFound(selected.status()) ||
+      absl::IsDataLoss(selected.status())) {
     found.problem = std::string(selected.status().message());
     return found;
   }

@@ -86,6 +86,8 @@ class BaselineFinder {
     kOfWindow,
   };
 
+  absl::Status CheckIsKnown(const proto::Baseline& baseline,
+                            const History& history) const;
   absl::StatusOr<ResolvedBaseline> FindRuns(const proto::Baseline& baseline,
                                             const History& history,
                                             const RunFilter& filter) const;

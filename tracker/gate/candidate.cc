@@ -103,32 +103,6 @@ std::string DamagedText(const std::vector<BadFile>& bad_files) {
                       bad_files[0].reason, "); next: optrail history repair");
 }
 
-// The time of a record by its file's name, "20261120T090807Z"; "" for others.
-absl::string_view TimeOf(absl::string_view path) {
-  const absl::string_view name = path.substr(path.rfind('/') + 1);
-  const absl::string_view id = name.substr(0, name.find('.'));
-  return IsRecordId(id) ? id.substr(0, id.find('-')) : absl::string_view();
-}
-
-// A record that is damaged and newer than the latest run may be the latest.
-void LookForDamage(const std::vector<BadFile>& bad_files, const RunInfo& latest,
-                   int64_t now_unix_ns, Candidate* candidate) {
-  const std::string newest = latest.id().substr(0, 16);
-  const std::string now = NewRecordId(now_unix_ns).substr(0, 16);
-  for (const BadFile& bad : bad_files) {
-    const absl::string_view time = TimeOf(bad.path);
-    if (time.empty() || time < newest || (now_unix_ns > 0 && time > now)) {
-      continue;
-    }
-    candidate->reason = GateReason::kDamagedRecord;
-    candidate->problem = absl::StrCat(
-        "the newest record is damaged (", bad.path, ": ", bad.reason,
-        "); next: optrail history repair, or --candidate=", latest.id(),
-        " for the newest that can be read");
-    return;
-  }
-}
-
 class Finder {
  public:
   Finder(const History& history, const GateOptions& options, RunList all)
@@ -141,20 +115,21 @@ class Finder {
       candidate->name = options_.candidate;
       return std::vector<RunInfo>();
     }
-    OPTRAIL_ASSIGN_OR_RETURN(
-        Selection selected,
-        Select(history_, options_.candidate, options_.git.resolve));
-    candidate->name = selected.name;
-    candidate->notes = selected.notes;
-    candidate->is_commit = !selected.commit.empty();
-    if (!IsLatest(options_.candidate)) return std::move(selected.runs);
-    const RunInfo latest = selected.runs.back();
-    LookForDamage(all_.bad_files, latest, options_.now_unix_s * 1'000'000'000,
-                  candidate);
-    const std::string& commit = latest.header.commit().id();
-    if (commit.empty() || options_.candidate != "latest") {
-      return std::move(selected.runs);
+    absl::StatusOr<Selection> selected =
+        Select(history_, options_.candidate, options_.git.resolve);
+    if (absl::IsDataLoss(selected.status())) {
+      candidate->name = options_.candidate;
+      candidate->reason = GateReason::kDamagedRecord;
+      candidate->problem = std::string(selected.status().message());
+      return std::vector<RunInfo>();
     }
+    if (!selected.ok()) return selected.status();
+    candidate->name = selected->name;
+    candidate->notes = selected->notes;
+    candidate->is_commit = !selected->commit.empty();
+    if (options_.candidate != "latest") return std::move(selected->runs);
+    const std::string commit = selected->runs.back().header.commit().id();
+    if (commit.empty()) return std::move(selected->runs);
     // All of the newest commit, not the one run that was recorded last.
     candidate->is_commit = true;
     candidate->name = absl::StrCat("commit ", ShortHash(commit), " (latest)");

@@ -273,6 +273,22 @@ TEST_F(GateTest, ADamagedRunOfTheCandidateIsNoRun) {
               AllOf(HasSubstr("has no run"), HasSubstr("1 record is damaged")));
 }
 
+TEST_F(GateTest, AMisspeltBaselineIsWrongUseAndOneWithoutRunsIsNot) {
+  RecordMain(8);
+  GateOptions options;
+  for (const char* name : {"run:nowhere", "commit:nowhere"}) {
+    options.baseline = *ParseBaseline(name);
+    const absl::Status status = Error(options);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << name;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(name));
+  }
+  for (const std::string& name :
+       {std::string("run:latest~50"), "commit:" + std::string(40, 'f')}) {
+    options.baseline = *ParseBaseline(name);
+    EXPECT_EQ(Judged("", options).exit_code, 3) << name;
+  }
+}
+
 TEST_F(GateTest, LocalChangesOfTheCandidateAreNamed) {
   RecordMain(6);
   proto::Run dirty = MakeRun(7, "topic", {{"a", 100}, {"b", 200}});

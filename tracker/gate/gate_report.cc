@@ -106,7 +106,13 @@ std::vector<std::string> EvidenceLines(const GateReport& report,
                                  ", shape ",
                                  tuning::CanonicalText(row.key.shape())));
   }
-  lines.push_back(absl::StrCat("baseline  ", SideText(row.baseline, row.unit)));
+  lines.push_back(absl::StrCat(
+      "baseline  ", SideText(row.baseline, row.unit),
+      row.unused_runs == 0
+          ? ""
+          : absl::StrCat("; ", row.unused_runs,
+                         " more of the baseline are of another level, or "
+                         "disturbed")));
   lines.push_back(
       absl::StrCat("candidate ", SideText(row.candidate, row.unit)));
   if (row.ratio && std::abs(row.ratio->machine - 1) >= .01) {

@@ -2,6 +2,7 @@
 
 #include "tracker/gate/gate_report.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
@@ -223,6 +224,13 @@ TEST_F(GateTest, AReasonSpeaksOfTheRunsThatWereUsed) {
     const Row& row = RowOf(report, "a").row;
     slower += row.verdict == Verdict::kSlower ? 1 : 0;
     EXPECT_THAT(row.reason, Not(HasSubstr("the medians"))) << i;
+    const int named = static_cast<int>(row.baseline.run_ids.size());
+    EXPECT_EQ(named + row.unused_runs, std::min(10, i - 1)) << i;
+    if (report.exit_code == 1 && row.unused_runs > 0) {
+      EXPECT_THAT(GateText(report),
+                  HasSubstr(absl::StrCat("; ", row.unused_runs,
+                                         " more of the baseline are of")));
+    }
   }
   EXPECT_GT(slower, 3);
 }

@@ -213,6 +213,45 @@ TEST_F(GateTest, RunsOfOtherHardwareAreNoBaseline) {
   EXPECT_EQ(Judged().exit_code, 3);
 }
 
+TEST_F(GateTest, AMissingBenchmarkIsSaidUntilSomebodyAcknowledgesIt) {
+  RecordMain(8);
+  for (int i = 9; i <= 21; ++i) Record(MakeRun(i, "main", {{"b", 200}}));
+  const auto at = [this](int position) {
+    GateOptions options;
+    options.candidate = CommitId(position);
+    return Judged("", options);
+  };
+  EXPECT_EQ(at(9).exit_code, 1);
+  const auto names_a = HasSubstr("1 benchmark is missing for so long");
+  EXPECT_EQ(at(21).exit_code, 0);
+  EXPECT_THAT(GateText(at(21)), AllOf(names_a, HasSubstr("a (last at ")));
+
+  proto::TriageRecord ack;
+  ack.set_kind(proto::ACKNOWLEDGE);
+  ack.set_pattern("a");
+  ack.set_text("removed on purpose");
+  ack.mutable_commit()->set_id(CommitId(8));
+  ack.mutable_commit()->set_first_parent_position(8);
+  ack.set_created_unix_ns(kStart + 60 * kMinute);
+  ack.set_record_id(NewRecordId(ack.created_unix_ns()));
+  ASSERT_TRUE(history_.AppendTriage(ack).ok());
+  EXPECT_EQ(at(9).exit_code, 1) << "it was measured there, and lost later";
+  ack.mutable_commit()->set_id(CommitId(9));
+  ack.mutable_commit()->set_first_parent_position(9);
+  ack.set_record_id(NewRecordId(ack.created_unix_ns()));
+  ASSERT_TRUE(history_.AppendTriage(ack).ok());
+  const GateReport acknowledged = at(9);
+  EXPECT_EQ(acknowledged.exit_code, 0) << GateText(acknowledged);
+  EXPECT_EQ(RowOf(acknowledged, "a").row.verdict, Verdict::kMissing);
+  EXPECT_THAT(RowOf(acknowledged, "a").exempted,
+              HasSubstr("removed on purpose"));
+  EXPECT_THAT(GateText(at(21)), Not(names_a));
+
+  Record(MakeRun(22, "main", {{"a", 100}, {"b", 200}}));
+  Record(MakeRun(23, "main", {{"b", 200}}));
+  EXPECT_THAT(GateText(at(23)), HasSubstr("missing")) << "it came back";
+}
+
 TEST_F(GateTest, WhatIsMissingOrCrashesIsRedWhatIsNewIsNot) {
   RecordMain(6);
   proto::Run candidate = MakeRun(7, "topic", {{"b", 200}, {"unheard_of", 5}});

@@ -149,6 +149,22 @@ void NoteUnconfirmed(GateReport* report) {
       report);
 }
 
+// Returns the ids of the runs whose suite and hardware the candidate has, too.
+std::set<std::string> RunsOfSuites(const std::vector<proto::Run>& runs,
+                                   const Candidate& candidate) {
+  std::set<std::pair<std::string, std::string>> suites;
+  for (const CandidateGroup& group : candidate.groups) {
+    suites.insert({group.last().suite(), group.last().hardware().id()});
+  }
+  std::set<std::string> ids;
+  for (const proto::Run& run : runs) {
+    if (suites.count({run.suite(), run.hardware().id()}) > 0) {
+      ids.insert(run.run_id());
+    }
+  }
+  return ids;
+}
+
 // The newest point before `end` from which on a tuned config is used where the
 // default ran before, or the other way around; 0 if there is none.
 int OtherConfigBegin(const Series& series, int end) {
@@ -168,10 +184,11 @@ absl::StatusOr<KnownChanges> KnownChanges::Of(
     const History& history, const Policy& policy, const GitLookup& git,
     const std::vector<proto::Baseline>& baselines, const Candidate& candidate,
     int64_t now_unix_ns) {
-  std::set<std::string> branches;
+  std::set<std::string> windows;
   for (const proto::Baseline& baseline : baselines) {
-    if (baseline.has_window()) branches.insert(baseline.window().branch());
+    if (baseline.has_window()) windows.insert(baseline.window().branch());
   }
+  std::set<std::string> branches = windows;
   std::map<std::string, Present> presents;  // by hardware
   for (const CandidateGroup& group : candidate.groups) {
     branches.insert(group.last().commit().branch());
@@ -211,10 +228,28 @@ absl::StatusOr<KnownChanges> KnownChanges::Of(
   }
   FoldMemory folds(std::move(loaded.folds));
   JudgeOptions judge;
-  // The memory is of whole series.
-  if (!is_past) judge.folds = &folds;
+  // The memory is of whole series, and so are the runs.
+  if (!is_past) {
+    judge.folds = &folds;
+    judge.runs = &loaded.runs;
+  }
   known.judgements_ = JudgeAll(known.series_, known.book_, judge);
   KeepFolds(history, folds.changed());
+  if (policy.proto().on_missing() == proto::IGNORE) return known;
+  const std::set<std::string> same_suites =
+      RunsOfSuites(loaded.runs, candidate);
+  for (size_t i = 0; i < known.series_.size(); ++i) {
+    const Series& series = known.series_[i];
+    if (known.judgements_[i].standing == Verdict::kMissing &&
+        windows.count(series.key.branch) > 0 &&
+        IsOf(series.points.back(), same_suites) &&
+        known.book_.RemovalAcknowledged(series) == nullptr &&
+        policy.ExemptionFor(DisplayName(series.key.benchmark),
+                            series.key.metric,
+                            now_unix_ns / 1'000'000'000) == nullptr) {
+      known.lost_.push_back(static_cast<int>(i));
+    }
+  }
   return known;
 }
 
@@ -269,6 +304,53 @@ void KnownChanges::List(GateReport* report) const {
       [](const auto& a, const auto& b) { return a.worse_by > b.worse_by; });
   NoteUnanswered(report);
   NoteUnconfirmed(report);
+  NoteForgotten(report);
+}
+
+// The window forgets what its runs lack; nobody has answered it all the same.
+void KnownChanges::NoteForgotten(GateReport* report) const {
+  constexpr size_t kNamed = 3;
+  std::set<std::string> in_rows;
+  for (const GateRow& row : report->rows) {
+    in_rows.insert(absl::StrCat(row.row.name, "|", row.hardware_id));
+  }
+  std::set<std::string> names;
+  std::vector<std::string> texts;
+  for (const int i : lost_) {
+    const SeriesKey& key = series_[i].key;
+    const std::string name = DisplayName(key.benchmark);
+    if (in_rows.count(absl::StrCat(name, "|", key.hardware_id)) > 0 ||
+        !names.insert(absl::StrCat(name, "|", key.hardware_id)).second) {
+      continue;
+    }
+    const Point& last = series_[i].points.back();
+    texts.push_back(absl::StrCat(name, " (last at ",
+                                 ShortHash(last.runs->commit.id()), ")"));
+  }
+  if (texts.empty()) return;
+  const size_t count = texts.size();
+  texts.resize(std::min(count, kNamed));
+  AddNote(
+      absl::StrCat(
+          count, count == 1 ? " benchmark is" : " benchmarks are",
+          " missing for so long that the baseline lacks ",
+          count == 1 ? "it" : "them", ", too: ", absl::StrJoin(texts, "; "),
+          count > kNamed ? absl::StrCat("; and ", count - kNamed, " more") : "",
+          "; next: bring them back or, if they were removed on purpose, "
+          "optrail ack NAME HEAD --reason=WHY",
+          report->history_flag.value_or("")),
+      report);
+}
+
+void KnownChanges::HeedRemoval(const Series& series, GateRow* row) const {
+  const TriageBook::Entry* const entry = book_.RemovalAcknowledged(series);
+  if (entry == nullptr) return;
+  const proto::TriageRecord& record = entry->record;
+  row->action = proto::WARN;
+  row->exempted = absl::StrCat("acknowledged on ",
+                               LastDayText(record.created_unix_ns() + 1),
+                               " at ", ShortHash(record.commit().id()), ": ",
+                               record.text(), " (", record.record_id(), ")");
 }
 
 void KnownChanges::HeedAnswers(GateReport* report) const {
@@ -289,6 +371,10 @@ void KnownChanges::HeedAnswers(GateReport* report) const {
            (base >= 0 && Covers(entry, series_[base])))) {
         row.muted_until = LastDayText(entry.record.until_unix_ns());
       }
+    }
+    if (of.verdict == Verdict::kMissing && base >= 0) {
+      HeedRemoval(series_[base], &row);
+      continue;
     }
     const int place = candidates_[i];
     if (!of.ratio || place == static_cast<int>(series.points.size())) continue;

@@ -50,12 +50,15 @@ class KnownChanges {
                          absl::string_view branch,
                          const std::set<std::string>& runs) const;
 
-  // Fills in open_changes of rows that a window judges, and adds the notes.
+  // Fills in open_changes of rows that a window judges, and adds the notes, one
+  // of them about benchmarks that the branch lost so long ago that no row has
+  // them.
   void List(GateReport* report) const;
 
   // Makes a warning of each red row that somebody has acknowledged: the
   // candidate is among the suspects that the answer names, and its change is
-  // not larger. Other answers only say so.
+  // not larger; or the benchmark is missing, and the answer came after it was
+  // measured last. Other answers only say so.
   void HeedAnswers(GateReport* report) const;
 
   // Fills in good and bad of the red rows.
@@ -70,12 +73,19 @@ class KnownChanges {
   // The one that a window of the row is of, whatever the candidate's branch is.
   int SeriesOf(const GateRow& row) const;
 
+  // Makes a warning of a row of a missing benchmark that is acknowledged.
+  void HeedRemoval(const Series& series, GateRow* row) const;
+  void NoteForgotten(GateReport* report) const;
+
   TriageBook book_;
   std::vector<Series> series_;
   std::vector<Judgement> judgements_;  // by series
   // By series: the candidate's point; past the end where it has none.
   std::vector<int> candidates_;
   std::unordered_map<std::string, int> by_key_;
+  // Series of a window's branch that the newest run of a suite of the candidate
+  // lacks, and nobody has acknowledged or exempted that.
+  std::vector<int> lost_;
 };
 
 }  // namespace optrail::tracker

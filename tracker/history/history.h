@@ -234,7 +234,9 @@ class History {
   //   "1a2b3c"                     a prefix of a run id's random part
   //   "d3d9933"                    a commit: all its runs
   // NotFound or, if several runs or commits share the prefix, InvalidArgument
-  // that lists them. The result is never empty.
+  // that lists them. DataLoss, naming file, reason and next step, if the run
+  // that is meant is damaged or, of "latest", may be: another is never taken in
+  // its place. The result is never empty.
   absl::StatusOr<std::vector<RunInfo>> Resolve(
       absl::string_view selector, const RunFilter& filter = {},
       std::vector<std::string>* notes = nullptr) const;

@@ -243,6 +243,30 @@ TEST_F(HistoryTest, ResolvesWhatPeopleType) {
   EXPECT_FALSE(history.Resolve("").ok());
 }
 
+TEST_F(HistoryTest, ADamagedRecordIsNotPassedOverForAnOlderOne) {
+  const History history = Open();
+  std::vector<proto::Run> runs;
+  for (int i = 0; i < 4; ++i) {
+    runs.push_back(MakeRun(i, absl::StrCat("c", i)));
+    ASSERT_TRUE(history.AppendRun(runs.back()).ok());
+  }
+  const std::string damaged = PathOf(history, runs[2]);
+  ASSERT_TRUE(WriteFileAtomically(damaged, "garbage").ok());
+  EXPECT_EQ(history.FindRun("latest")->id(), runs[3].run_id());
+  const auto names_it = [&](const absl::Status& status) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr(damaged), HasSubstr("optrail history repair")));
+  };
+  names_it(history.FindRun("latest~1").status());
+  names_it(history.FindRun(runs[2].run_id()).status());
+  ASSERT_TRUE(WriteFileAtomically(PathOf(history, runs[3]), "garbage").ok());
+  const absl::Status newest = history.FindRun("latest").status();
+  EXPECT_EQ(newest.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(newest.message()), HasSubstr(runs[1].run_id()));
+  EXPECT_EQ(history.FindRun("c1")->id(), runs[1].run_id());
+}
+
 // Imported files have dates of a second, or of a day: commits decide, whatever
 // the ids draw.
 TEST_F(HistoryTest, OfDatesThatTieTheLatestIsOfTheLastCommit) {

@@ -123,23 +123,73 @@ std::vector<RunInfo> InOrderOfCommits(std::vector<RunInfo> runs,
   return sorted;
 }
 
-// The run that `selector` ("latest~N") names among `runs`.
+// The id that a damaged file's name says it has; "" for other names.
+absl::string_view IdOf(const BadFile& bad) {
+  absl::string_view name = bad.path;
+  name.remove_prefix(name.rfind('/') + 1);
+  name = name.substr(0, name.find('.'));
+  return IsRecordId(name) ? name : absl::string_view();
+}
+
+// "20261120T090807Z-1a2b" -> "20261120T090807Z".
+absl::string_view TimeOf(absl::string_view id) {
+  return id.substr(0, id.find('-'));
+}
+
+absl::Status DamagedRecord(absl::string_view selector, absl::string_view what,
+                           const BadFile& bad, absl::string_view instead) {
+  return absl::DataLossError(
+      absl::StrCat("'", selector, "': ", what, " is damaged (", bad.path, ": ",
+                   bad.reason, "); next: optrail history repair", instead));
+}
+
+// DataLoss where a damaged record is newer than `found`, the run that "latest"
+// or "latest~N" names among those that can be read: it may be the one that is
+// meant. One dated in the future never is.
+absl::Status CheckNoneIsDamaged(absl::string_view selector,
+                                const std::vector<BadFile>& bad_files,
+                                const RunInfo* found, int64_t now_unix_ns) {
+  constexpr int64_t kToleranceNs = 24LL * 3600 * 1'000'000'000;
+  const std::string end = NewRecordId(now_unix_ns + kToleranceNs);
+  for (const BadFile& bad : bad_files) {
+    const absl::string_view id = IdOf(bad);
+    if (id.empty() || TimeOf(id) > TimeOf(end) ||
+        (found != nullptr && TimeOf(id) < TimeOf(found->id()))) {
+      continue;
+    }
+    return DamagedRecord(
+        selector,
+        selector == "latest" ? "the newest record"
+                             : "a record that it may mean or count",
+        bad,
+        found == nullptr ? ""
+                         : absl::StrCat(", or name ", found->id(),
+                                        ", which it is without that record"));
+  }
+  return absl::OkStatus();
+}
+
+// The run that `selector` ("latest~N") names in `list`.
 absl::StatusOr<std::vector<RunInfo>> BeforeLatest(
     int steps, absl::string_view selector, const std::string& where,
-    int64_t now_unix_ns, std::vector<RunInfo> runs,
-    std::vector<std::string>* notes) {
+    int64_t now_unix_ns, RunList list, std::vector<std::string>* notes) {
   std::vector<std::string> said;
-  runs = InOrderOfCommits(std::move(runs), now_unix_ns, &said);
+  std::vector<RunInfo> runs =
+      InOrderOfCommits(std::move(list.runs), now_unix_ns, &said);
   if (notes != nullptr) {
     notes->insert(notes->end(), said.begin(), said.end());
   }
-  if (static_cast<size_t>(steps) >= runs.size()) {
+  const bool is_found = static_cast<size_t>(steps) < runs.size();
+  RunInfo* const found =
+      is_found ? &runs[runs.size() - 1 - static_cast<size_t>(steps)] : nullptr;
+  OPTRAIL_RETURN_IF_ERROR(
+      CheckNoneIsDamaged(selector, list.bad_files, found, now_unix_ns));
+  if (!is_found) {
     return absl::NotFoundError(
         absl::StrCat("'", selector, "': not that many runs in ", where,
                      said.empty() ? "" : "; ", absl::StrJoin(said, "; ")));
   }
-  return std::vector<RunInfo>{
-      std::move(runs[runs.size() - 1 - static_cast<size_t>(steps)])};
+  return std::vector<RunInfo>{std::move(*found)};
 }
 
 }  // namespace
@@ -181,7 +231,7 @@ absl::StatusOr<std::vector<RunInfo>> History::Resolve(
     return BeforeLatest(
         *steps, selector, where,
         now_unix_ns_ != 0 ? now_unix_ns_ : Clock::Real()->WallNs(),
-        std::move(list.runs), notes);
+        std::move(list), notes);
   }
   std::vector<RunInfo> by_id, by_commit;
   std::set<std::string> meanings, commits;
@@ -198,6 +248,11 @@ absl::StatusOr<std::vector<RunInfo>> History::Resolve(
   }
   meanings.insert(commits.begin(), commits.end());
   if (meanings.empty()) {
+    for (const BadFile& bad : list.bad_files) {
+      if (!selector.empty() && IdMatches(IdOf(bad), selector)) {
+        return DamagedRecord(selector, "that record", bad, "");
+      }
+    }
     return absl::NotFoundError(absl::StrCat("'", selector,
                                             "' is no run and no commit in ",
                                             where, "; `optrail log` lists it"));

@@ -36,7 +36,7 @@ struct Selection {
 };
 
 // NotFound where neither the history nor git knows `what`; InvalidArgument
-// where it could be several.
+// where it could be several; DataLoss where it is damaged (History::Resolve).
 absl::StatusOr<Selection> Select(const History& history,
                                  const std::string& what,
                                  const CommitResolver& git,

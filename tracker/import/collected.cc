@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/statistics.h"
@@ -103,6 +104,29 @@ Collected& CollectedResults::Of(const std::string& name, int64_t process) {
 
 Collected& CollectedResults::First(const std::string& name) {
   return by_name_.at(name).begin()->second;
+}
+
+absl::Status CollectedResults::CheckTimes(absl::string_view path) const {
+  for (const std::string& name : order_) {
+    for (const auto& [process, collected] : by_name_.at(name)) {
+      if (collected.outcome != proto::OK &&
+          collected.outcome != proto::OUTCOME_UNSPECIFIED) {
+        continue;
+      }
+      // A coarse clock may read 0 now and then, which says nothing wrong.
+      const absl::optional<double> time_ns =
+          collected.times_ns.empty()
+              ? collected.aggregate_ns
+              : absl::make_optional(Median(collected.times_ns));
+      if (!time_ns || *time_ns > 0) continue;
+      return absl::InvalidArgumentError(absl::StrCat(
+          path, ": benchmark '", name.substr(0, 100), "': its time is ",
+          *time_ns,
+          ", expected more than 0; next: leave it out, or report it "
+          "as failed or skipped; a value that is no time needs a unit"));
+    }
+  }
+  return absl::OkStatus();
 }
 
 void CollectedResults::MoveTo(proto::Run* run) {

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "tracker/proto/run.pb.h"
@@ -59,6 +60,10 @@ class CollectedResults {
 
   // The conditions under which all of them were measured.
   proto::Conditions conditions;
+
+  // InvalidArgument for the first time that is not more than 0, which nothing
+  // takes: `path` and the benchmark are named.
+  absl::Status CheckTimes(absl::string_view path) const;
 
   // Adds one result per benchmark, which has failed if one of its processes
   // has; empty afterwards.

@@ -133,6 +133,11 @@ class Parser {
       return Wrong("ns/op", absl::StrCat(value),
                    "at least 0 and less than 280 years altogether");
     }
+    if (value == 0 && one.outcome == proto::OK) {
+      // Go prints it of a loop without work, beside benchmarks that have some.
+      one.outcome = proto::UNSUPPORTED;
+      one.detail = "0 ns/op: a call takes less than Go prints";
+    }
     if (one.times_ns.empty()) one.calls_per_sample = calls;
     one.times_ns.push_back(value);
     return absl::OkStatus();

@@ -232,7 +232,7 @@ absl::Status Read(const ImportedFile& file, CollectedResults& results,
   const JsonFields context(top.Has("context") ? *top.Find("context") : nothing,
                            file.path);
   run.set_suite(StableSuiteName(context.Text("executable")));
-  SetStart(context.Text("date"), run);
+  OPTRAIL_RETURN_IF_ERROR(context.ReadStart("date", run));
   ReadHardware(context, run.mutable_hardware());
   run.mutable_toolchain()->set_compilation_mode(
       context.Text("library_build_type"));

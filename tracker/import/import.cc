@@ -69,6 +69,7 @@ absl::StatusOr<proto::Run> Read(const ImportedFile& file,
   run.mutable_hardware()->set_id("imported");
   CollectedResults results;
   OPTRAIL_RETURN_IF_ERROR(importer->read(file, results, run));
+  OPTRAIL_RETURN_IF_ERROR(results.CheckTimes(file.path));
   if (!options.hardware_id.empty()) {
     run.mutable_hardware()->set_id(options.hardware_id);
   }

@@ -152,6 +152,13 @@ absl::StatusOr<std::vector<proto::Run>> ReadRuns(const ImportCommand& options,
   for (size_t i = 0; i < runs.size(); ++i) {
     OPTRAIL_RETURN_IF_ERROR(SetCommit(options, &said, &runs[i]));
     SayOnce(machine.Use(&runs[i]), &said);
+    if (IsInTheFuture(runs[i].started_unix_ns(), now_unix_ns)) {
+      SayOnce(absl::StrCat(options.files[i], ": is dated ",
+                           TimeText(runs[i].started_unix_ns()),
+                           " UTC, in the future: was a clock wrong? Without a "
+                           "commit's position it is never the latest run"),
+              &said);
+    }
     const absl::Status valid = ValidateRun(runs[i]);
     if (!valid.ok()) {
       return absl::Status(

@@ -19,7 +19,9 @@
 namespace optrail::tracker {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 
 class ImportCommandTest : public ::testing::Test {
@@ -143,6 +145,31 @@ TEST_F(ImportCommandTest, ADatedFileIsOneMeasurementAtWhateverCommit) {
   options_.commit = "HEAD~2";
   EXPECT_THAT(std::string(Import({file}).status().message()),
               HasSubstr("already imported as run"));
+}
+
+TEST_F(ImportCommandTest, WhatCannotBeADateIsRefusedAndTheFutureIsSaid) {
+  const auto dated = [&](const std::string& date) {
+    return File(absl::StrCat("d", date.size(), ".json"),
+                absl::StrCat(R"({"context": {"date": )", date,
+                             R"(}, "benchmarks": [{"name": "a",)",
+                             R"("iterations": 9, "real_time": 5,)",
+                             R"("time_unit": "ns"}]})"));
+  };
+  for (const char* date : {R"("yesterday")", R"("1903-01-01 00:00:00")", "7"}) {
+    EXPECT_THAT(std::string(Import({dated(date)}).status().message()),
+                AllOf(HasSubstr(date), HasSubstr("date is"),
+                      HasSubstr("expected a date since 1970")));
+  }
+  EXPECT_TRUE(Runs().empty());
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(*Import({dated(R"("2126-11-20T09:08:07+00:00")")}), 0);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("is dated 2126-11-20 09:08:07 UTC, in the future"));
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(*Import({dated(R"("2016/11/20-09:08:07")")}), 0)
+      << "of version 1.0";
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              Not(HasSubstr("in the future")));
 }
 
 TEST_F(ImportCommandTest, CountsThatDoNotChangeAreARunOfEveryCommit) {

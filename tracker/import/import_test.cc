@@ -10,6 +10,7 @@
 namespace optrail::tracker {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -270,6 +271,21 @@ TEST(Import, TheSuiteOfPerCommitFilesIsTheSame) {
   options.suite = "nightly";
   EXPECT_EQ((*ImportContents({{"x.json", File(kSort)}}, options))[0].suite(),
             "nightly");
+}
+
+TEST(Import, ATimeOfZeroWasNotMeasured) {
+  const auto message = [](const std::string& path, const std::string& text) {
+    return std::string(ImportContents({{path, text}}, {}).status().message());
+  };
+  EXPECT_THAT(message("a.csv", "fast,0\n"),
+              AllOf(HasSubstr("a.csv: benchmark 'fast': its time is 0"),
+                    HasSubstr("expected more than 0")));
+  EXPECT_THAT(message("b.json", File(R"({"name": "BM_Empty", "iterations": 9,
+      "real_time": 0.0, "cpu_time": 0.0, "time_unit": "ns"})")),
+              HasSubstr("b.json: benchmark 'BM_Empty': its time is 0"));
+  EXPECT_EQ(message("c.csv", "fast,0\nfast,2\nfast,2\n"), "")
+      << "a coarse clock";
+  EXPECT_EQ(message("d.csv", "allocations,0,1\n"), "") << "no time";
 }
 
 TEST(Import, DatesThatTieKeepTheOrderOfTheFiles) {

@@ -175,6 +175,9 @@ TEST(GoBench, FailuresPanicsAndSkipsAreOutcomes) {
   EXPECT_EQ(failed.outcome(), proto::CRASHED);
   EXPECT_THAT(failed.detail(), HasSubstr("no such table"));
   EXPECT_EQ(Find(run, "example.org/toolbox/bad.BenchmarkFine-2").outcome(),
+            proto::UNSUPPORTED)
+      << "0.0000000 ns/op";
+  EXPECT_EQ(Find(run, "example.org/toolbox/crash.BenchmarkBefore-2").outcome(),
             proto::OK);
   const proto::BenchmarkResult& panicked =
       Find(run, "example.org/toolbox/crash.BenchmarkPanics-2");

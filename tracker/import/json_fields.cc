@@ -18,18 +18,6 @@ std::string EntryName(absl::string_view path, absl::string_view what,
                           : absl::StrCat(" '", name.substr(0, 100), "'"));
 }
 
-void SetStart(const std::string& date, proto::Run& run) {
-  absl::Time time;
-  std::string error;
-  for (const char* format :
-       {absl::RFC3339_full, "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%E*S"}) {
-    if (absl::ParseTime(format, date, &time, &error)) {
-      run.set_started_unix_ns(absl::ToUnixNanos(time));
-      return;
-    }
-  }
-}
-
 void SetCommit(const std::string& id, proto::Commit* commit) {
   static const RE2* const kHash = new RE2("[0-9a-f]{40}|[0-9a-f]{64}");
   if (RE2::FullMatch(id, *kHash)) commit->set_id(id);
@@ -50,6 +38,24 @@ std::string JsonFields::Text(const char* field) const {
 bool JsonFields::Flag(const char* field) const {
   const nlohmann::json* found = Find(field);
   return found != nullptr && found->is_boolean() && found->get<bool>();
+}
+
+absl::Status JsonFields::ReadStart(const char* field, proto::Run& run) const {
+  const nlohmann::json* found = Find(field);
+  if (found == nullptr || found->is_null()) return absl::OkStatus();
+  const std::string date = Text(field);
+  if (found->is_string() && date.empty()) return absl::OkStatus();
+  absl::Time time;
+  std::string error;
+  for (const char* format : {absl::RFC3339_full, "%Y-%m-%d %H:%M:%S",
+                             "%Y-%m-%dT%H:%M:%E*S", "%Y/%m/%d-%H:%M:%S"}) {
+    if (!absl::ParseTime(format, date, &time, &error)) continue;
+    if (time <= absl::UnixEpoch()) break;
+    run.set_started_unix_ns(absl::ToUnixNanos(time));
+    return absl::OkStatus();
+  }
+  return Wrong(field, absl::StrCat("is ", ShortJson(*found)),
+               "a date since 1970 such as \"2026-11-20T09:08:07+00:00\"");
 }
 
 absl::optional<int64_t> JsonFields::Count(const char* field) const {

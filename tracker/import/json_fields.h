@@ -26,8 +26,6 @@ namespace optrail::tracker {
 std::string EntryName(absl::string_view path, absl::string_view what,
                       absl::string_view name, size_t index);
 
-// Sets the start where `date` is one of RFC 3339 or "2026-11-20 09:08:07".
-void SetStart(const std::string& date, proto::Run& run);
 // Sets the id where `id` is a full hash.
 void SetCommit(const std::string& id, proto::Commit* commit);
 
@@ -45,6 +43,8 @@ class JsonFields {
   bool Flag(const char* field) const;
   // Absent if it is no integer from 0 to 2^53.
   absl::optional<int64_t> Count(const char* field) const;
+  // Sets when the run began. OK without the field or for "".
+  absl::Status ReadStart(const char* field, proto::Run& run) const;
   // null if absent.
   const nlohmann::json* Find(const char* field) const;
   bool Has(const char* field) const { return Find(field) != nullptr; }

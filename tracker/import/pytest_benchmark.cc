@@ -87,7 +87,7 @@ absl::Status Read(const ImportedFile& file, CollectedResults& results,
         AddBenchmark((*benchmarks)[i], file.path, i, results));
   }
   run.set_suite("pytest");
-  SetStart(top.Text("datetime"), run);
+  OPTRAIL_RETURN_IF_ERROR(top.ReadStart("datetime", run));
   ReadMachine(top.Part("machine_info"), &run);
   ReadCommit(top.Part("commit_info"), run.mutable_commit());
   return absl::OkStatus();

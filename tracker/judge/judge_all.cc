@@ -65,7 +65,7 @@ std::string TextOfAllVersions(const SeriesKey& key) {
 // Where another version, or a similar name, took a series' place, the gate
 // calls the two sides so, too.
 void JudgeMissing(const std::vector<Series>& series,
-                  const std::vector<bool>& missing,
+                  const std::vector<bool>& missing, const TriageBook& book,
                   std::vector<Judgement>& judgements) {
   // Most often nothing is, and many series need no text.
   if (!absl::c_linear_search(missing, true)) return;
@@ -90,7 +90,13 @@ void JudgeMissing(const std::vector<Series>& series,
       say(Verdict::kRenamed,
           absl::StrCat("it may be called ", judgement.renamed_to, " now"));
     } else {
-      say(Verdict::kMissing, "the newest run of its suite lacks it");
+      const TriageBook::Entry* const known =
+          book.RemovalAcknowledged(series[i]);
+      say(Verdict::kMissing,
+          absl::StrCat("the newest run of its suite lacks it",
+                       known == nullptr ? ""
+                                        : absl::StrCat("; acknowledged: ",
+                                                       known->record.text())));
     }
   }
 }
@@ -199,7 +205,7 @@ std::vector<Judgement> JudgeAll(const std::vector<Series>& series,
   }
   std::vector<bool> missing(series.size(), false);
   if (options.runs != nullptr) missing = FindMissing(series, *options.runs);
-  JudgeMissing(series, missing, judgements);
+  JudgeMissing(series, missing, book, judgements);
   ForgetPastFailures(series, judgements);
   AskTheTime(series, missing, judgements);
   return judgements;

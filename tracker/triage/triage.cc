@@ -275,6 +275,30 @@ absl::optional<int> TriageBook::LastAcknowledged(const Series& series,
   return last;
 }
 
+const TriageBook::Entry* TriageBook::RemovalAcknowledged(
+    const Series& series) const {
+  const auto measured =
+      std::find_if(series.points.rbegin(), series.points.rend(),
+                   [](const Point& point) { return point.value.has_value(); });
+  if (measured == series.points.rend()) return nullptr;
+  const PointRuns& last = *measured->runs;
+  const Entry* found = nullptr;
+  for (const Entry* entry : Covering(series)) {
+    const proto::TriageRecord& record = entry->record;
+    const proto::Commit& commit = record.commit();
+    if (record.kind() != proto::ACKNOWLEDGE || commit.id() == last.commit.id())
+      continue;
+    const bool has_positions = commit.has_first_parent_position() &&
+                               last.commit.has_first_parent_position();
+    const bool is_later =
+        has_positions ? commit.first_parent_position() >
+                            last.commit.first_parent_position()
+                      : record.created_unix_ns() > last.first_started_unix_ns;
+    if (is_later) found = entry;
+  }
+  return found;
+}
+
 Opinion TriageBook::OpinionOf(const Series& series,
                               const ChangePoint& change) const {
   Opinion opinion;

@@ -88,6 +88,10 @@ class TriageBook {
   // acknowledged its level; nullopt if nobody did.
   absl::optional<int> LastAcknowledged(const Series& series, int points) const;
 
+  // The last acknowledgement that the benchmark of `series` is gone: its commit
+  // comes after the last point with a value. Null if there is none.
+  const Entry* RemovalAcknowledged(const Series& series) const;
+
   // The entry whose id is `id`, begins with it, or whose random part does.
   // NotFound, or InvalidArgument that lists what it could mean.
   absl::StatusOr<const Entry*> Find(absl::string_view id) const;

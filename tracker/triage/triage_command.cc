@@ -26,6 +26,7 @@
 #include "tracker/series/series.h"
 #include "tracker/series/series_key.h"
 #include "tracker/triage/triage.h"
+#include "tuning/proto/canonical.h"
 
 namespace optrail::tracker {
 namespace {
@@ -190,13 +191,38 @@ absl::Status NothingIsMeant(const proto::TriageRecord& record,
       "; next: `optrail log series` lists them"));
 }
 
+// Why a number of the series cannot be answered at the commit; "" if it can.
+std::string FailureAt(const Series& series, absl::optional<int> place,
+                      const Judgement& judgement) {
+  if (!place) {
+    return judgement.standing == Verdict::kFailed ? judgement.why : "";
+  }
+  const Point& point = series.points[*place];
+  if (point.value || !tuning::IsFailure(point.outcome)) return "";
+  return absl::StrCat(tuning::OutcomeName(point.outcome),
+                      point.detail.empty() ? "" : ": ", point.detail);
+}
+
+// The error for an acknowledgement of nothing but failures, the first of which
+// is `failure`: stored, it would quiet nothing.
+absl::Status OnlyFailures(const std::string& failure) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      failure,
+      ": an ack answers a change of a number, a failure ends with a run that "
+      "works; next: mend it, or an exemption of the policy with a day and a "
+      "reason, which the gate heeds"));
+}
+
 // Names in the record what it is an answer to, in every series that it means.
 // NotFound for an acknowledgement of nothing; what is expected or muted may
 // still come, so that is only said: often it is a typing error.
-absl::Status NameWhatIsAnswered(const History& history,
+absl::Status NameWhatIsAnswered(const History& history, int64_t now_unix_ns,
                                 proto::TriageRecord& record) {
   OPTRAIL_ASSIGN_OR_RETURN(LoadedSeries loaded, LoadSeries(history));
   const TriageBook book({record}, 0);
+  proto::TriageRecord now = record;
+  now.set_created_unix_ns(now_unix_ns);
+  const TriageBook removals({now}, 0);
   const bool names_changes =
       record.kind() == proto::ACKNOWLEDGE || record.kind() == proto::EXPECT;
   std::vector<Judgement> judgements;
@@ -204,15 +230,33 @@ absl::Status NameWhatIsAnswered(const History& history,
     JudgeOptions judge;
     FoldMemory folds(std::move(loaded.folds));
     judge.folds = &folds;
+    judge.runs = &loaded.runs;
     judgements = JudgeAll(loaded.series, TriageBook({}, 0), judge);
     KeepFolds(history, folds.changed());
   }
-  int covered = 0, placed = 0, changed = 0;
+  int covered = 0, placed = 0, changed = 0, failed = 0, removed = 0;
+  std::string failure;  // the first
   for (size_t i = 0; i < loaded.series.size(); ++i) {
     const Series& series = loaded.series[i];
     if (!Covers(book.entries()[0], series)) continue;
     ++covered;
     const absl::optional<int> place = PlaceOf(record.commit(), series);
+    if (record.kind() == proto::ACKNOWLEDGE) {
+      const std::string why = FailureAt(series, place, judgements[i]);
+      if (!why.empty()) {
+        if (++failed == 1) {
+          failure = absl::StrCat(DisplayName(series.key.benchmark), " failed (",
+                                 why, "), at or before commit ",
+                                 CommitText(record.commit()));
+        }
+        continue;
+      }
+      if (judgements[i].standing == Verdict::kMissing &&
+          removals.RemovalAcknowledged(series) != nullptr) {
+        ++removed;
+        continue;
+      }
+    }
     if (!place) continue;
     ++placed;
     if (!names_changes) continue;
@@ -226,6 +270,21 @@ absl::Status NameWhatIsAnswered(const History& history,
   }
   if (covered == 0 && record.kind() == proto::ACKNOWLEDGE) {
     return NothingIsMeant(record, loaded.series);
+  }
+  if (failed > 0 && failed == covered) return OnlyFailures(failure);
+  if (failed > 0) {
+    std::cerr << "note: " << EscapeForTerminal(failure)
+              << (failed == 1 ? ""
+                              : absl::StrCat(", as do ", failed - 1,
+                                             " more of the series"))
+              << ": an ack does not answer a failure\n";
+  }
+  if (removed > 0) {
+    std::cerr << "note: " << removed
+              << (removed == 1 ? " series is" : " series are")
+              << " missing in the newest run: that is acknowledged until a run "
+                 "has them again\n";
+    return absl::OkStatus();
   }
   if (covered == 0) {
     std::cerr << "note: stored, but '" << EscapeForTerminal(ScopeText(record))
@@ -297,7 +356,8 @@ absl::StatusOr<int> RunTriageAdd(const TriageAddCommand& options,
     OPTRAIL_ASSIGN_OR_RETURN(const double effect, ParseEffect(options.effect));
     record.set_effect(effect);
   }
-  OPTRAIL_RETURN_IF_ERROR(NameWhatIsAnswered(history, record));
+  OPTRAIL_RETURN_IF_ERROR(
+      NameWhatIsAnswered(history, NowUnixNs(options.common), record));
   return Store(history, options.common, std::move(record), out);
 }
 

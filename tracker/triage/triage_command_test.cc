@@ -24,6 +24,7 @@
 namespace optrail::tracker {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr int64_t kSecondNs = 1'000'000'000;
@@ -326,6 +327,50 @@ TEST_F(TriageCommandTest, RefusesWhatMeansNothingAndRecordsNothing) {
   EXPECT_TRUE(History::Open(common_.history)->LoadTriage()->records.empty());
   // An expected benchmark may still come.
   EXPECT_TRUE(Add(proto::EXPECT, "no_such_name", 20).ok());
+}
+
+TEST_F(TriageCommandTest, AnAckOfACrashIsRefusedAndOneOfARemovalIsNot) {
+  const History history = *History::Open(common_.history);
+  const auto record_without = [&](int i, absl::optional<proto::Outcome> quiet) {
+    proto::Run run = *history.ReadRun(history.FindRun("latest")->id());
+    run.set_started_unix_ns(kStartNs + i * kSecondNs);
+    run.set_run_id(NewRecordId(run.started_unix_ns()));
+    run.mutable_commit()->set_id(CommitId(i));
+    run.mutable_commit()->set_first_parent_position(i);
+    proto::BenchmarkResult* const result = run.mutable_results(1);
+    result->clear_measurements();
+    if (quiet) {
+      result->set_outcome(*quiet);
+      result->set_detail("segmentation fault");
+    } else {
+      run.mutable_results()->RemoveLast();
+    }
+    ASSERT_TRUE(history.AppendRun(run).ok());
+  };
+  record_without(40, proto::CRASHED);
+  const absl::Status refused = Add(proto::ACKNOWLEDGE, "BM_Quiet", 40).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(refused.message()),
+              AllOf(HasSubstr("BM_Quiet"), HasSubstr("segmentation fault"),
+                    HasSubstr("exemption")));
+  EXPECT_TRUE(history.LoadTriage()->records.empty());
+  ::testing::internal::CaptureStderr();
+  EXPECT_TRUE(Add(proto::ACKNOWLEDGE, ".*", 40).ok());
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("does not answer a failure"));
+
+  record_without(41, absl::nullopt);
+  ::testing::internal::CaptureStderr();
+  EXPECT_TRUE(Add(proto::ACKNOWLEDGE, "BM_Quiet", 41).ok());
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("that is acknowledged"));
+  ChangesCommand changes;
+  changes.common = common_;
+  std::ostringstream out;
+  ::testing::internal::CaptureStderr();
+  EXPECT_TRUE(RunChanges(changes, out).ok());
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("lacks it; acknowledged: because"));
 }
 
 TEST_F(TriageCommandTest, NamesAreSafeInATerminal) {
