@@ -23,7 +23,10 @@ class Together {
       : tasks_(tasks),
         options_(options),
         scheduler_(TasksOf(tasks), options.scheduler),
-        statuses_(tasks.size()) {}
+        statuses_(tasks.size()),
+        used_(options.shares.size()) {
+    for (size_t i = 0; i < used_.size(); ++i) HoldWhereUsedUp(i);
+  }
 
   std::vector<absl::Status> Run() {
     while (!TotalSpent()) {
@@ -46,6 +49,38 @@ class Together {
   bool TotalSpent() const {
     return TrialsSpent() || (options_.total_time_ns > 0 &&
                              elapsed_ns_ >= options_.total_time_ns);
+  }
+
+  // Of either total, whichever is nearer to its end.
+  bool ShareUsedUp(size_t group) const {
+    // Of ten trials .3 are three, not a little more.
+    const double share = options_.shares[group] - 1e-9;
+    const Used& used = used_[group];
+    return (options_.total_trials > 0 &&
+            used.trials >= share * options_.total_trials) ||
+           (options_.total_time_ns > 0 &&
+            used.elapsed_ns >= share * options_.total_time_ns);
+  }
+
+  void HoldWhereUsedUp(size_t group) {
+    if (used_[group].up || !ShareUsedUp(group)) return;
+    used_[group].up = true;
+    for (size_t i = 0; i < tasks_.size(); ++i) {
+      if (tasks_[i].group == static_cast<int>(group)) {
+        scheduler_.Hold(static_cast<int>(i), true);
+      }
+    }
+  }
+
+  // A turn ends with the share: what is beyond it is given in turns of its own.
+  bool EndsShare(int task, int64_t trials, int64_t elapsed_ns) {
+    if (used_.empty()) return false;
+    const int group = tasks_[task].group;
+    used_[group].trials += trials;
+    used_[group].elapsed_ns += elapsed_ns;
+    if (used_[group].up) return false;
+    HoldWhereUsedUp(group);
+    return used_[group].up;
   }
 
   // A total that is hardly more than the tasks goes round in smaller turns.
@@ -71,6 +106,10 @@ class Together {
       if (options_.after_trial) {
         options_.after_trial({task, trials_, elapsed_ns_});
       }
+      if (EndsShare(task, session.trials() - trials,
+                    session.elapsed_ns() - elapsed_ns)) {
+        break;
+      }
     }
     tuning::TaskReport report;
     report.trials = static_cast<int>(session.trials() - trials_before);
@@ -92,10 +131,17 @@ class Together {
     return TrialsSpent() ? proto::TRIALS_SPENT : proto::TIME_SPENT;
   }
 
+  struct Used {
+    int64_t trials = 0;
+    int64_t elapsed_ns = 0;
+    bool up = false;
+  };
+
   const std::vector<TogetherTask>& tasks_;
   const TogetherOptions& options_;
   tuning::TaskScheduler scheduler_;
   std::vector<absl::Status> statuses_;
+  std::vector<Used> used_;  // by group; empty: there are no shares
   int64_t trials_ = 0;
   int64_t elapsed_ns_ = 0;
 };

@@ -70,12 +70,21 @@ double TaskScheduler::ExpectedGain(int task) const {
   return state.task.weight * saved * state.trials / state.effort;
 }
 
+TaskScheduler::Tier TaskScheduler::TierOf(int task) const {
+  const State& state = states_[task];
+  if (HasStalled(task)) return Tier::kStalled;
+  return state.held && !WarmsUp(state) ? Tier::kHeld : Tier::kOpen;
+}
+
 absl::optional<int> TaskScheduler::Next() const {
-  const bool all_stalled = AllStalled();
+  Tier first = Tier::kStalled;
+  for (int i = 0; i < static_cast<int>(states_.size()); ++i) {
+    if (!states_[i].finished) first = std::min(first, TierOf(i));
+  }
   absl::optional<int> warm_up, most;
   for (int i = 0; i < static_cast<int>(states_.size()); ++i) {
     const State& state = states_[i];
-    if (state.finished || (HasStalled(i) && !all_stalled)) continue;
+    if (state.finished || TierOf(i) != first) continue;
     // The fewest trials first.
     if (WarmsUp(state) &&
         (!warm_up || state.trials < states_[*warm_up].trials)) {
@@ -104,6 +113,8 @@ void TaskScheduler::Report(int task, const TaskReport& report) {
   }
   state.progress.push_back({state.trials, std::min(*report.best_cost, before)});
 }
+
+void TaskScheduler::Hold(int task, bool held) { states_[task].held = held; }
 
 void TaskScheduler::Finish(int task) { states_[task].finished = true; }
 

@@ -64,12 +64,17 @@ class TaskScheduler {
   TaskScheduler(std::vector<TuningTask> tasks,
                 const TaskSchedulerOptions& options = {});
 
-  // The task to give the next trials to: one that has stalled only when all
-  // have. nullopt when all are finished. The answer changes only with Report
+  // The task to give the next trials to: one that is held only when no other is
+  // left that has not stalled, one that has stalled only when all others have.
+  // nullopt when all are finished. The answer changes only with Report, Hold
   // and Finish.
   absl::optional<int> Next() const;
 
   void Report(int task, const TaskReport& report);
+
+  // The task has used up its share of the budget, or has some of it again. The
+  // warm-up is every task's, held or not.
+  void Hold(int task, bool held);
 
   // The task's strategy has nothing left to ask.
   void Finish(int task);
@@ -89,13 +94,18 @@ class TaskScheduler {
     int trials = 0;
     double effort = 0;
     int idle_trials = 0;
+    bool held = false;
     bool finished = false;
     absl::optional<double> expected_improvement = absl::nullopt;
     // Trials and best cost at the end of each batch, from the first success on.
     std::vector<std::pair<int, double>> progress;
   };
 
+  // How much a task has to wait for the others.
+  enum class Tier { kOpen, kHeld, kStalled };
+
   bool WarmsUp(const State& state) const;
+  Tier TierOf(int task) const;
 
   const TaskSchedulerOptions options_;
   std::vector<State> states_;
