@@ -246,7 +246,7 @@ absl::StatusOr<Given> TakeApart(const Call& call, const Words& args) {
   return given;
 }
 
-// Where values of flags come from that are no defaults.
+// The origin of each flag whose value is not its default.
 std::map<std::string, std::string>& Origins() {
   static auto* const origins = new std::map<std::string, std::string>;
   return *origins;

@@ -49,7 +49,7 @@ struct SettingsFlag {
       read;
 };
 
-// Where the value of a flag comes from in the call that runs: "command line",
+// Returns the origin of a flag's value in the call that runs: "command line",
 // the place of a FlagSetting, or "default". Like the flags themselves it is set
 // before a command runs, and read by it alone.
 std::string FlagOrigin(const std::string& flag);

@@ -6,7 +6,7 @@
 // the budget. They are embedded in the binary; a path to a copy works too.
 //
 //   ASSIGN_OR_RETURN(const Preset preset, FindPreset("recommender"));
-//   for (const PresetSetting& setting : preset.settings) {
+//   for (const FlagSetting& setting : preset.settings) {
 //     std::cout << "--" << setting.flag << "=" << setting.value << "\n";
 //   }
 //
@@ -24,21 +24,15 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "suites/command/command_line.h"
 #include "suites/proto/preset.pb.h"
 
 namespace optrail::suites {
 
-// A flag's value, and where it stands.
-struct PresetSetting {
-  std::string flag;   // without dashes
-  std::string value;  // as on a command line
-  std::string place;  // "file:line"
-};
-
 struct Preset {
   proto::Preset proto;
   std::string path;
-  std::vector<PresetSetting> settings;  // in the order of preset.proto
+  std::vector<FlagSetting> settings;  // in the order of preset.proto
   // Fractions of the total by operator; where the first of them stands.
   std::map<std::string, double> shares;
   std::string shares_place;

@@ -56,7 +56,7 @@ TEST(Preset, SettingsHaveTheTextsOfFlagsAndTheirLines) {
       "my.preset");
   ASSERT_TRUE(preset.ok()) << preset.status();
   std::vector<std::string> lines;
-  for (const PresetSetting& setting : preset->settings) {
+  for (const FlagSetting& setting : preset->settings) {
     lines.push_back(setting.flag + "=" + setting.value + " " + setting.place);
   }
   EXPECT_THAT(

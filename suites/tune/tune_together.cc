@@ -53,7 +53,7 @@ class Together {
 
   // Of either total, whichever is nearer to its end.
   bool ShareUsedUp(size_t group) const {
-    // Of ten trials .3 are three, not a little more.
+    // Rounding must not make a share one trial larger.
     const double share = options_.shares[group] - 1e-9;
     const Used& used = used_[group];
     return (options_.total_trials > 0 &&
