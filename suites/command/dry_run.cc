@@ -127,7 +127,9 @@ std::string FateOf(const TaskEntry& task, const Plan& plan,
   if (!task.available.ok()) {
     return absl::StrCat("left out: ", task.available.message());
   }
-  if (tuning::Bucket::IsRange(plan.selection.shape_regex)) return "range";
+  if (tuning::Bucket::IsRange(plan.selection.shape_regex)) {
+    return "range of shapes";
+  }
   // Which entries of the store these are, the meters of an open device say.
   if (absl::GetFlag(FLAGS_objective) != tuning::kTimeMetric) {
     return "to tune, unless the store has it";
@@ -152,6 +154,7 @@ absl::StatusOr<Table> TasksTable(const Plan& plan) {
   }
   OPTRAIL_ASSIGN_OR_RETURN(const tuning::TunedConfigStore store,
                            LoadStore(plan.context, plan.tasks));
+  const bool is_range = tuning::Bucket::IsRange(plan.selection.shape_regex);
   const bool with_shares = !shares->fractions().empty();
   std::vector<Column> columns = {{"task", Align::kLeft, "", Clip::kFold},
                                  {"calls", Align::kRight}};
@@ -161,7 +164,11 @@ absl::StatusOr<Table> TasksTable(const Plan& plan) {
   columns.push_back({"state", Align::kLeft, "", Clip::kFold});
   Table table(std::move(columns));
   for (const TaskEntry& task : plan.tasks) {
-    std::vector<Cell> row = {ShortTaskText(task.task),
+    // A range has a task for its first shape.
+    std::vector<Cell> row = {is_range
+                                 ? absl::StrCat(task.task.operator_name(), " ",
+                                                plan.selection.shape_regex)
+                                 : ShortTaskText(task.task),
                              Cell::Integer(task.count)};
     if (with_shares) {
       const std::string& op = task.task.operator_name();

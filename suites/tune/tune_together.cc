@@ -16,13 +16,26 @@ std::vector<tuning::TuningTask> TasksOf(
   return list;
 }
 
+tuning::TaskSchedulerOptions SchedulerOptionsOf(
+    const std::vector<TogetherTask>& tasks, const TogetherOptions& options) {
+  tuning::TaskSchedulerOptions scheduler = options.scheduler;
+  if (options.total_trials > 0 && !tasks.empty()) {
+    scheduler.warm_up_trials =
+        std::min(scheduler.warm_up_trials,
+                 tuning::WarmUpTrials(options.total_trials,
+                                      static_cast<int>(tasks.size())));
+  }
+  return scheduler;
+}
+
 class Together {
  public:
   Together(const std::vector<TogetherTask>& tasks,
            const TogetherOptions& options)
       : tasks_(tasks),
         options_(options),
-        scheduler_(TasksOf(tasks), options.scheduler),
+        scheduler_options_(SchedulerOptionsOf(tasks, options)),
+        scheduler_(TasksOf(tasks), scheduler_options_),
         statuses_(tasks.size()),
         used_(options.shares.size()) {
     for (size_t i = 0; i < used_.size(); ++i) HoldWhereUsedUp(i);
@@ -84,10 +97,13 @@ class Together {
   }
 
   // A total that is hardly more than the tasks goes round in smaller turns.
-  int64_t TurnTrials() const {
+  int64_t TurnTrials(int task) const {
     if (options_.total_trials == 0) return kTurnTrials;
     const auto count = static_cast<int64_t>(tasks_.size());
-    return std::clamp<int64_t>(options_.total_trials / count, 1, kTurnTrials);
+    const int64_t most = scheduler_.WarmsUp(task)
+                             ? scheduler_options_.warm_up_trials
+                             : kTurnTrials;
+    return std::clamp<int64_t>(options_.total_trials / count, 1, most);
   }
 
   void Turn(int task) {
@@ -96,7 +112,8 @@ class Together {
     const int64_t elapsed_before_ns = session.elapsed_ns();
     absl::Status& status = statuses_[task];
     session.GoOn();
-    for (int64_t i = 0; i < TurnTrials() && !TotalSpent(); ++i) {
+    const int64_t turn_trials = TurnTrials(task);
+    for (int64_t i = 0; i < turn_trials && !TotalSpent(); ++i) {
       const int64_t trials = session.trials();
       const int64_t elapsed_ns = session.elapsed_ns();
       status = session.Advance();
@@ -139,6 +156,7 @@ class Together {
 
   const std::vector<TogetherTask>& tasks_;
   const TogetherOptions& options_;
+  const tuning::TaskSchedulerOptions scheduler_options_;
   tuning::TaskScheduler scheduler_;
   std::vector<absl::Status> statuses_;
   std::vector<Used> used_;  // by group; empty: there are no shares

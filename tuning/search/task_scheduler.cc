@@ -18,7 +18,18 @@ constexpr double kLeastExpectedImprovement = 1e-7;
 // How much longer the warm-up lasts while nothing succeeds.
 constexpr int kFailingWarmUps = 4;
 
+// The part of a total that the warm-up of all tasks takes. Of a quarter, a half
+// and all, it left least to gain at 4 to 15 trials a task.
+constexpr double kWarmUpShare = 0.25;
+
 }  // namespace
+
+int WarmUpTrials(int64_t total_trials, int tasks) {
+  const double per_task =
+      std::ceil(kWarmUpShare * static_cast<double>(total_trials) / tasks);
+  return static_cast<int>(
+      std::clamp<double>(per_task, 1, TaskSchedulerOptions().warm_up_trials));
+}
 
 TaskScheduler::TaskScheduler(std::vector<TuningTask> tasks,
                              const TaskSchedulerOptions& options)

@@ -21,6 +21,7 @@
 // It chooses tasks, never configs. What it answers depends on the reports
 // alone, so a journal replayed gives the same schedule.
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,6 +47,11 @@ struct TaskSchedulerOptions {
   int patience_trials = 64;
   double min_gain = 0.002;
 };
+
+// The warm-up for a total of so many trials over so many tasks: a quarter of
+// the total for all of them, at least one trial and at most the default of the
+// options. A warm-up of everything would leave nothing to decide about.
+int WarmUpTrials(int64_t total_trials, int tasks);
 
 // The result of a batch of trials of one task.
 struct TaskReport {
@@ -75,6 +81,9 @@ class TaskScheduler {
   // The task has used up its share of the budget, or has some of it again. The
   // warm-up is every task's, held or not.
   void Hold(int task, bool held);
+
+  // Whether the task has had fewer trials than its warm-up has.
+  bool WarmsUp(int task) const { return WarmsUp(states_[task]); }
 
   // The task's strategy has nothing left to ask.
   void Finish(int task);

@@ -40,6 +40,14 @@ TEST(TaskSchedulerTest, WarmsUpEveryTask) {
   EXPECT_EQ(Schedule(scheduler, tasks, 6), (std::vector<int>{16, 16, 16}));
 }
 
+TEST(TaskSchedulerTest, TheWarmUpIsAtMostAQuarterOfATotal) {
+  EXPECT_EQ(WarmUpTrials(200, 26), 2);
+  EXPECT_EQ(WarmUpTrials(100, 26), 1);
+  EXPECT_EQ(WarmUpTrials(3, 26), 1);
+  EXPECT_EQ(WarmUpTrials(2000, 26), 4);
+  EXPECT_EQ(WarmUpTrials(200, 1), 4);
+}
+
 TEST(TaskSchedulerTest, ATaskWithoutSuccessGetsALongerWarmUpButNotAll) {
   TaskScheduler scheduler({{"fails", 1, 0}, {"works", 1, 0}});
   int failing = 0;

@@ -54,6 +54,15 @@ ABSL_FLAG(std::vector<std::string>, totals, {},
           "Totals over all tasks, in place of --trials_per_task.");
 ABSL_FLAG(int, reference_total, 2000,
           "The total whose gain is 1 in the columns of gains.");
+ABSL_FLAG(std::vector<std::string>, calls, {},
+          "Calls of each recording's task per run of a graph, in the order of "
+          "--spaces: shares follow from them instead of being drawn.");
+ABSL_FLAG(std::vector<std::string>, starts_ms, {},
+          "The time at which each task starts (its default config's), in the "
+          "same order; by default the median of its recording.");
+ABSL_FLAG(int, warm_up_trials, 0,
+          "Trials that every task gets before gains decide; 0: as `optrail "
+          "tune` does.");
 ABSL_FLAG(int, seeds, 16, "Searches per recording.");
 ABSL_FLAG(uint64_t, first_seed, 1, "Seed of the first search.");
 ABSL_FLAG(int, workloads, 12, "Workloads (draws of shares) per seed.");
@@ -73,7 +82,9 @@ struct Curve {
   std::vector<absl::optional<double>> expected_improvement;
 };
 
-absl::StatusOr<Curve> Search(const Recording& recording, uint64_t seed) {
+// `start_ms`: of the default config; 0: the median.
+absl::StatusOr<Curve> Search(const Recording& recording, double start_ms,
+                             uint64_t seed) {
   const RecordedDomain domain(recording);
   const double optimum_ms = OptimumMs(recording);
   std::vector<double> times_ms;
@@ -86,7 +97,8 @@ absl::StatusOr<Curve> Search(const Recording& recording, uint64_t seed) {
       const std::unique_ptr<Strategy> strategy,
       MakeStrategy(absl::GetFlag(FLAGS_strategy), domain, options));
   Curve curve;
-  curve.cost.push_back(Median(times_ms) / optimum_ms);
+  curve.cost.push_back((start_ms > 0 ? start_ms : Median(times_ms)) /
+                       optimum_ms);
   for (int i = 0; i < absl::GetFlag(FLAGS_most_trials); ++i) {
     const std::vector<Levels> asked = strategy->Ask(1);
     if (asked.empty()) break;
@@ -132,7 +144,14 @@ double Equally(const Workload& workload, int total) {
 double Scheduled(const Workload& workload, int total) {
   std::vector<TuningTask> tasks;
   for (const double share : workload.shares) tasks.push_back({"", share, 0});
-  TaskScheduler scheduler(tasks);
+  TaskSchedulerOptions options;
+  options.warm_up_trials = WarmUpTrials(total, static_cast<int>(tasks.size()));
+  if (const int given = absl::GetFlag(FLAGS_warm_up_trials); given > 0) {
+    options.warm_up_trials = given;
+  }
+  const int turn_trials =
+      std::clamp(total / static_cast<int>(tasks.size()), 1, kTurnTrials);
+  TaskScheduler scheduler(tasks, options);
   std::vector<int> trials(tasks.size());
   while (total > 0) {
     const absl::optional<int> next = scheduler.Next();
@@ -140,7 +159,9 @@ double Scheduled(const Workload& workload, int total) {
     const Curve& curve = *workload.curves[*next];
     int& done = trials[*next];
     const int turn =
-        std::min({kTurnTrials, total, workload.Most(*next) - done});
+        std::min({done == 0 ? std::min(turn_trials, options.warm_up_trials)
+                            : turn_trials,
+                  total, workload.Most(*next) - done});
     if (turn == 0) {
       scheduler.Finish(*next);
       continue;
@@ -240,11 +261,52 @@ absl::StatusOr<std::vector<int>> TotalsFromFlags(int tasks) {
   return totals;
 }
 
+// One positive number per recording, or none.
+absl::StatusOr<std::vector<double>> NumbersOf(
+    absl::string_view flag, const std::vector<std::string>& texts,
+    size_t count) {
+  std::vector<double> numbers;
+  for (const std::string& text : texts) {
+    double number = 0;
+    if (!absl::SimpleAtod(text, &number) || !(number > 0)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "flag --", flag, ": \"", text, "\", expected positive numbers"));
+    }
+    numbers.push_back(number);
+  }
+  if (!numbers.empty() && numbers.size() != count) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "flag --", flag, ": ", numbers.size(),
+        " numbers, expected one for each of ", count, " recordings"));
+  }
+  return numbers;
+}
+
+// The parts of the optimal time of a graph that calls each task so often.
+std::vector<double> SharesOfCalls(const std::vector<double>& calls,
+                                  const std::vector<Recording>& recordings) {
+  std::vector<double> shares;
+  double sum = 0;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    shares.push_back(calls[i] * OptimumMs(recordings[i]));
+    sum += shares.back();
+  }
+  for (double& share : shares) share /= sum;
+  return shares;
+}
+
 absl::Status Evaluate() {
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<Recording> recordings, ReadAll());
   OPTRAIL_ASSIGN_OR_RETURN(
       const std::vector<int> totals,
       TotalsFromFlags(static_cast<int>(recordings.size())));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const std::vector<double> calls,
+      NumbersOf("calls", absl::GetFlag(FLAGS_calls), recordings.size()));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const std::vector<double> starts_ms,
+      NumbersOf("starts_ms", absl::GetFlag(FLAGS_starts_ms),
+                recordings.size()));
   std::vector<Curve> curves;
   std::vector<Workload> workloads;
   const int seeds = absl::GetFlag(FLAGS_seeds);
@@ -252,11 +314,18 @@ absl::Status Evaluate() {
   Rng rng(absl::GetFlag(FLAGS_first_seed));
   for (int s = 0; s < seeds; ++s) {
     Workload workload;
-    for (const Recording& recording : recordings) {
+    for (size_t i = 0; i < recordings.size(); ++i) {
       OPTRAIL_ASSIGN_OR_RETURN(
-          Curve curve, Search(recording, absl::GetFlag(FLAGS_first_seed) + s));
+          Curve curve,
+          Search(recordings[i], starts_ms.empty() ? 0 : starts_ms[i],
+                 absl::GetFlag(FLAGS_first_seed) + s));
       curves.push_back(std::move(curve));
       workload.curves.push_back(&curves.back());
+    }
+    if (!calls.empty()) {
+      workload.shares = SharesOfCalls(calls, recordings);
+      workloads.push_back(workload);
+      continue;
     }
     for (int i = 0; i < absl::GetFlag(FLAGS_workloads); ++i) {
       workload.shares = DrawShares(recordings.size(), rng);
