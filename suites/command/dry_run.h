@@ -5,7 +5,9 @@
 // every setting with its value, its default and where it comes from. It opens
 // no device, measures nothing and writes nothing.
 //
-//   if (absl::GetFlag(FLAGS_dry_run)) return DryRunTune(op, std::cout);
+//   if (absl::GetFlag(FLAGS_dry_run)) {
+//     return DryRunTune(op, std::cout, std::cerr);
+//   }
 //
 // Reads the flags, like the command itself, and the same errors come of them.
 // Exit code 0.

@@ -8,18 +8,14 @@
 namespace optrail::tuning {
 namespace {
 
-// Added to the logarithm of what the later half of the trials saved: a task
-// that saved nothing there is not hopeless yet.
-constexpr double kPriorGain = 0.1;
-
 // A model that expects nothing at all may be wrong.
 constexpr double kLeastExpectedImprovement = 1e-7;
 
 // How much longer the warm-up lasts while nothing succeeds.
 constexpr int kFailingWarmUps = 4;
 
-// The part of a total that the warm-up of all tasks takes. Of a quarter, a half
-// and all, it left least to gain at 4 to 15 trials a task.
+// The part of a total that the warm-up of all tasks takes. At three to eight
+// trials a task, four of them would be half of the total and more.
 constexpr double kWarmUpShare = 0.25;
 
 }  // namespace
@@ -71,7 +67,8 @@ double TaskScheduler::ExpectedGain(int task) const {
                          return trials < point.first;
                        });
   if (before != state.progress.begin()) --before;
-  double fraction = (std::log(before->second / cost) + kPriorGain) / half;
+  double fraction =
+      (std::log(before->second / cost) + options_.prior_gain) / half;
   if (state.expected_improvement) {
     fraction = std::sqrt(fraction * std::max(*state.expected_improvement,
                                              kLeastExpectedImprovement));

@@ -46,6 +46,9 @@ struct TaskSchedulerOptions {
   // of at least min_gain (a fraction of its cost).
   int patience_trials = 64;
   double min_gain = 0.002;
+  // Added to the logarithm of what the later half of the trials saved: a task
+  // that saved nothing there is not hopeless yet.
+  double prior_gain = 0.1;
 };
 
 // The warm-up for a total of so many trials over so many tasks: a quarter of

@@ -63,6 +63,7 @@ ABSL_FLAG(std::vector<std::string>, starts_ms, {},
 ABSL_FLAG(int, warm_up_trials, 0,
           "Trials that every task gets before gains decide; 0: as `optrail "
           "tune` does.");
+ABSL_FLAG(double, prior_gain, 0, "Of the scheduler; 0: its default.");
 ABSL_FLAG(int, seeds, 16, "Searches per recording.");
 ABSL_FLAG(uint64_t, first_seed, 1, "Seed of the first search.");
 ABSL_FLAG(int, workloads, 12, "Workloads (draws of shares) per seed.");
@@ -148,6 +149,9 @@ double Scheduled(const Workload& workload, int total) {
   options.warm_up_trials = WarmUpTrials(total, static_cast<int>(tasks.size()));
   if (const int given = absl::GetFlag(FLAGS_warm_up_trials); given > 0) {
     options.warm_up_trials = given;
+  }
+  if (const double given = absl::GetFlag(FLAGS_prior_gain); given > 0) {
+    options.prior_gain = given;
   }
   const int turn_trials =
       std::clamp(total / static_cast<int>(tasks.size()), 1, kTurnTrials);
