@@ -9,10 +9,10 @@
 // config of its recording, as if that were the default. Printed is by how much
 // the workload's time exceeds the optimal one, on average, after a total of so
 // many trials per task: divided equally, by the scheduler, and in hindsight
-// (greedily, by somebody who knows what every trial is going to find). Beside
-// it is what part of the gain these are of what the scheduler gains with
-// --reference_total trials: with --totals=200 --reference_total=2000 whether a
-// tenth of the trials is enough.
+// (greedily, by somebody who knows what every trial is going to find). The
+// columns of gains say which part of the scheduler's gain with
+// --reference_total trials that is: --totals=200 --reference_total=2000 tells
+// whether a tenth of the trials is enough.
 
 #include <algorithm>
 #include <cmath>
