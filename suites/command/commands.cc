@@ -242,6 +242,7 @@ absl::StatusOr<int> Tune(const std::string& op) {
   }
   OPTRAIL_ASSIGN_OR_RETURN(std::vector<TaskEntry> tasks,
                            SelectTasks(selection, context.hardware));
+  OPTRAIL_RETURN_IF_ERROR(SharesOf(preset, tasks).status());
   const size_t selected = tasks.size();
   if (options.elsewhere.empty()) {
     OPTRAIL_RETURN_IF_ERROR(LeaveOutUnavailable(tasks));

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/flags/reflection.h"
@@ -17,10 +16,8 @@
 #include "base/utf8.h"
 #include "suites/command/command_flags.h"
 #include "suites/command/command_line.h"
-#include "suites/tune/operator_shares.h"
 #include "suites/tune/tune_buckets.h"
 #include "suites/worker/run_context.h"
-#include "suites/workload/tasks.h"
 #include "tuning/session/objective.h"
 #include "tuning/store/bucket.h"
 
@@ -142,20 +139,12 @@ std::string FateOf(const TaskEntry& task, const Plan& plan,
 }
 
 absl::StatusOr<Table> TasksTable(const Plan& plan) {
-  std::vector<std::string> operators;
-  for (const TaskEntry& task : plan.tasks) {
-    operators.push_back(task.task.operator_name());
-  }
-  absl::StatusOr<OperatorShares> shares =
-      OperatorShares::Of(plan.options.operator_shares, operators);
-  if (!shares.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        plan.preset.shares_place, ": ", shares.status().message()));
-  }
+  OPTRAIL_ASSIGN_OR_RETURN(const OperatorShares shares,
+                           SharesOf(plan.preset, plan.tasks));
   OPTRAIL_ASSIGN_OR_RETURN(const tuning::TunedConfigStore store,
                            LoadStore(plan.context, plan.tasks));
   const bool is_range = tuning::Bucket::IsRange(plan.selection.shape_regex);
-  const bool with_shares = !shares->fractions().empty();
+  const bool with_shares = !shares.fractions().empty();
   std::vector<Column> columns = {{"task", Align::kLeft, "", Clip::kFold},
                                  {"calls", Align::kRight}};
   if (with_shares) {
@@ -172,7 +161,7 @@ absl::StatusOr<Table> TasksTable(const Plan& plan) {
                              Cell::Integer(task.count)};
     if (with_shares) {
       const std::string& op = task.task.operator_name();
-      const double fraction = shares->FractionOf(op);
+      const double fraction = shares.FractionOf(op);
       row.push_back(Cell::Number(
           fraction, absl::StrFormat(
                         "%s%.4g%%",
@@ -250,6 +239,19 @@ absl::StatusOr<Preset> PresetFromFlags(TuneDriverOptions* options) {
         absl::GetFlag(FLAGS_shape), "); expected a preset without shares"));
   }
   return preset;
+}
+
+absl::StatusOr<OperatorShares> SharesOf(const Preset& preset,
+                                        const std::vector<TaskEntry>& tasks) {
+  std::vector<std::string> operators;
+  for (const TaskEntry& task : tasks) {
+    operators.push_back(task.task.operator_name());
+  }
+  absl::StatusOr<OperatorShares> shares =
+      OperatorShares::Of(preset.shares, operators);
+  if (shares.ok()) return shares;
+  return absl::InvalidArgumentError(
+      absl::StrCat(preset.shares_place, ": ", shares.status().message()));
 }
 
 std::string PresetText(const Preset& preset) {

@@ -14,16 +14,24 @@
 
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "suites/preset/preset.h"
+#include "suites/tune/operator_shares.h"
 #include "suites/tune/tune_driver.h"
+#include "suites/workload/tasks.h"
 
 namespace optrail::suites {
 
 // --preset, found and applied to what is no flag: its shares. An empty one
 // without the flag. InvalidArgument for shares without a total to divide.
 absl::StatusOr<Preset> PresetFromFlags(TuneDriverOptions* options);
+
+// The preset's shares of these tasks. InvalidArgument with the preset's line
+// where they leave nothing for one.
+absl::StatusOr<OperatorShares> SharesOf(const Preset& preset,
+                                        const std::vector<TaskEntry>& tasks);
 
 // A line that says what the preset sets, "" without one.
 std::string PresetText(const Preset& preset);
