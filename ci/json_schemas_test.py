@@ -131,6 +131,7 @@ def main():
                          '--hw=nvidia-h200', '--out=exported'),
         'tune': output('tune', '--op=add', '--shape=n=4096/f32', '--trials=2',
                        '--proof_time=50ms', '--quiet'),
+        'tune_dry_run': output('tune', '--preset=recommender', '--dry_run'),
         'tune_range': output('tune', '--op=add', '--shape=n=1000..1003/f32',
                              '--trials=1', '--proof_time=50ms', '--quiet'),
     }

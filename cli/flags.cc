@@ -12,7 +12,6 @@ ABSL_FLAG(std::string, hardware, "",
           "Only results of the hardware with this id.");
 ABSL_FLAG(std::string, commit, "", "A commit (any name that git knows).");
 ABSL_FLAG(std::string, branch, "", "Only results of this branch.");
-ABSL_FLAG(bool, dry_run, false, "Print what would be done, change nothing.");
 ABSL_FLAG(std::string, filter, "",
           "Only benchmarks whose name this regular expression matches.");
 ABSL_FLAG(std::string, metric, "time",

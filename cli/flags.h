@@ -19,7 +19,7 @@
 #include "suites/command/command_line.h"
 #include "tracker/command/command_support.h"
 
-// Defined in suites/command/commands.cc.
+// Defined in suites/command/command_flags.cc.
 ABSL_DECLARE_FLAG(std::string, history);
 ABSL_DECLARE_FLAG(std::string, store);
 ABSL_DECLARE_FLAG(optrail::OutputFormat, format);
@@ -37,6 +37,7 @@ ABSL_DECLARE_FLAG(int64_t, total_trials);
 ABSL_DECLARE_FLAG(absl::Duration, total_time);
 ABSL_DECLARE_FLAG(int32_t, finalists);
 ABSL_DECLARE_FLAG(absl::Duration, proof_time);
+ABSL_DECLARE_FLAG(bool, dry_run);
 
 // Defined in cli/tune.cc.
 ABSL_DECLARE_FLAG(absl::Duration, command_timeout);
@@ -46,7 +47,6 @@ ABSL_DECLARE_FLAG(std::string, out);
 ABSL_DECLARE_FLAG(std::string, hardware);
 ABSL_DECLARE_FLAG(std::string, commit);
 ABSL_DECLARE_FLAG(std::string, branch);
-ABSL_DECLARE_FLAG(bool, dry_run);
 ABSL_DECLARE_FLAG(std::string, filter);
 ABSL_DECLARE_FLAG(std::string, metric);
 ABSL_DECLARE_FLAG(optrail::Percentage, min_effect);

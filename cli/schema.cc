@@ -20,7 +20,7 @@ suites::Command SchemaCommand() {
   command.arguments = "[COMMAND [SUBCOMMAND]]";
   command.summary = "Prints the JSON Schema of a command's --format=json.";
   command.details = HelpText("schema");
-  command.max_arguments = 2;
+  command.max_arguments = 3;  // tune dry run
   command.run =
       [](const std::vector<std::string>& arguments) -> absl::StatusOr<int> {
     const auto& schemas = JsonSchemas();

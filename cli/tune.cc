@@ -137,7 +137,9 @@ suites::FlagUse FlagsUsed(const std::vector<std::string>& all) {
                                      "total_time",
                                      "with_test_operators",
                                      "price_per_kwh",
-                                     "price_per_hour"};
+                                     "price_per_hour",
+                                     "preset",
+                                     "dry_run"};
   std::string call = "with --command, which is one task";
   if (absl::GetFlag(FLAGS_command).empty()) {
     call = "without --command='./program {knob}' --metric=NAME:min";
@@ -286,7 +288,8 @@ suites::Command TuneCommand() {
                      {"max_config_mib", kLimitsText},
                      {"total_trials", kBudgetText},
                      {"total_time", kBudgetText},
-                     {"objective", "a command has --metric=NAME:min"}};
+                     {"objective", "a command has --metric=NAME:min"},
+                     {"preset", "presets are of operators"}};
   command.lists = {"metric"};
   command.use = [all = command.flags](const std::vector<std::string>&) {
     return FlagsUsed(all);

@@ -83,6 +83,11 @@ ABSL_FLAG(
     std::string, inputs, "typical",
     "What is timed and metered: typical values, or zeros, which take less "
     "energy and are not recorded.");
+ABSL_FLAG(std::string, preset, "",
+          "What to tune and how, for a kind of model: recommender, vision, "
+          "language, or the path of a .preset.textproto of your own. A flag "
+          "that is given wins over it.");
+ABSL_FLAG(bool, dry_run, false, "Print what would be done, change nothing.");
 ABSL_FLAG(std::string, worker, "",
           "Where to measure instead of in processes of this command's own: the "
           "address that an `optrail worker` serves, unix:PATH or HOST:PORT.");
@@ -372,8 +377,8 @@ absl::StatusOr<TaskSelection> SelectionFromFlags(const std::string& op,
   return selection;
 }
 
-absl::StatusOr<TuneDriverOptions> TuneFromFlags(
-    const proto::Workload& workload) {
+absl::StatusOr<TuneDriverOptions> TuneFromFlags(const proto::Workload& workload,
+                                                bool may_open_device) {
   TuneDriverOptions options;
   OPTRAIL_ASSIGN_OR_RETURN(options.worker, WorkerFromFlags());
   options.tune.strategy = absl::GetFlag(FLAGS_strategy);
@@ -424,14 +429,15 @@ absl::StatusOr<TuneDriverOptions> TuneFromFlags(
   if (search > absl::ZeroDuration()) {
     budget.set_time_ns(absl::ToInt64Nanoseconds(search));
   }
-  OPTRAIL_ASSIGN_OR_RETURN(options.tune.objectives, ObjectivesFromFlags());
-  if (!options.tune.objectives.empty()) {
-    if (has_total) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "flag --objective=", absl::GetFlag(FLAGS_objective),
-          ": a total (--total_trials, --total_time) is divided by the time "
-          "that a run of the workload takes; expected time, or --trials"));
-    }
+  if (has_total && absl::GetFlag(FLAGS_objective) != tuning::kTimeMetric) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "flag --objective=", absl::GetFlag(FLAGS_objective),
+        ": a total (--total_trials, --total_time) is divided by the time "
+        "that a run of the workload takes; expected time, or --trials"));
+  }
+  if (may_open_device ||
+      absl::GetFlag(FLAGS_objective) == tuning::kTimeMetric) {
+    OPTRAIL_ASSIGN_OR_RETURN(options.tune.objectives, ObjectivesFromFlags());
   }
   options.tune.finalists = absl::GetFlag(FLAGS_finalists);
   OPTRAIL_ASSIGN_OR_RETURN(options.tune.proof.max_time, ProofTimeFromFlags());

@@ -20,6 +20,12 @@
 ABSL_DECLARE_FLAG(optrail::OutputFormat, format);
 ABSL_DECLARE_FLAG(std::string, workload);
 ABSL_DECLARE_FLAG(bool, record);
+ABSL_DECLARE_FLAG(std::string, history);
+ABSL_DECLARE_FLAG(std::string, store);
+ABSL_DECLARE_FLAG(std::string, shape);
+ABSL_DECLARE_FLAG(std::string, objective);
+ABSL_DECLARE_FLAG(std::string, preset);
+ABSL_DECLARE_FLAG(bool, dry_run);
 
 namespace optrail::suites {
 
@@ -36,9 +42,11 @@ absl::StatusOr<proto::Workload> WorkloadFromFlags();
 absl::StatusOr<TaskSelection> SelectionFromFlags(const std::string& op,
                                                  const std::string& workload);
 
-// What the command line leaves open, the workload says.
-absl::StatusOr<TuneDriverOptions> TuneFromFlags(
-    const proto::Workload& workload);
+// What the command line leaves open, the workload says. Objectives other than
+// time are checked against the meters of the device, which is opened for that;
+// where it may not be, `tune.objectives` stays empty.
+absl::StatusOr<TuneDriverOptions> TuneFromFlags(const proto::Workload& workload,
+                                                bool may_open_device = true);
 absl::StatusOr<BenchDriverOptions> BenchFromFlags(
     const proto::Workload& workload, const std::string& op);
 

@@ -5,11 +5,13 @@
 #include <csignal>
 #include <cstddef>
 #include <iostream>
+#include <map>
 #include <set>
 
 #include "absl/flags/commandlineflag.h"
 #include "absl/flags/reflection.h"
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -244,13 +246,43 @@ absl::StatusOr<Given> TakeApart(const Call& call, const Words& args) {
   return given;
 }
 
+// The origin of each flag whose value is not its default.
+std::map<std::string, std::string>& Origins() {
+  static auto* const origins = new std::map<std::string, std::string>;
+  return *origins;
+}
+constexpr char kCommandLine[] = "command line";
+
+// Sets the flags of the file that the settings flag names, where it is given.
+absl::Status SetFromFile(const Command& command, const Given& given) {
+  std::string error;
+  for (const auto& [name, value] : given.flags) {
+    if (name != command.settings.flag) continue;
+    OPTRAIL_ASSIGN_OR_RETURN(const std::vector<FlagSetting> settings,
+                             command.settings.read(value));
+    for (const FlagSetting& setting : settings) {
+      absl::CommandLineFlag* flag = absl::FindCommandLineFlag(setting.flag);
+      OPTRAIL_CHECK(flag != nullptr) << "--" << setting.flag;
+      if (!flag->ParseFrom(setting.value, &error)) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            setting.place, ": ", setting.flag, " is \"", setting.value,
+            "\": ", WhyRefused(*flag, setting.value, error)));
+      }
+      Origins()[setting.flag] = setting.place;
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status SetFlags(const Command& command, const Given& given) {
   std::string error;
+  Origins().clear();
   for (const auto& [name, value] : command.defaults) {
     absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
     OPTRAIL_CHECK(flag != nullptr && flag->ParseFrom(value, &error))
         << "default of --" << name << ": " << error;
   }
+  OPTRAIL_RETURN_IF_ERROR(SetFromFile(command, given));
   std::set<std::string> seen;
   for (const auto& [name, text] : given.flags) {
     absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
@@ -259,6 +291,7 @@ absl::Status SetFlags(const Command& command, const Given& given) {
         !seen.insert(name).second && IsList(command, *flag)
             ? absl::StrCat(flag->CurrentValue(), ",", text)
             : text;
+    Origins()[name] = kCommandLine;
     if (flag->ParseFrom(value, &error)) continue;
     return absl::InvalidArgumentError(absl::StrCat(
         "flag --", name, "=", value, ": ", WhyRefused(*flag, value, error)));
@@ -386,6 +419,31 @@ std::string FileHint(const absl::Status& status) {
                        : absl::StrCat("; did you mean ", meant, extension, "?");
 }
 
+// Names the lines of a file of settings that an error speaks of: before it
+// where it begins with their flag, else behind it.
+std::string WithOrigins(absl::string_view message) {
+  absl::string_view rest = message;
+  absl::ConsumePrefix(&rest, "flag ");
+  std::string before, behind;
+  for (const auto& [flag, origin] : Origins()) {
+    if (origin == kCommandLine) continue;
+    const std::string typed = absl::StrCat("--", flag);
+    const size_t found = message.find(typed);
+    if (found == absl::string_view::npos) continue;
+    const size_t end = found + typed.size();
+    if (end < message.size() &&
+        (absl::ascii_isalnum(message[end]) || message[end] == '_')) {
+      continue;  // a longer name
+    }
+    if (absl::StartsWith(rest, typed)) {
+      before = absl::StrCat(origin, ": ");
+    } else {
+      absl::StrAppend(&behind, "; ", typed, " is set in ", origin);
+    }
+  }
+  return absl::StrCat(before, message, behind);
+}
+
 int Run(Call call, const Words& args) {
   for (size_t i = 0; i < args.size() && args[i] != "--"; ++i) {
     if (!IsHelp(args[i])) continue;
@@ -401,7 +459,7 @@ int Run(Call call, const Words& args) {
   if (!code.ok()) {
     // It quotes what files and commands say.
     std::cerr << call.Typed() << ": "
-              << SanitiseText(absl::StrCat(code.status().message(),
+              << SanitiseText(absl::StrCat(WithOrigins(code.status().message()),
                                            FileHint(code.status())))
               << "\n";
     return ToInt(ExitCodeOf(code.status()));
@@ -414,6 +472,11 @@ int Run(Call call, const Words& args) {
 }
 
 }  // namespace
+
+std::string FlagOrigin(const std::string& flag) {
+  const auto found = Origins().find(flag);
+  return found == Origins().end() ? "default" : found->second;
+}
 
 int RunSingleCommand(absl::string_view program, const Command& command,
                      int argc, char** argv) {

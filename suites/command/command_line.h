@@ -11,7 +11,8 @@
 // for each part, and a command whose flags depend on each other says which of
 // them a call uses. Any other flag, a malformed or empty value and a wrong
 // number of arguments are explained on standard error, with the closest name
-// that applies or the command that takes the flag, and the exit code is 2.
+// that applies or the command that takes the flag, and the exit code is 2. An
+// error about a flag whose value comes from a file of settings names its line.
 // (Abseil by itself exits with 1, which CI would take for a regression.)
 
 #include <functional>
@@ -33,6 +34,26 @@ struct FlagUse {
 // A flag and a text about it.
 using FlagText = std::pair<std::string, std::string>;
 
+// A flag's value from a file, and where it stands there: "file:line".
+struct FlagSetting {
+  std::string flag;
+  std::string value;
+  std::string place;
+};
+
+// A flag that names a file of settings, which hold for flags that the command
+// line does not give: --preset=recommender.
+struct SettingsFlag {
+  std::string flag;  // empty: the command has none
+  std::function<absl::StatusOr<std::vector<FlagSetting>>(const std::string&)>
+      read;
+};
+
+// Returns the origin of a flag's value in the call that runs: "command line",
+// the place of a FlagSetting, or "default". Like the flags themselves it is set
+// before a command runs, and read by it alone.
+std::string FlagOrigin(const std::string& flag);
+
 struct Command {
   std::string name;       // "compare"
   std::string arguments;  // "A B", for the help text
@@ -45,6 +66,7 @@ struct Command {
   std::vector<FlagText> meanings;
   // The mend where somebody gives a flag that this command does not take.
   std::vector<FlagText> instead;
+  SettingsFlag settings;
   // Flags that are text, and lists between commas all the same.
   std::vector<std::string> lists;
   int min_arguments = 0;

@@ -267,5 +267,66 @@ TEST_F(CommandLineTest, HelpShowsCommandsAndTheirFlagsOnStandardOutput) {
   }
 }
 
+// `copy --test_text=FILE` reads settings of FILE.
+class SettingsTest : public CommandLineTest {
+ protected:
+  SettingsTest() {
+    commands_[0].settings.flag = "test_text";
+    commands_[0].settings.read = [this](const std::string& file)
+        -> absl::StatusOr<std::vector<FlagSetting>> {
+      if (file == "none") return absl::NotFoundError("no preset \"none\"");
+      return settings_;
+    };
+    commands_[0].run =
+        [this](const std::vector<std::string>&) -> absl::StatusOr<int> {
+      count_ = absl::GetFlag(FLAGS_test_count);
+      for (const char* flag : {"test_count", "test_fast", "test_list"}) {
+        origins_.push_back(FlagOrigin(flag));
+      }
+      return result_;
+    };
+  }
+
+  std::vector<FlagSetting> settings_ = {{"test_count", "7", "a.preset:2"},
+                                        {"test_list", "x,y", "a.preset:3"}};
+  int count_ = 0;
+  std::vector<std::string> origins_;
+};
+
+TEST_F(SettingsTest, HoldWhereTheCommandLineIsSilent) {
+  EXPECT_EQ(Run({"copy", "a", "b", "--test_text=a", "--test_list=z"}), 0);
+  EXPECT_EQ(count_, 7);
+  EXPECT_THAT(absl::GetFlag(FLAGS_test_list), ElementsAre("z"));
+  EXPECT_THAT(origins_, ElementsAre("a.preset:2", "default", "command line"));
+}
+
+TEST_F(SettingsTest, AFlagWinsWhereverItStands) {
+  EXPECT_EQ(Run({"copy", "--test_count=5", "a", "b", "--test_text=a"}), 0);
+  EXPECT_EQ(count_, 5);
+  EXPECT_THAT(origins_, ElementsAre("command line", "default", "a.preset:3"));
+}
+
+TEST_F(SettingsTest, ErrorsOfTheFileAreWrongUse) {
+  EXPECT_EQ(Run({"copy", "a", "b", "--test_text=none"}), 2);
+  EXPECT_THAT(stderr_, HasSubstr("no preset \"none\""));
+  settings_[0].value = "many";
+  EXPECT_EQ(Run({"copy", "a", "b", "--test_text=a", "--test_count=5"}), 2);
+  EXPECT_THAT(stderr_, HasSubstr("a.preset:2: test_count is \"many\": "
+                                 "expected a whole number"));
+}
+
+TEST_F(SettingsTest, AnErrorOfTheCommandNamesTheLineOfItsFlag) {
+  result_ = absl::InvalidArgumentError("flag --test_count=7: expected 1 to 5");
+  EXPECT_EQ(Run({"copy", "a", "b", "--test_text=a"}), 2);
+  EXPECT_THAT(stderr_, HasSubstr("copy: a.preset:2: flag --test_count=7: "
+                                 "expected 1 to 5\n"));
+  result_ = absl::InvalidArgumentError("--test_fast: needs no --test_count");
+  EXPECT_EQ(Run({"copy", "a", "b", "--test_text=a"}), 2);
+  EXPECT_THAT(stderr_, HasSubstr("--test_fast: needs no --test_count; "
+                                 "--test_count is set in a.preset:2\n"));
+  EXPECT_EQ(Run({"copy", "a", "b", "--test_text=a", "--test_count=7"}), 2);
+  EXPECT_THAT(stderr_, HasSubstr("--test_fast: needs no --test_count\n"));
+}
+
 }  // namespace
 }  // namespace optrail::suites

@@ -20,6 +20,8 @@
 #include "suites/bench/best_backend.h"
 #include "suites/bench/google_benchmark_face.h"
 #include "suites/command/command_flags.h"
+#include "suites/command/dry_run.h"
+#include "suites/preset/preset.h"
 #include "suites/tune/tune_buckets.h"
 #include "suites/tune/tune_driver.h"
 #include "suites/workload/tasks.h"
@@ -199,7 +201,14 @@ void PrintWorkloadTime(const proto::Run& run) {
   }
 }
 
+absl::StatusOr<std::vector<FlagSetting>> SettingsOfPreset(
+    const std::string& name) {
+  OPTRAIL_ASSIGN_OR_RETURN(Preset preset, FindPreset(name));
+  return std::move(preset.settings);
+}
+
 absl::StatusOr<int> Tune(const std::string& op) {
+  if (absl::GetFlag(FLAGS_dry_run)) return DryRunTune(op, std::cout, std::cerr);
   OPTRAIL_ASSIGN_OR_RETURN(const proto::Workload workload, WorkloadFromFlags());
   OPTRAIL_ASSIGN_OR_RETURN(
       const TaskSelection selection,
@@ -211,6 +220,8 @@ absl::StatusOr<int> Tune(const std::string& op) {
         "takes what it found");
   }
   OPTRAIL_ASSIGN_OR_RETURN(TuneDriverOptions options, TuneFromFlags(workload));
+  OPTRAIL_ASSIGN_OR_RETURN(const Preset preset, PresetFromFlags(&options));
+  std::cerr << PresetText(preset);
   OPTRAIL_ASSIGN_OR_RETURN(const RunContext context, RunContextFromFlags());
   options.worker.shared_folder = context.state;
   if (tuning::Bucket::IsRange(selection.shape_regex)) {
@@ -231,6 +242,7 @@ absl::StatusOr<int> Tune(const std::string& op) {
   }
   OPTRAIL_ASSIGN_OR_RETURN(std::vector<TaskEntry> tasks,
                            SelectTasks(selection, context.hardware));
+  OPTRAIL_RETURN_IF_ERROR(SharesOf(preset, tasks).status());
   const size_t selected = tasks.size();
   if (options.elsewhere.empty()) {
     OPTRAIL_RETURN_IF_ERROR(LeaveOutUnavailable(tasks));
@@ -351,16 +363,30 @@ Command TuneCommand(const std::string& op) {
       op.empty() ? "  optrail tune --workload=smoke --total_time=5m\n"
                  : absl::StrCat("  ", op, "_tune --total_time=5m\n"),
       "\n"
+      "A preset says what to tune and how for a kind of model; --dry_run "
+      "prints "
+      "it\n"
+      "all, and measures nothing:\n"
+      "\n",
+      op.empty() ? "  optrail tune --preset=recommender --dry_run\n"
+                 : absl::StrCat("  ", op,
+                                "_tune --preset=my.preset.textproto "
+                                "--dry_run\n"),
+      "\n"
       "A range of shapes gets a few configs and the boundaries between them:\n"
       "\n  ",
       op.empty() ? "optrail tune --op=softmax" : absl::StrCat(op, "_tune"),
       " --shape=rows=1..512,cols=384/f32 --trials=20\n");
-  command.flags = Concat(
-      {SelectionFlags(), TuneFlags(), PlaceFlags(), {"format", "quiet"}});
+  command.flags = Concat({{"preset", "dry_run"},
+                          SelectionFlags(),
+                          TuneFlags(),
+                          PlaceFlags(),
+                          {"format", "quiet"}});
   if (!op.empty()) {
     command.flags.erase(
         std::find(command.flags.begin(), command.flags.end(), "op"));
   }
+  command.settings = {"preset", SettingsOfPreset};
   command.run = [op](const std::vector<std::string>&) { return Tune(op); };
   return command;
 }

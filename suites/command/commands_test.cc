@@ -314,6 +314,123 @@ TEST(CommandHelpTest, ExamplesOfOneOperatorTakeItsOwnFlags) {
   }
 }
 
+class PresetTest : public CommandsTest {
+ protected:
+  PresetTest() : preset_(JoinPath(folder_, "my.preset.textproto")) {}
+
+  // Tunes with a preset of these lines, from the second line on; the workload
+  // is the fixture's.
+  int TuneWith(const std::string& lines, std::vector<std::string> flags) {
+    EXPECT_TRUE(
+        WriteFileAtomically(preset_, "name: \"my\"\n" + lines + "\n").ok());
+    flags.push_back("--preset=" + preset_);
+    return Tune(flags);
+  }
+
+  std::vector<int> TrialsOfSessions() const {
+    std::vector<int> trials;
+    for (const tracker::SessionInfo& session : Sessions()) {
+      trials.push_back(session.trial_count);
+    }
+    return trials;
+  }
+
+  const std::string preset_;
+};
+
+TEST_F(PresetTest, ItsValuesHoldWhereTheCommandLineIsSilent) {
+  EXPECT_EQ(TuneWith("total_trials: 12 seed: 7", {}), 0) << err_;
+  EXPECT_THAT(Sessions(), SizeIs(3));
+  for (const tracker::SessionInfo& session : Sessions()) {
+    EXPECT_EQ(session.header.budget().total_trials(), 12);
+    EXPECT_EQ(session.header.seed(), 7);
+    EXPECT_FALSE(session.header.budget().has_operator_share());
+  }
+  EXPECT_THAT(err_, HasSubstr("preset my: --seed=7 --total_trials=12"));
+}
+
+TEST_F(PresetTest, AFlagWins) {
+  EXPECT_EQ(TuneWith("total_trials: 12 seed: 7", {"--total_trials=9"}), 0)
+      << err_;
+  for (const tracker::SessionInfo& session : Sessions()) {
+    EXPECT_EQ(session.header.budget().total_trials(), 9);
+    EXPECT_EQ(session.header.seed(), 7);
+  }
+  EXPECT_THAT(err_, Not(HasSubstr("--total_trials=12")));
+}
+
+TEST_F(PresetTest, SharesAreRecordedAndHeld) {
+  // The workload has three tasks of one operator: the share is of all three.
+  EXPECT_EQ(TuneWith("total_trials: 15\n"
+                     "share { operator_name: \"add\" fraction: .8 }",
+                     {}),
+            0)
+      << err_;
+  int trials = 0;
+  for (const tracker::SessionInfo& session : Sessions()) {
+    EXPECT_EQ(session.header.budget().operator_share(), .8);
+    trials += session.trial_count;
+  }
+  // Nobody else wants what is left.
+  EXPECT_EQ(trials, 15);
+}
+
+TEST_F(PresetTest, ErrorsAreWrongUseAndNameTheLine) {
+  const auto error = [&](const std::string& lines,
+                         const std::vector<std::string>& flags = {}) {
+    EXPECT_EQ(TuneWith(lines, flags), 2) << lines << "\n" << err_;
+    return err_;
+  };
+  EXPECT_THAT(error("total_trails: 4"),
+              HasSubstr(preset_ + ":2:1: unknown field \"total_trails\""));
+  EXPECT_THAT(error("total_trials: 5 patience: -3"),
+              HasSubstr(preset_ + ":2: --patience=-3: expected 0 to"));
+  EXPECT_THAT(error("\ntotal_time: \"5\""),
+              HasSubstr(preset_ + ":3: total_time is \"5\": expected a "
+                                  "duration"));
+  EXPECT_THAT(error("numerics: \"exact\""),
+              HasSubstr(preset_ + ":2: --numerics=exact: expected any"));
+  EXPECT_THAT(error("total_trials: 9", {"--objective=joules"}),
+              HasSubstr("; --total_trials is set in " + preset_ + ":2"));
+  const std::string share = "share { operator_name: \"add\" fraction: ";
+  EXPECT_THAT(error(share + ".5 }"),
+              HasSubstr(preset_ + ":2: a share is a part of a total"));
+  EXPECT_THAT(error(share + "1.2 }"), HasSubstr(preset_ + ":2:"));
+  EXPECT_EQ(Tune({"--preset=recomender"}), 2);
+  EXPECT_THAT(err_, HasSubstr("did you mean recommender?"));
+  EXPECT_THAT(Sessions(), IsEmpty());
+}
+
+TEST_F(PresetTest, ADryRunMeasuresAndWritesNothing) {
+  EXPECT_EQ(TuneWith("total_trials: 12\nfinalists: 3\nprocesses: 0\n"
+                     "share { operator_name: \"add\" fraction: 1 }",
+                     {"--dry_run"}),
+            0)
+      << err_;
+  EXPECT_FALSE(FileExists(JoinPath(folder_, ".optrail")));
+  EXPECT_THAT(out_, HasSubstr("add n=4096/f32,100,1,to tune\n"));
+  EXPECT_THAT(out_, HasSubstr("total_trials,12,0," + preset_ + ":2,yes\n"));
+  // The fixture gives --finalists and --processes.
+  EXPECT_THAT(
+      out_, HasSubstr("finalists,1,4,command line (" + preset_ + ":3: 3),\n"));
+  EXPECT_THAT(out_, HasSubstr("patience,0,0,default,\n"));
+  EXPECT_THAT(out_, HasSubstr("threads,1,,workload tiny,\n"));
+  EXPECT_THAT(err_, HasSubstr("changes total_trials=12\n"));
+}
+
+TEST_F(PresetTest, ADryRunKnowsWhatIsTunedAlready) {
+  EXPECT_EQ(Tune({"--trials=2", "--shape=n=64/f32"}), 0) << err_;
+  EXPECT_EQ(Tune({"--dry_run"}), 0) << err_;
+  EXPECT_THAT(out_, HasSubstr("add n=64/f32,1,tuned already\n"));
+  EXPECT_THAT(out_, HasSubstr("add n=128/f32,1,to tune\n"));
+  EXPECT_THAT(out_, HasSubstr("time_budget,20s of search per task,0,default"));
+  EXPECT_EQ(Tune({"--dry_run", "--retune"}), 0) << err_;
+  EXPECT_THAT(out_, Not(HasSubstr("tuned already")));
+  // The errors of the command are those of its dry run.
+  EXPECT_EQ(Tune({"--dry_run", "--shape=m=3"}), 2);
+  EXPECT_THAT(err_, HasSubstr("no shape of any operator matches"));
+}
+
 }  // namespace
 }  // namespace optrail::suites
 

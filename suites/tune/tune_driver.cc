@@ -30,6 +30,7 @@
 #include "suites/tune/elsewhere.h"
 #include "suites/tune/known_trials.h"
 #include "suites/tune/objectives.h"
+#include "suites/tune/operator_shares.h"
 #include "suites/tune/transfer_sources.h"
 #include "suites/tune/tune_together.h"
 #include "suites/worker/measurement_settings.h"
@@ -241,6 +242,30 @@ tuning::LookupResult FindExact(const tuning::TunedConfigStore& store,
 
 }  // namespace
 
+namespace {
+
+// The options may ask for more than a config that is fast.
+bool IsAnswer(const tuning::LookupResult& stored,
+              const TuneDriverOptions& options) {
+  return stored.config != nullptr && !stored.unverified &&
+         (!options.tune.class_of_default || stored.tuned->ties() ||
+          tuning::SameBits(stored.tuned->numerics(),
+                           stored.tuned->default_numerics())) &&
+         (!options.tune.batch_invariant ||
+          tuning::IsBatchInvariant(stored.tuned->numerics()));
+}
+
+}  // namespace
+
+bool IsTunedAlready(const tuning::TunedConfigStore& store,
+                    const TaskEntry& task, const TaskSpace& space,
+                    const TuneDriverOptions& options) {
+  return !options.retune &&
+         IsAnswer(FindExact(store, task, ObjectiveKey(options.tune.objectives),
+                            space),
+                  options);
+}
+
 const proto::TunedConfig* FindTuned(const tuning::TunedConfigStore& store,
                                     const TaskEntry& task,
                                     const std::string& objective,
@@ -394,7 +419,8 @@ class TuneCall {
   const tracker::History history_;
   std::vector<TuneSummary> summaries_;
   std::vector<Pending> pending_;
-  size_t turn_ = 0;  // whose search it is, one by one
+  OperatorShares shares_;  // of a total
+  size_t turn_ = 0;        // whose search it is, one by one
   // Sessions of the history, oldest first, those of this call included.
   std::vector<tracker::SessionInfo> earlier_;
   absl::optional<RecordedByCall> recorded_;  // where all are tuned anew
@@ -453,13 +479,7 @@ absl::Status TuneCall::FindPending(const TaskEntry& task, Known* known,
   }
   const tuning::LookupResult stored =
       FindExact(known->store, task, known->objective, *space);
-  const bool is_tuned =
-      stored.config != nullptr && !stored.unverified &&
-      (!options_.tune.class_of_default || stored.tuned->ties() ||
-       tuning::SameBits(stored.tuned->numerics(),
-                        stored.tuned->default_numerics())) &&
-      (!options_.tune.batch_invariant ||
-       tuning::IsBatchInvariant(stored.tuned->numerics()));
+  const bool is_tuned = IsAnswer(stored, options_);
   if (options_.stored_only) {
     summary->skipped = stored.config == nullptr;
     if (!summary->skipped) {
@@ -848,6 +868,10 @@ void TuneCall::OpenAll() {
     if (options_.total_time_ns > 0) {
       budget.set_total_time_ns(options_.total_time_ns);
     }
+    const std::string& op = pending.task->task.operator_name();
+    if (options_.operator_shares.count(op) > 0) {
+      budget.set_operator_share(shares_.FractionOf(op));
+    }
     pending.tune.on_progress = [this, i](const tuning::TuneProgress& now) {
       if (verifying_ == nullptr) return;
       verifying_->Update(
@@ -888,6 +912,7 @@ void TuneCall::SearchAll() {
     // As the first sitting knew it, so that a resumed call decides alike.
     task.task.floor_cost =
         kTrustInRoofline * pending.session->header().roofline_time_ns();
+    task.group = shares_.GroupOf(pending.task->task.operator_name());
     tasks.push_back(task);
     index.push_back(i);
   }
@@ -900,6 +925,7 @@ void TuneCall::SearchAll() {
   TogetherOptions together;
   together.total_trials = options_.total_trials;
   together.total_time_ns = options_.total_time_ns;
+  together.shares = shares_.fractions();
   together.before_turn = [&](int task) {
     workers.Use(pending_[index[task]].evaluator.get());
   };
@@ -953,6 +979,12 @@ absl::Status TuneCall::Together() {
         "a total of ", options_.total_trials, " trials (--total_trials) for ",
         pending_.size(), " tasks; expected at least one each"));
   }
+  std::vector<std::string> operators;
+  for (const Pending& pending : pending_) {
+    operators.push_back(pending.task->task.operator_name());
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(
+      shares_, OperatorShares::Of(options_.operator_shares, operators));
   OpenAll();
   SearchAll();
   return FinishAll();

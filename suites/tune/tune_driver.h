@@ -7,6 +7,7 @@
 // store's overlay.
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,9 @@ struct TuneDriverOptions {
   // with its budget.
   int64_t total_trials = 0;
   int64_t total_time_ns = 0;
+  // Parts of a total by operator (operator_shares.h); empty: gains alone
+  // decide.
+  std::map<std::string, double> operator_shares;
   // Begins with the task from which a run of the workload is expected to gain
   // most per second of tuning (suites/predict/start_order.h); with a total, its
   // first turns. Where the history tells nothing, the tasks' order stays.
@@ -64,7 +68,8 @@ struct TuneDriverOptions {
   bool quiet = false;
 };
 
-// InvalidArgument for a total of fewer trials than there are tasks.
+// InvalidArgument for a total of fewer trials than there are tasks, and for
+// shares that leave nothing for one.
 absl::StatusOr<std::vector<TuneSummary>> TuneTasks(
     const std::vector<TaskEntry>& tasks, const RunContext& context,
     const TuneDriverOptions& options);
@@ -79,6 +84,12 @@ const proto::TunedConfig* FindTuned(const tuning::TunedConfigStore& store,
                                     const TaskEntry& task,
                                     const std::string& objective,
                                     const TaskSpace& space);
+
+// True if TuneTasks leaves the task as it is, since the store has a config of
+// it that is proven for what the options ask.
+bool IsTunedAlready(const tuning::TunedConfigStore& store,
+                    const TaskEntry& task, const TaskSpace& space,
+                    const TuneDriverOptions& options);
 
 // Returns the entry that the store keeps of a session that has a winner.
 proto::TunedConfig TunedConfigOf(const proto::Session& session);

@@ -16,14 +16,30 @@ std::vector<tuning::TuningTask> TasksOf(
   return list;
 }
 
+tuning::TaskSchedulerOptions SchedulerOptionsOf(
+    const std::vector<TogetherTask>& tasks, const TogetherOptions& options) {
+  tuning::TaskSchedulerOptions scheduler = options.scheduler;
+  if (options.total_trials > 0 && !tasks.empty()) {
+    scheduler.warm_up_trials =
+        std::min(scheduler.warm_up_trials,
+                 tuning::WarmUpTrials(options.total_trials,
+                                      static_cast<int>(tasks.size())));
+  }
+  return scheduler;
+}
+
 class Together {
  public:
   Together(const std::vector<TogetherTask>& tasks,
            const TogetherOptions& options)
       : tasks_(tasks),
         options_(options),
-        scheduler_(TasksOf(tasks), options.scheduler),
-        statuses_(tasks.size()) {}
+        scheduler_options_(SchedulerOptionsOf(tasks, options)),
+        scheduler_(TasksOf(tasks), scheduler_options_),
+        statuses_(tasks.size()),
+        used_(options.shares.size()) {
+    for (size_t i = 0; i < used_.size(); ++i) HoldWhereUsedUp(i);
+  }
 
   std::vector<absl::Status> Run() {
     while (!TotalSpent()) {
@@ -48,11 +64,46 @@ class Together {
                              elapsed_ns_ >= options_.total_time_ns);
   }
 
+  // Of either total, whichever is nearer to its end.
+  bool ShareUsedUp(size_t group) const {
+    // Rounding must not make a share one trial larger.
+    const double share = options_.shares[group] - 1e-9;
+    const Used& used = used_[group];
+    return (options_.total_trials > 0 &&
+            used.trials >= share * options_.total_trials) ||
+           (options_.total_time_ns > 0 &&
+            used.elapsed_ns >= share * options_.total_time_ns);
+  }
+
+  void HoldWhereUsedUp(size_t group) {
+    if (used_[group].up || !ShareUsedUp(group)) return;
+    used_[group].up = true;
+    for (size_t i = 0; i < tasks_.size(); ++i) {
+      if (tasks_[i].group == static_cast<int>(group)) {
+        scheduler_.Hold(static_cast<int>(i), true);
+      }
+    }
+  }
+
+  // A turn ends with the share: what is beyond it is given in turns of its own.
+  bool EndsShare(int task, int64_t trials, int64_t elapsed_ns) {
+    if (used_.empty()) return false;
+    const int group = tasks_[task].group;
+    used_[group].trials += trials;
+    used_[group].elapsed_ns += elapsed_ns;
+    if (used_[group].up) return false;
+    HoldWhereUsedUp(group);
+    return used_[group].up;
+  }
+
   // A total that is hardly more than the tasks goes round in smaller turns.
-  int64_t TurnTrials() const {
+  int64_t TurnTrials(int task) const {
     if (options_.total_trials == 0) return kTurnTrials;
     const auto count = static_cast<int64_t>(tasks_.size());
-    return std::clamp<int64_t>(options_.total_trials / count, 1, kTurnTrials);
+    const int64_t most = scheduler_.WarmsUp(task)
+                             ? scheduler_options_.warm_up_trials
+                             : kTurnTrials;
+    return std::clamp<int64_t>(options_.total_trials / count, 1, most);
   }
 
   void Turn(int task) {
@@ -61,7 +112,8 @@ class Together {
     const int64_t elapsed_before_ns = session.elapsed_ns();
     absl::Status& status = statuses_[task];
     session.GoOn();
-    for (int64_t i = 0; i < TurnTrials() && !TotalSpent(); ++i) {
+    const int64_t turn_trials = TurnTrials(task);
+    for (int64_t i = 0; i < turn_trials && !TotalSpent(); ++i) {
       const int64_t trials = session.trials();
       const int64_t elapsed_ns = session.elapsed_ns();
       status = session.Advance();
@@ -70,6 +122,10 @@ class Together {
       elapsed_ns_ += session.elapsed_ns() - elapsed_ns;
       if (options_.after_trial) {
         options_.after_trial({task, trials_, elapsed_ns_});
+      }
+      if (EndsShare(task, session.trials() - trials,
+                    session.elapsed_ns() - elapsed_ns)) {
+        break;
       }
     }
     tuning::TaskReport report;
@@ -92,10 +148,18 @@ class Together {
     return TrialsSpent() ? proto::TRIALS_SPENT : proto::TIME_SPENT;
   }
 
+  struct Used {
+    int64_t trials = 0;
+    int64_t elapsed_ns = 0;
+    bool up = false;
+  };
+
   const std::vector<TogetherTask>& tasks_;
   const TogetherOptions& options_;
+  const tuning::TaskSchedulerOptions scheduler_options_;
   tuning::TaskScheduler scheduler_;
   std::vector<absl::Status> statuses_;
+  std::vector<Used> used_;  // by group; empty: there are no shares
   int64_t trials_ = 0;
   int64_t elapsed_ns_ = 0;
 };

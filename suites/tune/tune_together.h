@@ -30,6 +30,8 @@ struct TogetherTask {
   tuning::Session* session = nullptr;  // opened, not yet searched
   // Weight: calls per run of the workload. Costs are in ns.
   tuning::TuningTask task;
+  // Index into TogetherOptions::shares.
+  int group = 0;
 };
 
 struct TogetherProgress {
@@ -43,6 +45,10 @@ struct TogetherOptions {
   // bound. With a limit of time alone, gains count per second, else per trial.
   int64_t total_trials = 0;
   int64_t total_time_ns = 0;
+  // The part of the total that each group of tasks has before the others;
+  // empty: no group has one. A group that used up its share is held: it goes
+  // on, a turn at a time, once all others have stalled or are held, too.
+  std::vector<double> shares;
   tuning::TaskSchedulerOptions scheduler;
   std::function<void(int task)> before_turn;                 // may be empty
   std::function<void(const TogetherProgress&)> after_trial;  // may be empty

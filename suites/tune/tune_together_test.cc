@@ -47,6 +47,7 @@ struct FakeTask {
   Kind kind = Kind::kCorner;
   const char* space = kLargeSpace;
   int64_t elapsed_ns = 1'000'000;  // of a trial
+  int group = 0;
 };
 
 class FakeEvaluator : public OneByOneEvaluator {
@@ -127,7 +128,8 @@ class TuneTogetherTest : public ::testing::Test {
       auto session = OpenTuneSession(setup, tune_, *task.evaluator, clock_);
       EXPECT_TRUE(session.ok()) << session.status();
       task.session = *std::move(session);
-      tasks.push_back({task.session.get(), {fake.name, fake.weight}});
+      tasks.push_back(
+          {task.session.get(), {fake.name, fake.weight}, fake.group});
       open.push_back(std::move(task));
     }
     const std::vector<absl::Status> searched = SearchTogether(tasks, options_);
@@ -253,6 +255,57 @@ TEST_F(TuneTogetherTest, ATotalOfTimeIsSpentPerSecondGained) {
             2 * sessions.at("slow").trials_size());
 }
 
+TEST_F(TuneTogetherTest, AGroupGetsItsShareAndNotATrialMoreWhileOthersWant) {
+  options_.total_trials = 100;
+  options_.shares = {.2, .3, .5};
+  const auto sessions = Run({
+      {"heavy", 1000, Kind::kImproving, kLargeSpace, 1'000'000, 0},
+      {"b1", 1, Kind::kImproving, kLargeSpace, 1'000'000, 1},
+      {"b2", 1, Kind::kImproving, kLargeSpace, 1'000'000, 1},
+      {"c", 1, Kind::kImproving, kLargeSpace, 1'000'000, 2},
+  });
+  EXPECT_EQ(sessions.at("heavy").trials_size(), 20);
+  EXPECT_EQ(sessions.at("b1").trials_size() + sessions.at("b2").trials_size(),
+            30);
+  EXPECT_EQ(sessions.at("c").trials_size(), 50);
+  EXPECT_EQ(sessions.at("heavy").stop_reason(), proto::TRIALS_SPENT);
+}
+
+TEST_F(TuneTogetherTest,
+       WhatAGroupLeavesOfItsShareGoesToThoseThatUsedTheirsUp) {
+  options_.total_trials = 100;
+  options_.shares = {.5, .5};
+  options_.scheduler.patience_trials = 8;
+  const auto sessions =
+      Run({{"improving", 1, Kind::kImproving, kLargeSpace, 1'000'000, 0},
+           {"tiny", 1, Kind::kCorner, kTinySpace, 1'000'000, 1},
+           {"flat", 1, Kind::kFlat, kLargeSpace, 1'000'000, 1}});
+  EXPECT_EQ(sessions.at("tiny").trials_size(), 5);
+  EXPECT_EQ(sessions.at("flat").stop_reason(), proto::LEFT_FOR_OTHERS);
+  EXPECT_EQ(sessions.at("improving").trials_size(),
+            95 - sessions.at("flat").trials_size());
+  EXPECT_GT(sessions.at("improving").trials_size(), 70);
+}
+
+TEST_F(TuneTogetherTest, SharesAreOfTheTimeWhereThatIsTheTotal) {
+  options_.total_time_ns = 200'000'000;
+  options_.shares = {.25, .75};
+  const auto sessions =
+      Run({{"quick", 1000, Kind::kImproving, kLargeSpace, 1'000'000, 0},
+           {"slow", 1, Kind::kImproving, kLargeSpace, 10'000'000, 1}});
+  const auto elapsed_ns = [&](const char* name) {
+    int64_t sum = 0;
+    for (const proto::Trial& trial : sessions.at(name).trials()) {
+      sum += trial.elapsed_ns();
+    }
+    return sum;
+  };
+  // The trial that ends a share began within it.
+  EXPECT_GE(elapsed_ns("quick"), 50'000'000);
+  EXPECT_LT(elapsed_ns("quick"), 52'000'000);
+  EXPECT_GE(elapsed_ns("slow"), 148'000'000);
+}
+
 TEST_F(TuneTogetherTest, ATaskOfWhichNothingWorksDoesNotEatTheBudget) {
   options_.total_trials = 80;
   const auto sessions = Run({{"broken", 1000, Kind::kBroken}, {"sound"}});
@@ -265,10 +318,12 @@ TEST_F(TuneTogetherTest, ATaskOfWhichNothingWorksDoesNotEatTheBudget) {
 // task the trials of an uninterrupted call and measures nothing twice.
 TEST_F(TuneTogetherTest, ResumesAtEveryPointWithTheSameTrialsPerTask) {
   options_.total_trials = 32;
-  const std::vector<FakeTask> tasks = {{"heavy", 50},
-                                       {"light", 1},
-                                       {"flat", 9, Kind::kFlat},
-                                       {"tiny", 5, Kind::kCorner, kTinySpace}};
+  options_.shares = {.4, .6};
+  const std::vector<FakeTask> tasks = {
+      {"heavy", 50},
+      {"light", 1, Kind::kCorner, kLargeSpace, 1'000'000, 1},
+      {"flat", 9, Kind::kFlat, kLargeSpace, 1'000'000, 1},
+      {"tiny", 5, Kind::kCorner, kTinySpace}};
   const std::string directory = tune_.journal_directory;
   tune_.journal_directory = JoinPath(directory, "uninterrupted");
   const auto expected = Run(tasks);

@@ -72,6 +72,23 @@ void KeepHigher(const proto::Ceilings& measured, proto::Ceilings* best) {
   }
 }
 
+std::string HardwarePath(const std::string& state,
+                         const std::string& identity) {
+  return JoinPath(
+      state, absl::StrCat("hardware-", Fingerprint(identity), ".textproto"));
+}
+
+// Reads what an earlier call kept; without an id where there is nothing.
+proto::Hardware ReadHardware(proto::DeviceKind kind, const std::string& path) {
+  const absl::StatusOr<std::string> text = ReadFile(path);
+  if (!text.ok()) return proto::Hardware();
+  auto kept = ParseTextProto<proto::Hardware>(*text, path);
+  if (!kept.ok() || kept->message.device_kind() != kind) {
+    return proto::Hardware();
+  }
+  return std::move(kept->message);
+}
+
 // Asking a driver takes longer than answering from the store what was tuned.
 absl::StatusOr<proto::Hardware> KeptHardware(proto::DeviceKind kind,
                                              const std::string& state) {
@@ -79,21 +96,24 @@ absl::StatusOr<proto::Hardware> KeptHardware(proto::DeviceKind kind,
                            ops::FindDeviceType(kind));
   const std::string identity = type->Identity();
   if (identity.empty()) return type->Hardware();
-  const std::string path = JoinPath(
-      state, absl::StrCat("hardware-", Fingerprint(identity), ".textproto"));
-  if (const absl::StatusOr<std::string> text = ReadFile(path); text.ok()) {
-    auto kept = ParseTextProto<proto::Hardware>(*text, path);
-    if (kept.ok() && kept->message.device_kind() == kind &&
-        !kept->message.id().empty()) {
-      return std::move(kept->message);
-    }
-  }
+  const std::string path = HardwarePath(state, identity);
+  proto::Hardware kept = ReadHardware(kind, path);
+  if (!kept.id().empty()) return kept;
   OPTRAIL_ASSIGN_OR_RETURN(proto::Hardware hardware, type->Hardware());
   // What cannot be kept is asked again.
   if (CreateDirectories(state).ok()) {
     (void)WriteFileAtomically(path, PrintTextProto(hardware));
   }
   return hardware;
+}
+
+RunContext PlacesOf(const std::string& history, const std::string& store) {
+  RunContext context;
+  context.workspace = WorkspaceDirectory();
+  context.history = InWorkspace(context.workspace, history, ".optrail/history");
+  context.store = InWorkspace(context.workspace, store, ".optrail/store");
+  context.state = InWorkspace(context.workspace, "", ".optrail/state");
+  return context;
 }
 
 // With all threads that its kernels may run on.
@@ -111,15 +131,35 @@ absl::StatusOr<std::unique_ptr<ops::Device>> MakeWholeDevice(
 absl::StatusOr<RunContext> FindRunContext(proto::DeviceKind device,
                                           const std::string& history,
                                           const std::string& store) {
-  RunContext context;
-  context.workspace = WorkspaceDirectory();
-  context.history = InWorkspace(context.workspace, history, ".optrail/history");
-  context.store = InWorkspace(context.workspace, store, ".optrail/store");
-  context.state = InWorkspace(context.workspace, "", ".optrail/state");
+  RunContext context = PlacesOf(history, store);
   OPTRAIL_ASSIGN_OR_RETURN(context.hardware,
                            KeptHardware(device, context.state));
   context.toolchain = ops::BuildToolchain();
   context.commit = tracker::HeadCommit(context.workspace, &context.commit_note);
+  return context;
+}
+
+absl::StatusOr<RunContext> PlanRunContext(proto::DeviceKind device,
+                                          const std::string& history,
+                                          const std::string& store,
+                                          std::string* note) {
+  RunContext context = PlacesOf(history, store);
+  OPTRAIL_ASSIGN_OR_RETURN(const ops::DeviceType* type,
+                           ops::FindDeviceType(device));
+  if (const std::string identity = type->Identity(); !identity.empty()) {
+    context.hardware =
+        ReadHardware(device, HardwarePath(context.state, identity));
+    if (!context.hardware.id().empty()) return context;
+  }
+  absl::StatusOr<proto::Hardware> here = type->Hardware();
+  if (here.ok()) {
+    context.hardware = *std::move(here);
+    return context;
+  }
+  context.hardware = type->Declared();
+  if (context.hardware.id().empty()) return here.status();
+  *note = absl::StrCat(here.status().message(), "; planned for ",
+                       context.hardware.id());
   return context;
 }
 

@@ -30,6 +30,14 @@ absl::StatusOr<RunContext> FindRunContext(proto::DeviceKind device,
                                           const std::string& history,
                                           const std::string& store);
 
+// The same for a call that plans and measures nothing: opens no device, writes
+// no file, and leaves out the commit. Where this machine has no device of the
+// kind, the hardware is the one that the kind declares, and `note` says so.
+absl::StatusOr<RunContext> PlanRunContext(proto::DeviceKind device,
+                                          const std::string& history,
+                                          const std::string& store,
+                                          std::string* note);
+
 // Ceilings of this hardware: measured now (it takes a second or two), and the
 // highest readings of the last month, which are kept in the state folder.
 proto::Ceilings CeilingsOf(const RunContext& context);

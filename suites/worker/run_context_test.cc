@@ -166,5 +166,18 @@ TEST_F(RunContextTest, CeilingsDoWithoutAReadableOrWritableFile) {
               HasSubstr(context.state));
 }
 
+TEST_F(RunContextTest, APlanHasThePlacesAndTheHardwareAndWritesNothing) {
+  std::string note;
+  const auto plan = PlanRunContext(proto::CPU, "", "kept", &note);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(note, "");
+  EXPECT_FALSE(FileExists(JoinPath(workspace_, ".optrail")));
+  const RunContext context = Find("", "kept");
+  EXPECT_EQ(plan->hardware.id(), context.hardware.id());
+  EXPECT_EQ(plan->store, context.store);
+  EXPECT_EQ(plan->history, context.history);
+  EXPECT_EQ(plan->state, context.state);
+}
+
 }  // namespace
 }  // namespace optrail::suites

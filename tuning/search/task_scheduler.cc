@@ -8,17 +8,24 @@
 namespace optrail::tuning {
 namespace {
 
-// Added to the logarithm of what the later half of the trials saved: a task
-// that saved nothing there is not hopeless yet.
-constexpr double kPriorGain = 0.1;
-
 // A model that expects nothing at all may be wrong.
 constexpr double kLeastExpectedImprovement = 1e-7;
 
 // How much longer the warm-up lasts while nothing succeeds.
 constexpr int kFailingWarmUps = 4;
 
+// The part of a total that the warm-up of all tasks takes. At three to eight
+// trials a task, four of them would be half of the total and more.
+constexpr double kWarmUpShare = 0.25;
+
 }  // namespace
+
+int WarmUpTrials(int64_t total_trials, int tasks) {
+  const double per_task =
+      std::ceil(kWarmUpShare * static_cast<double>(total_trials) / tasks);
+  return static_cast<int>(
+      std::clamp<double>(per_task, 1, TaskSchedulerOptions().warm_up_trials));
+}
 
 TaskScheduler::TaskScheduler(std::vector<TuningTask> tasks,
                              const TaskSchedulerOptions& options)
@@ -60,7 +67,8 @@ double TaskScheduler::ExpectedGain(int task) const {
                          return trials < point.first;
                        });
   if (before != state.progress.begin()) --before;
-  double fraction = (std::log(before->second / cost) + kPriorGain) / half;
+  double fraction =
+      (std::log(before->second / cost) + options_.prior_gain) / half;
   if (state.expected_improvement) {
     fraction = std::sqrt(fraction * std::max(*state.expected_improvement,
                                              kLeastExpectedImprovement));
@@ -70,12 +78,21 @@ double TaskScheduler::ExpectedGain(int task) const {
   return state.task.weight * saved * state.trials / state.effort;
 }
 
+TaskScheduler::Tier TaskScheduler::TierOf(int task) const {
+  const State& state = states_[task];
+  if (HasStalled(task)) return Tier::kStalled;
+  return state.held && !WarmsUp(state) ? Tier::kHeld : Tier::kOpen;
+}
+
 absl::optional<int> TaskScheduler::Next() const {
-  const bool all_stalled = AllStalled();
+  Tier first = Tier::kStalled;
+  for (int i = 0; i < static_cast<int>(states_.size()); ++i) {
+    if (!states_[i].finished) first = std::min(first, TierOf(i));
+  }
   absl::optional<int> warm_up, most;
   for (int i = 0; i < static_cast<int>(states_.size()); ++i) {
     const State& state = states_[i];
-    if (state.finished || (HasStalled(i) && !all_stalled)) continue;
+    if (state.finished || TierOf(i) != first) continue;
     // The fewest trials first.
     if (WarmsUp(state) &&
         (!warm_up || state.trials < states_[*warm_up].trials)) {
@@ -104,6 +121,8 @@ void TaskScheduler::Report(int task, const TaskReport& report) {
   }
   state.progress.push_back({state.trials, std::min(*report.best_cost, before)});
 }
+
+void TaskScheduler::Hold(int task, bool held) { states_[task].held = held; }
 
 void TaskScheduler::Finish(int task) { states_[task].finished = true; }
 

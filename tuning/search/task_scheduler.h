@@ -21,6 +21,7 @@
 // It chooses tasks, never configs. What it answers depends on the reports
 // alone, so a journal replayed gives the same schedule.
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,7 +46,15 @@ struct TaskSchedulerOptions {
   // of at least min_gain (a fraction of its cost).
   int patience_trials = 64;
   double min_gain = 0.002;
+  // Added to the logarithm of what the later half of the trials saved: a task
+  // that saved nothing there is not hopeless yet.
+  double prior_gain = 0.1;
 };
+
+// The warm-up for a total of so many trials over so many tasks: a quarter of
+// the total for all of them, at least one trial and at most the default of the
+// options. A warm-up of everything would leave nothing to decide about.
+int WarmUpTrials(int64_t total_trials, int tasks);
 
 // The result of a batch of trials of one task.
 struct TaskReport {
@@ -64,12 +73,20 @@ class TaskScheduler {
   TaskScheduler(std::vector<TuningTask> tasks,
                 const TaskSchedulerOptions& options = {});
 
-  // The task to give the next trials to: one that has stalled only when all
-  // have. nullopt when all are finished. The answer changes only with Report
+  // The task to give the next trials to: one that is held only when no other is
+  // left that has not stalled, one that has stalled only when all others have.
+  // nullopt when all are finished. The answer changes only with Report, Hold
   // and Finish.
   absl::optional<int> Next() const;
 
   void Report(int task, const TaskReport& report);
+
+  // The task has used up its share of the budget, or has some of it again. The
+  // warm-up is every task's, held or not.
+  void Hold(int task, bool held);
+
+  // Whether the task has had fewer trials than its warm-up has.
+  bool WarmsUp(int task) const { return WarmsUp(states_[task]); }
 
   // The task's strategy has nothing left to ask.
   void Finish(int task);
@@ -89,13 +106,18 @@ class TaskScheduler {
     int trials = 0;
     double effort = 0;
     int idle_trials = 0;
+    bool held = false;
     bool finished = false;
     absl::optional<double> expected_improvement = absl::nullopt;
     // Trials and best cost at the end of each batch, from the first success on.
     std::vector<std::pair<int, double>> progress;
   };
 
+  // How much a task has to wait for the others.
+  enum class Tier { kOpen, kHeld, kStalled };
+
   bool WarmsUp(const State& state) const;
+  Tier TierOf(int task) const;
 
   const TaskSchedulerOptions options_;
   std::vector<State> states_;

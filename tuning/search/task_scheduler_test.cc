@@ -40,6 +40,14 @@ TEST(TaskSchedulerTest, WarmsUpEveryTask) {
   EXPECT_EQ(Schedule(scheduler, tasks, 6), (std::vector<int>{16, 16, 16}));
 }
 
+TEST(TaskSchedulerTest, TheWarmUpIsAtMostAQuarterOfATotal) {
+  EXPECT_EQ(WarmUpTrials(200, 26), 2);
+  EXPECT_EQ(WarmUpTrials(100, 26), 1);
+  EXPECT_EQ(WarmUpTrials(3, 26), 1);
+  EXPECT_EQ(WarmUpTrials(2000, 26), 4);
+  EXPECT_EQ(WarmUpTrials(200, 1), 4);
+}
+
 TEST(TaskSchedulerTest, ATaskWithoutSuccessGetsALongerWarmUpButNotAll) {
   TaskScheduler scheduler({{"fails", 1, 0}, {"works", 1, 0}});
   int failing = 0;
@@ -117,6 +125,31 @@ TEST(TaskSchedulerTest, AnExpensiveTaskGainsLessPerEffort) {
     scheduler.Report(1, {8, 1.0 - 0.01 * i, absl::nullopt, 20.0});
   }
   EXPECT_DOUBLE_EQ(scheduler.ExpectedGain(0), 10 * scheduler.ExpectedGain(1));
+}
+
+TEST(TaskSchedulerTest, AHeldTaskWaitsUntilTheOthersHaveStalled) {
+  TaskScheduler scheduler({{"held", 1000, 0}, {"open", 1, 0}});
+  std::vector<FakeTask> tasks = {{1, 500}, {1, 1e-9}};
+  scheduler.Hold(0, true);
+  // The warm-up is its own nevertheless; then "open" has all until it stalls.
+  EXPECT_EQ(Schedule(scheduler, tasks, 10), (std::vector<int>{8, 72}));
+  EXPECT_TRUE(scheduler.HasStalled(1));
+  EXPECT_EQ(Schedule(scheduler, tasks, 5), (std::vector<int>{48, 72}));
+  // Held, but not stalled: it goes before what has stalled.
+  EXPECT_FALSE(scheduler.AllStalled());
+}
+
+TEST(TaskSchedulerTest, ATaskThatIsHeldNoMoreGoesByItsGain) {
+  TaskScheduler scheduler({{"a", 1000, 0}, {"b", 1, 0}});
+  std::vector<FakeTask> tasks = {{1, 500}, {1, 500}};
+  scheduler.Hold(0, true);
+  EXPECT_EQ(Schedule(scheduler, tasks, 6), (std::vector<int>{8, 40}));
+  scheduler.Hold(0, false);
+  EXPECT_EQ(Schedule(scheduler, tasks, 4), (std::vector<int>{40, 40}));
+  // Nobody waits for somebody who is not there.
+  scheduler.Hold(0, true);
+  scheduler.Finish(1);
+  EXPECT_EQ(scheduler.Next(), 0);
 }
 
 TEST(TaskSchedulerTest, EndsWhenAllAreFinished) {

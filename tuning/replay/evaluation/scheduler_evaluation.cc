@@ -9,7 +9,10 @@
 // config of its recording, as if that were the default. Printed is by how much
 // the workload's time exceeds the optimal one, on average, after a total of so
 // many trials per task: divided equally, by the scheduler, and in hindsight
-// (greedily, by somebody who knows what every trial is going to find).
+// (greedily, by somebody who knows what every trial is going to find). The
+// columns of gains say which part of the scheduler's gain with
+// --reference_total trials that is: --totals=200 --reference_total=2000 tells
+// whether a tenth of the trials is enough.
 
 #include <algorithm>
 #include <cmath>
@@ -47,6 +50,20 @@ ABSL_FLAG(std::string, strategy, "default", "Strategy of every task.");
 ABSL_FLAG(std::vector<std::string>, trials_per_task,
           std::vector<std::string>({"10", "15", "25", "40", "60"}),
           "Totals, as multiples of the number of tasks.");
+ABSL_FLAG(std::vector<std::string>, totals, {},
+          "Totals over all tasks, in place of --trials_per_task.");
+ABSL_FLAG(int, reference_total, 2000,
+          "The total whose gain is 1 in the columns of gains.");
+ABSL_FLAG(std::vector<std::string>, calls, {},
+          "Calls of each recording's task per run of a graph, in the order of "
+          "--spaces: shares follow from them instead of being drawn.");
+ABSL_FLAG(std::vector<std::string>, starts_ms, {},
+          "The time at which each task starts (its default config's), in the "
+          "same order; by default the median of its recording.");
+ABSL_FLAG(int, warm_up_trials, 0,
+          "Trials that every task gets before gains decide; 0: as `optrail "
+          "tune` does.");
+ABSL_FLAG(double, prior_gain, 0, "Of the scheduler; 0: its default.");
 ABSL_FLAG(int, seeds, 16, "Searches per recording.");
 ABSL_FLAG(uint64_t, first_seed, 1, "Seed of the first search.");
 ABSL_FLAG(int, workloads, 12, "Workloads (draws of shares) per seed.");
@@ -66,7 +83,9 @@ struct Curve {
   std::vector<absl::optional<double>> expected_improvement;
 };
 
-absl::StatusOr<Curve> Search(const Recording& recording, uint64_t seed) {
+// `start_ms`: of the default config; 0: the median.
+absl::StatusOr<Curve> Search(const Recording& recording, double start_ms,
+                             uint64_t seed) {
   const RecordedDomain domain(recording);
   const double optimum_ms = OptimumMs(recording);
   std::vector<double> times_ms;
@@ -79,7 +98,8 @@ absl::StatusOr<Curve> Search(const Recording& recording, uint64_t seed) {
       const std::unique_ptr<Strategy> strategy,
       MakeStrategy(absl::GetFlag(FLAGS_strategy), domain, options));
   Curve curve;
-  curve.cost.push_back(Median(times_ms) / optimum_ms);
+  curve.cost.push_back((start_ms > 0 ? start_ms : Median(times_ms)) /
+                       optimum_ms);
   for (int i = 0; i < absl::GetFlag(FLAGS_most_trials); ++i) {
     const std::vector<Levels> asked = strategy->Ask(1);
     if (asked.empty()) break;
@@ -106,6 +126,8 @@ struct Workload {
     }
     return sum;
   }
+  // The excess before the first trial.
+  double Start() const { return Excess(std::vector<int>(curves.size())); }
   int Most(size_t task) const {
     return static_cast<int>(curves[task]->cost.size()) - 1;
   }
@@ -123,7 +145,17 @@ double Equally(const Workload& workload, int total) {
 double Scheduled(const Workload& workload, int total) {
   std::vector<TuningTask> tasks;
   for (const double share : workload.shares) tasks.push_back({"", share, 0});
-  TaskScheduler scheduler(tasks);
+  TaskSchedulerOptions options;
+  options.warm_up_trials = WarmUpTrials(total, static_cast<int>(tasks.size()));
+  if (const int given = absl::GetFlag(FLAGS_warm_up_trials); given > 0) {
+    options.warm_up_trials = given;
+  }
+  if (const double given = absl::GetFlag(FLAGS_prior_gain); given > 0) {
+    options.prior_gain = given;
+  }
+  const int turn_trials =
+      std::clamp(total / static_cast<int>(tasks.size()), 1, kTurnTrials);
+  TaskScheduler scheduler(tasks, options);
   std::vector<int> trials(tasks.size());
   while (total > 0) {
     const absl::optional<int> next = scheduler.Next();
@@ -131,7 +163,9 @@ double Scheduled(const Workload& workload, int total) {
     const Curve& curve = *workload.curves[*next];
     int& done = trials[*next];
     const int turn =
-        std::min({kTurnTrials, total, workload.Most(*next) - done});
+        std::min({done == 0 ? std::min(turn_trials, options.warm_up_trials)
+                            : turn_trials,
+                  total, workload.Most(*next) - done});
     if (turn == 0) {
       scheduler.Finish(*next);
       continue;
@@ -205,29 +239,78 @@ absl::StatusOr<std::vector<Recording>> ReadAll() {
   return recordings;
 }
 
-absl::StatusOr<std::vector<int>> TotalsFromFlags() {
+// Totals over `tasks` tasks.
+absl::StatusOr<std::vector<int>> TotalsFromFlags(int tasks) {
+  const std::vector<std::string> given = absl::GetFlag(FLAGS_totals);
+  const bool per_task = given.empty();
   std::vector<int> totals;
-  for (const std::string& text : absl::GetFlag(FLAGS_trials_per_task)) {
+  for (const std::string& text :
+       per_task ? absl::GetFlag(FLAGS_trials_per_task) : given) {
     int trials = 0;
-    if (!absl::SimpleAtoi(text, &trials) || trials < 1) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "flag --trials_per_task: \"", text, "\", expected positive numbers"));
+    if (!absl::SimpleAtoi(text, &trials) || trials < 1 || trials > 1'000'000) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("flag --", per_task ? "trials_per_task" : "totals",
+                       ": \"", text, "\", expected numbers from 1"));
     }
-    totals.push_back(trials);
+    totals.push_back(per_task ? trials * tasks : trials);
   }
   if (absl::GetFlag(FLAGS_seeds) < 1 || absl::GetFlag(FLAGS_workloads) < 1 ||
       absl::GetFlag(FLAGS_most_trials) < 1 ||
+      absl::GetFlag(FLAGS_reference_total) < 1 ||
       !(absl::GetFlag(FLAGS_spread) >= 1)) {
     return absl::InvalidArgumentError(
-        "--seeds, --workloads, --most_trials and --spread: expected at least "
-        "1");
+        "--seeds, --workloads, --most_trials, --reference_total and --spread: "
+        "expected at least 1");
   }
   return totals;
 }
 
+// One positive number per recording, or none.
+absl::StatusOr<std::vector<double>> NumbersOf(
+    absl::string_view flag, const std::vector<std::string>& texts,
+    size_t count) {
+  std::vector<double> numbers;
+  for (const std::string& text : texts) {
+    double number = 0;
+    if (!absl::SimpleAtod(text, &number) || !(number > 0)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "flag --", flag, ": \"", text, "\", expected positive numbers"));
+    }
+    numbers.push_back(number);
+  }
+  if (!numbers.empty() && numbers.size() != count) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "flag --", flag, ": ", numbers.size(),
+        " numbers, expected one for each of ", count, " recordings"));
+  }
+  return numbers;
+}
+
+// The parts of the optimal time of a graph that calls each task so often.
+std::vector<double> SharesOfCalls(const std::vector<double>& calls,
+                                  const std::vector<Recording>& recordings) {
+  std::vector<double> shares;
+  double sum = 0;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    shares.push_back(calls[i] * OptimumMs(recordings[i]));
+    sum += shares.back();
+  }
+  for (double& share : shares) share /= sum;
+  return shares;
+}
+
 absl::Status Evaluate() {
-  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<int> totals, TotalsFromFlags());
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<Recording> recordings, ReadAll());
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const std::vector<int> totals,
+      TotalsFromFlags(static_cast<int>(recordings.size())));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const std::vector<double> calls,
+      NumbersOf("calls", absl::GetFlag(FLAGS_calls), recordings.size()));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const std::vector<double> starts_ms,
+      NumbersOf("starts_ms", absl::GetFlag(FLAGS_starts_ms),
+                recordings.size()));
   std::vector<Curve> curves;
   std::vector<Workload> workloads;
   const int seeds = absl::GetFlag(FLAGS_seeds);
@@ -235,32 +318,52 @@ absl::Status Evaluate() {
   Rng rng(absl::GetFlag(FLAGS_first_seed));
   for (int s = 0; s < seeds; ++s) {
     Workload workload;
-    for (const Recording& recording : recordings) {
+    for (size_t i = 0; i < recordings.size(); ++i) {
       OPTRAIL_ASSIGN_OR_RETURN(
-          Curve curve, Search(recording, absl::GetFlag(FLAGS_first_seed) + s));
+          Curve curve,
+          Search(recordings[i], starts_ms.empty() ? 0 : starts_ms[i],
+                 absl::GetFlag(FLAGS_first_seed) + s));
       curves.push_back(std::move(curve));
       workload.curves.push_back(&curves.back());
+    }
+    if (!calls.empty()) {
+      workload.shares = SharesOfCalls(calls, recordings);
+      workloads.push_back(workload);
+      continue;
     }
     for (int i = 0; i < absl::GetFlag(FLAGS_workloads); ++i) {
       workload.shares = DrawShares(recordings.size(), rng);
       workloads.push_back(workload);
     }
   }
-  std::cout << "trials_per_task,equal,scheduler,hindsight,scheduler_wins\n";
-  for (const int per_task : totals) {
-    const int total = per_task * static_cast<int>(recordings.size());
-    double equal = 0, scheduled = 0, hindsight = 0, wins = 0;
-    for (const Workload& workload : workloads) {
+  std::vector<double> reference;
+  for (const Workload& workload : workloads) {
+    reference.push_back(
+        workload.Start() -
+        Scheduled(workload, absl::GetFlag(FLAGS_reference_total)));
+  }
+  std::cout << "total_trials,trials_per_task,equal,scheduler,hindsight,"
+               "scheduler_wins,equal_gain,scheduler_gain,"
+               "scheduler_gain_lowest_tenth\n";
+  for (const int total : totals) {
+    double equal = 0, scheduled = 0, hindsight = 0, wins = 0, equal_gain = 0;
+    std::vector<double> gains;
+    for (size_t i = 0; i < workloads.size(); ++i) {
+      const Workload& workload = workloads[i];
       const double a = Equally(workload, total), b = Scheduled(workload, total);
       equal += a;
       scheduled += b;
       hindsight += InHindsight(workload, total);
       wins += b < a ? 1 : b == a ? 0.5 : 0;
+      equal_gain += (workload.Start() - a) / reference[i];
+      gains.push_back((workload.Start() - b) / reference[i]);
     }
     const auto count = static_cast<double>(workloads.size());
-    std::cout << absl::StrFormat("%d,%.4f,%.4f,%.4f,%.3f\n", per_task,
-                                 equal / count, scheduled / count,
-                                 hindsight / count, wins / count);
+    std::cout << absl::StrFormat(
+        "%d,%.1f,%.4f,%.4f,%.4f,%.3f,%.4f,%.4f,%.4f\n", total,
+        static_cast<double>(total) / static_cast<double>(recordings.size()),
+        equal / count, scheduled / count, hindsight / count, wins / count,
+        equal_gain / count, Mean(gains), Quantile(gains, .1));
   }
   return absl::OkStatus();
 }

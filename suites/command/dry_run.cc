@@ -1,0 +1,288 @@
+#include "suites/command/dry_run.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/reflection.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "absl/time/time.h"
+#include "base/status_macros.h"
+#include "base/table.h"
+#include "base/utf8.h"
+#include "suites/command/command_flags.h"
+#include "suites/command/command_line.h"
+#include "suites/tune/tune_buckets.h"
+#include "suites/worker/run_context.h"
+#include "tuning/session/objective.h"
+#include "tuning/store/bucket.h"
+
+namespace optrail::suites {
+namespace {
+
+struct Setting {
+  std::string flag;
+  std::string value;     // that holds, in words where the flag is silent
+  std::string fallback;  // the flag's default
+  std::string origin;
+  bool changed_by_preset = false;
+};
+
+struct Plan {
+  Preset preset;
+  proto::Workload workload;
+  TaskSelection selection;
+  TuneDriverOptions options;
+  RunContext context;
+  std::vector<TaskEntry> tasks;
+};
+
+bool HasTotal(const TuneDriverOptions& options) {
+  return options.total_trials > 0 || options.total_time_ns > 0;
+}
+
+// What holds where the flag leaves it to the workload or to the command.
+void FillIn(const Plan& plan, Setting* setting) {
+  const std::string from_workload =
+      absl::StrCat("workload ", plan.workload.name());
+  const proto::Budget& budget = plan.options.tune.budget;
+  if (setting->flag == "threads" && setting->value.empty()) {
+    if (plan.workload.threads().empty()) {
+      setting->value = "1";
+    } else {
+      setting->value = absl::StrJoin(plan.workload.threads(), ",");
+      setting->origin = from_workload;
+    }
+  } else if (setting->flag == "time_budget" && setting->value == "0" &&
+             budget.has_time_ns()) {
+    setting->value =
+        absl::StrCat(absl::FormatDuration(absl::Nanoseconds(budget.time_ns())),
+                     " of search per task");
+    if (plan.workload.tune_seconds() > 0) setting->origin = from_workload;
+  } else if (setting->flag == "strategy" && setting->value == "default") {
+    setting->value = absl::StrCat("default: ", plan.options.tune.strategy);
+  } else if (setting->flag == "processes" && setting->value == "0") {
+    setting->value = absl::StrCat(plan.options.tune.rank_rounds);
+  } else if (setting->flag == "history") {
+    setting->value = plan.context.history;
+  } else if (setting->flag == "store") {
+    setting->value = plan.context.store;
+  }
+}
+
+std::vector<Setting> SettingsOf(const Plan& plan, const std::string& op) {
+  std::vector<std::string> flags;
+  for (const auto& list : {SelectionFlags(), TuneFlags(), PlaceFlags()}) {
+    flags.insert(flags.end(), list.begin(), list.end());
+  }
+  std::vector<Setting> settings;
+  for (const std::string& name : flags) {
+    if (!op.empty() && (name == "op" || name == "with_test_operators")) {
+      continue;  // the program's own
+    }
+    const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
+    Setting setting;
+    setting.flag = name;
+    setting.value = flag->CurrentValue();
+    setting.fallback = flag->DefaultValue();
+    setting.origin = FlagOrigin(name);
+    for (const FlagSetting& preset : plan.preset.settings) {
+      if (preset.flag != name) continue;
+      if (setting.origin == preset.place) {
+        setting.changed_by_preset = setting.value != setting.fallback;
+      } else {
+        absl::StrAppend(&setting.origin, " (", preset.place, ": ", preset.value,
+                        ")");
+      }
+    }
+    FillIn(plan, &setting);
+    settings.push_back(std::move(setting));
+  }
+  return settings;
+}
+
+Table SettingsTable(const std::vector<Setting>& settings) {
+  Table table({{"setting", Align::kLeft, "", Clip::kNever},
+               {"value", Align::kLeft, "", Clip::kFold},
+               {"default", Align::kLeft, "", Clip::kFold},
+               {"from", Align::kLeft, "", Clip::kFold},
+               {"changed by preset"}});
+  for (const Setting& setting : settings) {
+    table.AddRow({setting.flag, setting.value, setting.fallback, setting.origin,
+                  setting.changed_by_preset ? "yes" : ""});
+  }
+  return table;
+}
+
+// What is going to become of a task.
+std::string FateOf(const TaskEntry& task, const Plan& plan,
+                   const tuning::TunedConfigStore& store) {
+  if (!task.available.ok()) {
+    return absl::StrCat("left out: ", task.available.message());
+  }
+  if (tuning::Bucket::IsRange(plan.selection.shape_regex)) {
+    return "range of shapes";
+  }
+  // Which entries of the store these are, the meters of an open device say.
+  if (absl::GetFlag(FLAGS_objective) != tuning::kTimeMetric) {
+    return "to tune, unless the store has it";
+  }
+  const absl::StatusOr<TaskSpace> space = BindTask(task, plan.context.hardware);
+  if (!space.ok()) return std::string(space.status().message());
+  if (!space->has_choice) return "nothing to choose";
+  if (IsTunedAlready(store, task, *space, plan.options)) return "tuned already";
+  return "to tune";
+}
+
+absl::StatusOr<Table> TasksTable(const Plan& plan) {
+  OPTRAIL_ASSIGN_OR_RETURN(const OperatorShares shares,
+                           SharesOf(plan.preset, plan.tasks));
+  OPTRAIL_ASSIGN_OR_RETURN(const tuning::TunedConfigStore store,
+                           LoadStore(plan.context, plan.tasks));
+  const bool is_range = tuning::Bucket::IsRange(plan.selection.shape_regex);
+  const bool with_shares = !shares.fractions().empty();
+  std::vector<Column> columns = {{"task", Align::kLeft, "", Clip::kFold},
+                                 {"calls", Align::kRight}};
+  if (with_shares) {
+    columns.push_back({"operator's share", Align::kRight, "operator_share"});
+  }
+  columns.push_back({"state", Align::kLeft, "", Clip::kFold});
+  Table table(std::move(columns));
+  for (const TaskEntry& task : plan.tasks) {
+    // A range has a task for its first shape.
+    std::vector<Cell> row = {is_range
+                                 ? absl::StrCat(task.task.operator_name(), " ",
+                                                plan.selection.shape_regex)
+                                 : ShortTaskText(task.task),
+                             Cell::Integer(task.count)};
+    if (with_shares) {
+      const std::string& op = task.task.operator_name();
+      const double fraction = shares.FractionOf(op);
+      row.push_back(Cell::Number(
+          fraction, absl::StrFormat(
+                        "%s%.4g%%",
+                        plan.options.operator_shares.count(op) > 0 ? "" : "of ",
+                        100 * fraction)));
+    }
+    row.push_back(FateOf(task, plan, store));
+    table.AddRow(std::move(row));
+  }
+  return table;
+}
+
+absl::StatusOr<Plan> MakePlan(const std::string& op, std::ostream& notes) {
+  Plan plan;
+  OPTRAIL_ASSIGN_OR_RETURN(plan.workload, WorkloadFromFlags());
+  OPTRAIL_ASSIGN_OR_RETURN(
+      plan.selection, SelectionFromFlags(op, absl::GetFlag(FLAGS_workload)));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      plan.options, TuneFromFlags(plan.workload, /*may_open_device=*/false));
+  OPTRAIL_ASSIGN_OR_RETURN(plan.preset, PresetFromFlags(&plan.options));
+  std::string note;
+  OPTRAIL_ASSIGN_OR_RETURN(
+      plan.context,
+      PlanRunContext(plan.selection.device, absl::GetFlag(FLAGS_history),
+                     absl::GetFlag(FLAGS_store), &note));
+  if (!note.empty()) notes << "note: " << note << "\n";
+  if (tuning::Bucket::IsRange(plan.selection.shape_regex)) {
+    OPTRAIL_ASSIGN_OR_RETURN(const tuning::Bucket range,
+                             tuning::Bucket::Parse(plan.selection.shape_regex));
+    OPTRAIL_ASSIGN_OR_RETURN(
+        plan.tasks, TasksOfRange(plan.selection, range, plan.context.hardware));
+  } else {
+    OPTRAIL_ASSIGN_OR_RETURN(
+        plan.tasks, SelectTasks(plan.selection, plan.context.hardware));
+  }
+  return plan;
+}
+
+// The summary for people: what the preset brought about.
+void PrintChanges(const Plan& plan, const std::vector<Setting>& settings,
+                  std::ostream& notes) {
+  std::vector<std::string> changes;
+  for (const Setting& setting : settings) {
+    if (!setting.changed_by_preset) continue;
+    changes.push_back(absl::StrCat(setting.flag, "=", setting.value));
+  }
+  if (!plan.preset.proto.name().empty()) {
+    notes << "preset " << plan.preset.proto.name() << " ("
+          << SanitiseText(plan.preset.path) << ") changes "
+          << (changes.empty() ? "no setting"
+                              : SanitiseText(absl::StrJoin(changes, ", ")))
+          << "\n";
+  }
+  notes << "dry run: nothing was measured or written; next: the same command "
+           "without --dry_run\n";
+}
+
+}  // namespace
+
+absl::StatusOr<Preset> PresetFromFlags(TuneDriverOptions* options) {
+  const std::string name = absl::GetFlag(FLAGS_preset);
+  if (name.empty()) return Preset();
+  OPTRAIL_ASSIGN_OR_RETURN(Preset preset, FindPreset(name));
+  options->operator_shares = preset.shares;
+  if (preset.shares.empty()) return preset;
+  if (!HasTotal(*options)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        preset.shares_place,
+        ": a share is a part of a total; expected total_trials or total_time "
+        "in the preset, or --total_trials or --total_time"));
+  }
+  if (tuning::Bucket::IsRange(absl::GetFlag(FLAGS_shape))) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        preset.shares_place, ": a share means nothing for a range of shapes (",
+        absl::GetFlag(FLAGS_shape), "); expected a preset without shares"));
+  }
+  return preset;
+}
+
+absl::StatusOr<OperatorShares> SharesOf(const Preset& preset,
+                                        const std::vector<TaskEntry>& tasks) {
+  std::vector<std::string> operators;
+  for (const TaskEntry& task : tasks) {
+    operators.push_back(task.task.operator_name());
+  }
+  absl::StatusOr<OperatorShares> shares =
+      OperatorShares::Of(preset.shares, operators);
+  if (shares.ok()) return shares;
+  return absl::InvalidArgumentError(
+      absl::StrCat(preset.shares_place, ": ", shares.status().message()));
+}
+
+std::string PresetText(const Preset& preset) {
+  if (preset.proto.name().empty()) return "";
+  std::vector<std::string> values;
+  for (const FlagSetting& setting : preset.settings) {
+    if (FlagOrigin(setting.flag) != setting.place) continue;
+    values.push_back(absl::StrCat("--", setting.flag, "=", setting.value));
+  }
+  return SanitiseText(absl::StrCat("preset ", preset.proto.name(), ": ",
+                                   absl::StrJoin(values, " "),
+                                   "; --dry_run lists every setting\n"));
+}
+
+absl::StatusOr<int> DryRunTune(const std::string& op, std::ostream& out,
+                               std::ostream& notes) {
+  OPTRAIL_ASSIGN_OR_RETURN(const Plan plan, MakePlan(op, notes));
+  OPTRAIL_ASSIGN_OR_RETURN(const Table tasks, TasksTable(plan));
+  const std::vector<Setting> settings = SettingsOf(plan, op);
+  const Table table = SettingsTable(settings);
+  const OutputFormat format = absl::GetFlag(FLAGS_format);
+  if (format == OutputFormat::kJson) {
+    out << "{\"tasks\": " << absl::StripSuffix(tasks.ToJson(), "\n")
+        << ",\n\"settings\": " << absl::StripSuffix(table.ToJson(), "\n")
+        << "}\n";
+    return 0;
+  }
+  const int width = format == OutputFormat::kTable ? TerminalWidth() : 0;
+  out << tasks.Format(format, width) << "\n" << table.Format(format, width);
+  PrintChanges(plan, settings, notes);
+  return 0;
+}
+
+}  // namespace optrail::suites
