@@ -37,6 +37,7 @@ class PlantedCuda : public cuda::CudaBackend {
     plan.source = "planted_cuda.cu";
     plan.function = "planted";
     if (cause == "strided") {
+      threads = 64;
       blocks = CeilDiv(rows, threads);
     } else if (cause == "bank_conflicts") {
       threads = 128;
