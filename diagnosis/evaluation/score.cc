@@ -25,6 +25,7 @@
 #include "diagnosis/evaluation/planted_cases.h"
 #include "diagnosis/evaluators.h"
 #include "diagnosis/experiments.h"
+#include "ops/core/device_type.h"
 #include "re2/re2.h"
 #include "suites/worker/worker.h"
 #include "suites/workload/tasks.h"
@@ -219,14 +220,24 @@ absl::StatusOr<proto::DeviceKind> DeviceOfFlag() {
   return proto::CUDA;
 }
 
+// Numbers of a GPU are judged where there is none, too: for the hardware that
+// its kind declares.
+absl::StatusOr<proto::Hardware> HardwareOfNumbers(proto::DeviceKind device) {
+  OPTRAIL_ASSIGN_OR_RETURN(const ops::DeviceType* type,
+                           ops::FindDeviceType(device));
+  return device == proto::CUDA ? type->Declared() : type->Hardware();
+}
+
 absl::StatusOr<int> Run() {
   OPTRAIL_ASSIGN_OR_RETURN(const proto::DeviceKind device, DeviceOfFlag());
-  OPTRAIL_ASSIGN_OR_RETURN(const suites::RunContext context,
-                           suites::FindRunContext(device, "", ""));
   if (const std::string path = absl::GetFlag(FLAGS_numbers); !path.empty()) {
-    OPTRAIL_RETURN_IF_ERROR(Rejudge(path, context.hardware));
+    OPTRAIL_ASSIGN_OR_RETURN(const proto::Hardware hardware,
+                             HardwareOfNumbers(device));
+    OPTRAIL_RETURN_IF_ERROR(Rejudge(path, hardware));
     return 0;
   }
+  OPTRAIL_ASSIGN_OR_RETURN(const suites::RunContext context,
+                           suites::FindRunContext(device, "", ""));
   const RE2 pattern(absl::GetFlag(FLAGS_cases), RE2::Quiet);
   if (!pattern.ok()) {
     return absl::InvalidArgumentError(
