@@ -7,7 +7,7 @@
 //
 //   auto moved = std::make_unique<MovedOperands>(operands);
 //   moved->Move(0, memory->data(), memory);
-//   ... make a timer of *moved ...
+//   auto timer = MakeTimerOf(*moved);
 //   return std::make_unique<MovedTimer>(std::move(moved), std::move(timer));
 //
 // The original sets must outlive it. Not thread-safe.

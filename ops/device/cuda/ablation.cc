@@ -16,7 +16,7 @@ namespace optrail::ops::cuda {
 namespace {
 
 constexpr char kOption[] = "--optrail-ablation=";
-// Of a granule of aliased operands.
+// Aliased operands are mapped by granules of this size, in bytes.
 constexpr int64_t kGranule = 2 << 20;
 constexpr int64_t kNearBytes = 8 << 10;
 constexpr int kLanes = 32;
@@ -58,7 +58,7 @@ struct Access {
   }
   bool is_copy() const { return parts[0] == "cp"; }
   bool is_atomic() const { return parts[0] == "atom" || parts[0] == "red"; }
-  // Of a lane; 0: not known.
+  // How many bytes a lane accesses; 0: not known.
   int64_t bytes() const {
     if (is_copy()) {
       int64_t bytes = 0;
