@@ -259,6 +259,14 @@ void AddDerived(const proto::Hardware& hardware, int threads,
   if (const Number* const memory = numbers->Find("memory_gain")) {
     numbers->Set("compute_left", std::clamp(1 - memory->value, 0., 1.),
                  "time with operands in one small block");
+    // Arithmetic that hides behind traffic shows once the traffic is gone: a
+    // GPU that reaches half of its memory's ceiling waits for memory.
+    const bool streams = hardware.device_kind() == proto::CUDA &&
+                         numbers->ValueOr("level_dram", 0) > 0;
+    numbers->Set("memory_share",
+                 std::max(memory->value,
+                          streams ? numbers->ValueOr("streaming_share", 0) : 0),
+                 "memory_gain, or the share of the ceiling of memory");
   }
   numbers->Set("compute_room",
                std::clamp(1 - numbers->ValueOr("arithmetic_share", 0), 0., 1.),
@@ -272,9 +280,13 @@ void AddDerived(const proto::Hardware& hardware, int threads,
     AddGrid(hardware, numbers);
     AddAccesses(numbers);
   }
+  if (hardware.device_kind() == proto::CUDA) {
+    numbers->Set("memory_evidence", numbers->ValueOr("memory_share", 0),
+                 "memory_share");
+    return;
+  }
   numbers->Set("memory_evidence", numbers->ValueOr("memory_gain", 0),
                "memory_gain");
-  if (hardware.device_kind() == proto::CUDA) return;
   AddPages(numbers);
   AddShared(numbers);
   AddHost(numbers, threads);
