@@ -19,6 +19,7 @@ Numbers Computing() {
   Numbers numbers;
   numbers.Set("roofline_share", .2, "test");
   numbers.Set("memory_gain", .05, "test");
+  numbers.Set("memory_share", .05, "test");
   numbers.Set("arithmetic_share", .2, "test");
   return numbers;
 }

@@ -1,6 +1,7 @@
 #include "diagnosis/derived.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -83,6 +84,57 @@ void BoundMemoryByData(Numbers* numbers) {
       "memory_gain",
       {left, std::min(memory->low, left), std::min(memory->high, left)},
       "the time that stays with inputs of zeros");
+}
+
+// How a launch fills a GPU: by its grid, and by what a multiprocessor holds.
+void AddGrid(const proto::Hardware& hardware, Numbers* numbers) {
+  const Number* const empty = numbers->Find("empty_launch_ns");
+  const double graph_ns =
+      numbers->ValueOr("graph_ns", numbers->ValueOr("time_ns", 0));
+  if (empty != nullptr && graph_ns > 0) {
+    const double kernels = std::max(numbers->ValueOr("kernels", 1), 1.);
+    numbers->Set("launch_share",
+                 std::min(1., kernels * empty->value / graph_ns),
+                 "kernels that do nothing, as many");
+  }
+  const double blocks = numbers->ValueOr("grid_blocks", 0);
+  const double resident = numbers->ValueOr("resident_blocks", 0);
+  const double cores = hardware.cores();
+  if (blocks <= 0 || cores <= 0) return;
+  numbers->Set("grid_share", std::min(1., blocks / cores),
+               "blocks over multiprocessors");
+  numbers->Set("idle_multiprocessors", std::max(0., 1 - blocks / cores),
+               kEstimated);
+  if (resident <= 0) return;
+  const double waves = blocks / (resident * cores);
+  numbers->Set("waves", waves, "of blocks that are resident together");
+  numbers->Set("tail_share", waves > 1 ? 1 - waves / std::ceil(waves) : 0,
+               "of the waves that the last one leaves empty");
+  constexpr double kWarps = 64;  // of a multiprocessor
+  numbers->Set(
+      "warps_share",
+      std::min(1., std::min(resident, std::ceil(blocks / cores)) *
+                       std::ceil(numbers->ValueOr("block_threads", 0) / 32) /
+                       kWarps),
+      "of the warps that a multiprocessor can have");
+}
+
+// What accesses cost: narrow ones are as many instructions as wide ones.
+void AddAccesses(Numbers* numbers) {
+  const double accesses = numbers->ValueOr("global_accesses", 0);
+  if (accesses > 0) {
+    const double narrow = numbers->ValueOr("narrow_accesses", 0) / accesses;
+    numbers->Set("narrow_share", narrow,
+                 "accesses of global memory of less than 4 bytes");
+    // Bytes could have been words.
+    numbers->Set("width_gain",
+                 .75 * narrow * numbers->ValueOr("compute_left", 1),
+                 kEstimated);
+  }
+  if (const Number* const streaming = numbers->Find("streaming_share")) {
+    numbers->Set("traffic_gain", std::clamp(1 - streaming->value, 0., 1.),
+                 kEstimated);
+  }
 }
 
 void AddHost(Numbers* numbers, int threads) {
@@ -207,14 +259,31 @@ void AddDerived(const proto::Hardware& hardware, int threads,
   if (const Number* const memory = numbers->Find("memory_gain")) {
     numbers->Set("compute_left", std::clamp(1 - memory->value, 0., 1.),
                  "time with operands in one small block");
+    // Arithmetic that hides behind traffic shows once the traffic is gone: a
+    // GPU that reaches half of its memory's ceiling waits for memory.
+    const bool streams = hardware.device_kind() == proto::CUDA &&
+                         numbers->ValueOr("level_dram", 0) > 0;
+    numbers->Set("memory_share",
+                 std::max(memory->value,
+                          streams ? numbers->ValueOr("streaming_share", 0) : 0),
+                 "memory_gain, or the share of the ceiling of memory");
   }
   numbers->Set("compute_room",
                std::clamp(1 - numbers->ValueOr("arithmetic_share", 0), 0., 1.),
                kEstimated);
   if (const Number* const spilled = numbers->Find("spill_bytes");
-      spilled != nullptr) {
+      spilled != nullptr && numbers->Find("register_gain") == nullptr) {
     numbers->Set("register_gain", std::min(.5, spilled->value / 1024),
                  kEstimated);
+  }
+  if (hardware.device_kind() == proto::CUDA) {
+    AddGrid(hardware, numbers);
+    AddAccesses(numbers);
+  }
+  if (hardware.device_kind() == proto::CUDA) {
+    numbers->Set("memory_evidence", numbers->ValueOr("memory_share", 0),
+                 "memory_share");
+    return;
   }
   numbers->Set("memory_evidence", numbers->ValueOr("memory_gain", 0),
                "memory_gain");

@@ -8,10 +8,10 @@
 #include "base/statistics.h"
 #include "base/status_macros.h"
 #include "diagnosis/derived.h"
-#include "ops/core/device_type.h"
+#include "diagnosis/gpu_experiments.h"
+#include "diagnosis/pairs.h"
 #include "ops/core/jit_backend.h"
 #include "ops/core/smaller_shape.h"
-#include "suites/stopwatch/stopwatch.h"
 #include "tuning/proto/roofline.h"
 
 namespace optrail::diagnosis {
@@ -57,12 +57,6 @@ absl::optional<proto::Shape> DoubledShape(const ops::Operator& op,
   return absl::nullopt;
 }
 
-// Why an evaluation has no time. Contention has no detail of its own.
-std::string WhyUntimed(const Evaluation& evaluation) {
-  return evaluation.detail.empty() ? proto::Outcome_Name(evaluation.outcome)
-                                   : evaluation.detail;
-}
-
 class Experimenter {
  public:
   Experimenter(const Subject& subject, const Machine& machine,
@@ -74,14 +68,17 @@ class Experimenter {
   absl::StatusOr<Numbers> Run() {
     OPTRAIL_RETURN_IF_ERROR(MeasureBase());
     AddRoofline(subject_.entry, machine_, time_ns_, &numbers_);
-    Profile();
-    if (task().device_kind() == proto::CPU) {
-      PerturbMemory();
-      PerturbProcessor();
+    if (task().device_kind() == proto::CUDA) {
+      RunGpuExperiments(subject_, evaluator_for_, options_, &numbers_);
+    } else {
+      Profile();
+      if (task().device_kind() == proto::CPU) {
+        PerturbMemory();
+        PerturbProcessor();
+      }
+      PerturbCompiler();
+      ChangeThreads();
     }
-    PerturbCompiler();
-    ChangeThreads();
-    ChangeLaunch();
     ChangeSize();
     AddDerived(machine_.hardware, task().threads(), &numbers_);
     return std::move(numbers_);
@@ -113,7 +110,7 @@ class Experimenter {
                    "samples that the stopwatch leaves out");
     }
     AddThrottling(measurement);
-    AddFacts(base.facts);
+    AddFacts(base.facts, &numbers_);
     return absl::OkStatus();
   }
 
@@ -128,15 +125,6 @@ class Experimenter {
                    "windows of the meter with throttle reasons");
     } else {
       numbers_.SetUnsupported("throttled_share", "the device tells no reasons");
-    }
-  }
-
-  void AddFacts(const std::vector<proto::Fact>& facts) {
-    for (const proto::Fact& fact : facts) {
-      const bool spills =
-          fact.name() == "spill_store_bytes" || fact.name() == "local_bytes";
-      numbers_.Set(spills ? "spill_bytes" : fact.name(),
-                   static_cast<double>(fact.value()), "told by the compiler");
     }
   }
 
@@ -156,14 +144,7 @@ class Experimenter {
       numbers_.SetUnsupported("call_ns", profile.detail);
       return;
     }
-    AddFacts(profile.facts);
-    for (const proto::MetricSamples& metric : profile.measurement->metrics()) {
-      if (metric.values_size() == 0) continue;
-      numbers_.Set(metric.metric(),
-                   Median(std::vector<double>(metric.values().begin(),
-                                              metric.values().end())),
-                   "observed calls");
-    }
+    AddObserved(profile, &numbers_);
   }
 
   // Code that is vectorised where sums may be computed in any order is scalar
@@ -185,30 +166,12 @@ class Experimenter {
                  "arithmetic of the main loop with sums in any order");
   }
 
-  // Pairs of the kernel, as it is or perturbed, and its twin.
-  absl::StatusOr<Number> Pair(const Perturbation& perturbation,
-                              const Perturbation* base_perturbation = nullptr) {
-    Contender base{task().backend(), subject_.config, {}};
-    Contender twin = base;
-    if (base_perturbation != nullptr) base.perturbation = *base_perturbation;
-    twin.perturbation = perturbation;
-    OPTRAIL_ASSIGN_OR_RETURN(
-        const std::vector<Evaluation> both,
-        evaluator().EvaluatePerturbed({base, twin}, options_));
-    return GainOf(both[0], both[1]);
-  }
-
   absl::StatusOr<Number> Set(absl::string_view name,
                              const Perturbation& perturbation,
                              absl::string_view how,
                              const Perturbation* base = nullptr) {
-    absl::StatusOr<Number> gain = Pair(perturbation, base);
-    if (gain.ok()) {
-      numbers_.Set(name, *gain, how);
-    } else {
-      numbers_.SetUnsupported(name, gain.status().message());
-    }
-    return gain;
+    return Pairs(subject_, evaluator(), options_)
+        .Set(name, perturbation, how, base, &numbers_);
   }
 
   void PerturbMemory() {
@@ -233,16 +196,6 @@ class Experimenter {
     (void)Set("huge_page_gain", huge, "operands on huge pages");
   }
 
-  // The gain of `twin` over `base`, if both have a time.
-  void SetGain(absl::string_view name, const Evaluation& base,
-               const Evaluation& twin, absl::string_view how) {
-    if (base.time_ns && twin.time_ns) {
-      numbers_.Set(name, 1 - *twin.time_ns / *base.time_ns, how);
-    } else {
-      numbers_.SetUnsupported(name, WhyUntimed(twin.time_ns ? base : twin));
-    }
-  }
-
   void PerturbProcessor() {
     Perturbation flush;
     flush.set_flush_denormals(true);
@@ -253,7 +206,7 @@ class Experimenter {
     zeros.zero_inputs = true;
     const Evaluation equal = evaluator().Evaluate(subject_.config, zeros);
     const Evaluation typical = evaluator().Evaluate(subject_.config, options_);
-    SetGain("data_gain", typical, equal, "inputs of zeros");
+    SetGain("data_gain", typical, equal, "inputs of zeros", &numbers_);
   }
 
   void ChangeOffsets() {
@@ -294,12 +247,6 @@ class Experimenter {
       numbers_.SetUnsupported("vector_use", why);
       return;
     }
-    if (task().device_kind() == proto::CUDA) {
-      Perturbation no_barriers;
-      no_barriers.add_compile_options("-D__syncthreads()=((void)0)");
-      (void)Set("barrier_gain", no_barriers, "compiled without __syncthreads");
-      return;
-    }
     Perturbation reassociate, scalar;
     for (const char* option :
          {"-fassociative-math", "-fno-signed-zeros", "-fno-trapping-math"}) {
@@ -311,7 +258,8 @@ class Experimenter {
       ProfileReassociated(reassociate);
     }
     scalar.add_compile_options("-fno-tree-vectorize");
-    if (const auto gain = Pair(scalar); gain.ok()) {
+    if (const auto gain = Pairs(subject_, evaluator(), options_).Of(scalar);
+        gain.ok()) {
       // Times as slow, minus one: 0 where it makes no difference.
       const auto slower = [](double value) {
         return std::max(0., 1 - value) - 1;
@@ -339,20 +287,6 @@ class Experimenter {
     numbers_.Set("thread_speedup", speedup, "one thread against all");
     numbers_.Set("parallel_loss", 1 - speedup / task().threads(),
                  "one thread against all");
-  }
-
-  void ChangeLaunch() {
-    const auto type = ops::FindDeviceType(task().device_kind());
-    if (!type.ok() || (*type)->launch_modes().empty()) return;
-    proto::Task stream = task(), graph = task();
-    stream.set_launch_mode(proto::STREAM);
-    graph.set_launch_mode(proto::GRAPH);
-    const Evaluation by_stream =
-        evaluator_for_(stream).Evaluate(subject_.config, options_);
-    const Evaluation by_graph =
-        evaluator_for_(graph).Evaluate(subject_.config, options_);
-    SetGain("graph_gain", by_stream, by_graph,
-            "a captured graph against a stream");
   }
 
   void ChangeSize() {
@@ -438,52 +372,6 @@ void AddRoofline(const suites::TaskEntry& entry, const Machine& machine,
   // The memory term alone.
   numbers->Set("streaming_share", roofline_of(0).time_ns / time_ns,
                "operands at the measured bandwidth of their level");
-}
-
-proto::SamplingOptions PairSampling() {
-  proto::SamplingOptions sampling = suites::DefaultSamplingOptions();
-  sampling.set_min_sample_ns(200'000);
-  sampling.set_warm_up_ns(3'000'000);
-  sampling.set_min_samples(15);
-  sampling.set_max_samples(101);
-  sampling.set_max_time_ns(250'000'000);
-  sampling.set_target_relative_half_width(.01);
-  return sampling;
-}
-
-Number GainOf(const Evaluation& base, const Evaluation& twin) {
-  constexpr int kEnoughPairs = 9;
-  constexpr double kConfidence = .95;
-  const proto::Measurement& a = *base.measurement;
-  const proto::Measurement& b = *twin.measurement;
-  std::vector<double> clean, all;
-  // Per call; without its waiting for a core, where that is known.
-  const auto time_ns = [](const proto::Measurement& measurement, int i,
-                          bool* is_clean) {
-    int64_t ns = measurement.sample_ns(i);
-    for (int k = 0; k < measurement.contended_samples_size(); ++k) {
-      if (measurement.contended_samples(k) != i) continue;
-      *is_clean = false;
-      if (k < measurement.unwaited_ns_size() &&
-          measurement.unwaited_ns(k) > 0) {
-        ns = measurement.unwaited_ns(k);
-      }
-    }
-    return static_cast<double>(ns) /
-           static_cast<double>(measurement.calls_per_sample());
-  };
-  const int pairs = std::min(a.sample_ns_size(), b.sample_ns_size());
-  for (int i = 0; i < pairs; ++i) {
-    bool is_clean = true;
-    const double ratio = time_ns(b, i, &is_clean) / time_ns(a, i, &is_clean);
-    all.push_back(ratio);
-    if (is_clean) clean.push_back(ratio);
-  }
-  const std::vector<double>& ratios =
-      clean.size() >= kEnoughPairs ? clean : all;
-  if (ratios.empty()) return 0;
-  const Interval interval = MedianInterval(ratios, kConfidence);
-  return {1 - Median(ratios), 1 - interval.high, 1 - interval.low};
 }
 
 absl::StatusOr<Numbers> RunExperiments(const Subject& subject,

@@ -13,10 +13,9 @@
 // backend does not offer becomes an unsupported number, with the reason. An
 // experiment that crashes ends its process and nothing else.
 
-#include <functional>
-
 #include "absl/status/statusor.h"
 #include "diagnosis/numbers.h"
+#include "diagnosis/pairs.h"
 #include "suites/worker/evaluator.h"
 #include "suites/workload/tasks.h"
 #include "tuning/proto/config.pb.h"
@@ -25,19 +24,10 @@
 
 namespace optrail::diagnosis {
 
-struct Subject {
-  suites::TaskEntry entry;
-  proto::Config config;
-};
-
 struct Machine {
   proto::Hardware hardware;
   proto::Ceilings ceilings;
 };
-
-// The evaluator of a task: of the subject's, or of it with other threads,
-// another shape, cache or launch mode. It lives as long as the caller.
-using EvaluatorFor = std::function<suites::Evaluator&(const proto::Task&)>;
 
 // The error of the kernel itself, if it does not run or is wrong.
 absl::StatusOr<Numbers> RunExperiments(const Subject& subject,
@@ -48,14 +38,6 @@ absl::StatusOr<Numbers> RunExperiments(const Subject& subject,
 // "roofline_share", "arithmetic_share" and the level of memory that bounds it.
 void AddRoofline(const suites::TaskEntry& entry, const Machine& machine,
                  double time_ns, Numbers* numbers);
-
-// The share of the time that goes from the first evaluation to the second,
-// whose samples were interleaved, with its 95% interval. It counts clean pairs
-// of samples where there are enough, else all pairs.
-Number GainOf(const suites::Evaluation& base, const suites::Evaluation& twin);
-
-// How pairs are sampled; also for what advice is tried with.
-proto::SamplingOptions PairSampling();
 
 }  // namespace optrail::diagnosis
 

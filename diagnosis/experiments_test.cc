@@ -3,8 +3,10 @@
 #include "diagnosis/experiments.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "diagnosis/classes.h"
 #include "gtest/gtest.h"
 #include "ops/core/registry.h"
 
@@ -128,6 +130,107 @@ TEST(RunExperimentsTest, AKernelThatDoesNotRunIsAnError) {
   EXPECT_EQ(numbers.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_NE(std::string(numbers.status().message()).find("signal 11"),
             std::string::npos);
+}
+
+// A GPU's kernel: a table of what each change leaves of the time.
+class FakeGpu : public suites::Evaluator {
+ public:
+  std::vector<Evaluation> Measure(const std::vector<Contender>& contenders,
+                                  const suites::EvaluationOptions&) override {
+    std::vector<Evaluation> evaluations;
+    for (const Contender& contender : contenders) {
+      double ns = 10'000;
+      if (contender.perturbation) {
+        const proto::Perturbation& change = *contender.perturbation;
+        const bool aliased = change.aliased_operands_size() > 0;
+        if (aliased) ns *= 1 - memory_gain;
+        if (change.concurrent_calls() == 2) ns *= 1 - overlap_gain;
+        for (const std::string& option : change.compile_options()) {
+          if (option == "--optrail-ablation=coalesced") {
+            ns *= 1 - coalescing_gain;
+          }
+        }
+      }
+      evaluations.push_back(Taking(ns));
+    }
+    return evaluations;
+  }
+  Evaluation Profile(const proto::Config&, const std::vector<std::string>&,
+                     const suites::EvaluationOptions&) override {
+    Evaluation profile = Taking(10'000);
+    for (const auto& [name, value] :
+         std::vector<std::pair<const char*, double>>{
+             {"grid_blocks", blocks},
+             {"block_threads", 256},
+             {"resident_blocks", 8},
+             {"kernels", 1},
+             {"empty_launch_ns", 1000}}) {
+      proto::MetricSamples& metric = *profile.measurement->add_metrics();
+      metric.set_metric(name);
+      metric.add_values(value);
+    }
+    return profile;
+  }
+
+  double memory_gain = 0, overlap_gain = 0, coalescing_gain = 0;
+  double blocks = 1056;
+};
+
+class GpuExperimentsTest : public testing::Test {
+ protected:
+  GpuExperimentsTest() {
+    subject_ = AddSubject();
+    subject_.entry.backend =
+        *subject_.entry.entry->FindBackend(proto::CUDA, "");
+    subject_.entry.task.set_device_kind(proto::CUDA);
+    subject_.entry.task.set_launch_mode(proto::STREAM);
+    machine_.hardware.set_device_kind(proto::CUDA);
+    machine_.hardware.set_cores(132);
+  }
+  Numbers Run() {
+    auto numbers = RunExperiments(
+        subject_, machine_,
+        [&](const proto::Task& task) -> suites::Evaluator& { return gpu_; });
+    EXPECT_TRUE(numbers.ok()) << numbers.status();
+    return *numbers;
+  }
+  std::string FirstCause(const Numbers& numbers) {
+    const auto causes = Judge(numbers);
+    return causes.empty() ? "" : causes[0].chain().rbegin()->class_name();
+  }
+
+  FakeGpu gpu_;
+  Subject subject_;
+  Machine machine_;
+};
+
+TEST_F(GpuExperimentsTest, AKernelThatNothingChangesIsLeftAlone) {
+  const Numbers numbers = Run();
+  EXPECT_EQ(FirstCause(numbers), "");
+  ASSERT_NE(LimitOf(numbers), nullptr);
+  EXPECT_EQ(LimitOf(numbers)->name(), "compute");
+  EXPECT_NEAR(numbers.ValueOr("launch_share", 0), .1, .001);
+  EXPECT_NEAR(numbers.ValueOr("waves", 0), 1, .001);
+}
+
+TEST_F(GpuExperimentsTest, WhatGoesWhenOperandsAreInTheL2IsMemory) {
+  gpu_.memory_gain = .7;
+  const Numbers numbers = Run();
+  EXPECT_NEAR(numbers.ValueOr("memory_gain", 0), .7, .01);
+  EXPECT_EQ(LimitOf(numbers)->name(), "memory");
+}
+
+TEST_F(GpuExperimentsTest, WhatASecondCallFillsWasIdle) {
+  gpu_.overlap_gain = .45;
+  gpu_.blocks = 4;
+  const Numbers numbers = Run();
+  EXPECT_EQ(LimitOf(numbers)->name(), "device_idle");
+  EXPECT_EQ(FirstCause(numbers), "few_blocks");
+}
+
+TEST_F(GpuExperimentsTest, WhatGoesWithOneSegmentAWarpIsUncoalesced) {
+  gpu_.coalescing_gain = .5;
+  EXPECT_EQ(FirstCause(Run()), "uncoalesced");
 }
 
 TEST(GainOfTest, DisturbedPairsAreLeftOut) {

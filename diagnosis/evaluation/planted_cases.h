@@ -45,6 +45,9 @@ std::vector<PlantedCase> DrawFrom(const std::vector<CaseRow>& table,
 // The cases of the operator that was written after the diagnosis was done.
 std::vector<PlantedCase> DrawHeldBackCases(uint64_t seed, int cores);
 
+// Kernels of a GPU; sizes are those of an H200, in and beyond its L2.
+std::vector<PlantedCase> DrawCudaCases(uint64_t seed);
+
 // Cases that need more cores than `cores` are left out. In a fixed order.
 std::vector<PlantedCase> DrawCases(uint64_t seed, int cores);
 

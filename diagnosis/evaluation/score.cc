@@ -4,6 +4,7 @@
 //   bazel run //diagnosis/evaluation:score -- --seed=1
 //   bazel run //diagnosis/evaluation:score -- --seed=2 --cases='passes.*'
 //   bazel run //diagnosis/evaluation:score -- --held_back --seed=3
+//   bazel run //diagnosis/evaluation:score -- --device=cuda --seed=1
 //   bazel run //diagnosis/evaluation:score -- --numbers=FILE
 
 #include <iostream>
@@ -24,6 +25,7 @@
 #include "diagnosis/evaluation/planted_cases.h"
 #include "diagnosis/evaluators.h"
 #include "diagnosis/experiments.h"
+#include "ops/core/device_type.h"
 #include "re2/re2.h"
 #include "suites/worker/worker.h"
 #include "suites/workload/tasks.h"
@@ -33,6 +35,8 @@ ABSL_FLAG(uint64_t, seed, 1, "Draws sizes and amounts.");
 ABSL_FLAG(std::string, cases, ".*", "Cases whose name this matches.");
 ABSL_FLAG(bool, held_back, false,
           "The kernels that were written after the diagnosis was done.");
+ABSL_FLAG(std::string, device, "cpu",
+          "cpu or cuda: whose kernels. Those of cuda need a GPU and NVRTC.");
 ABSL_FLAG(std::string, numbers, "",
           "Measure nothing: judge the numbers that --verbose printed into this "
           "file, by today's rules.");
@@ -70,7 +74,12 @@ absl::StatusOr<Subject> SubjectOf(const PlantedCase& one,
   selection.op_regex = one.op;
   selection.shape_regex = one.shape;
   selection.backend = one.backend;
-  selection.threads = {one.threads};
+  selection.device = hardware.device_kind();
+  if (selection.device == proto::CUDA) {
+    selection.launch_mode = proto::GRAPH;
+  } else {
+    selection.threads = {one.threads};
+  }
   selection.with_test_only = true;
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<suites::TaskEntry> tasks,
                            suites::SelectTasks(selection, hardware));
@@ -188,13 +197,47 @@ absl::Status Rejudge(const std::string& path, const proto::Hardware& hardware) {
   return absl::OkStatus();
 }
 
+std::vector<PlantedCase> Cases(const proto::Hardware& hardware) {
+  const uint64_t seed = absl::GetFlag(FLAGS_seed);
+  if (hardware.device_kind() == proto::CUDA) return DrawCudaCases(seed);
+  return absl::GetFlag(FLAGS_held_back)
+             ? DrawHeldBackCases(seed, hardware.cores())
+             : DrawCases(seed, hardware.cores());
+}
+
+absl::StatusOr<proto::DeviceKind> DeviceOfFlag() {
+  const std::string device = absl::GetFlag(FLAGS_device);
+  if (device == "cpu") return proto::CPU;
+  if (device != "cuda") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("flag --device=", device, ": expected cpu or cuda"));
+  }
+  if (absl::GetFlag(FLAGS_held_back)) {
+    return absl::InvalidArgumentError(
+        "flag --held_back: only kernels of the CPU were held back; expected "
+        "--device=cpu");
+  }
+  return proto::CUDA;
+}
+
+// Numbers of a GPU are judged where there is none, too: for the hardware that
+// its kind declares.
+absl::StatusOr<proto::Hardware> HardwareOfNumbers(proto::DeviceKind device) {
+  OPTRAIL_ASSIGN_OR_RETURN(const ops::DeviceType* type,
+                           ops::FindDeviceType(device));
+  return device == proto::CUDA ? type->Declared() : type->Hardware();
+}
+
 absl::StatusOr<int> Run() {
-  OPTRAIL_ASSIGN_OR_RETURN(const suites::RunContext context,
-                           suites::FindRunContext(proto::CPU, "", ""));
+  OPTRAIL_ASSIGN_OR_RETURN(const proto::DeviceKind device, DeviceOfFlag());
   if (const std::string path = absl::GetFlag(FLAGS_numbers); !path.empty()) {
-    OPTRAIL_RETURN_IF_ERROR(Rejudge(path, context.hardware));
+    OPTRAIL_ASSIGN_OR_RETURN(const proto::Hardware hardware,
+                             HardwareOfNumbers(device));
+    OPTRAIL_RETURN_IF_ERROR(Rejudge(path, hardware));
     return 0;
   }
+  OPTRAIL_ASSIGN_OR_RETURN(const suites::RunContext context,
+                           suites::FindRunContext(device, "", ""));
   const RE2 pattern(absl::GetFlag(FLAGS_cases), RE2::Quiet);
   if (!pattern.ok()) {
     return absl::InvalidArgumentError(
@@ -202,10 +245,7 @@ absl::StatusOr<int> Run() {
   }
   const Machine machine = {context.hardware, suites::CeilingsOf(context)};
   Score score;
-  const auto draw =
-      absl::GetFlag(FLAGS_held_back) ? DrawHeldBackCases : DrawCases;
-  for (const PlantedCase& one :
-       draw(absl::GetFlag(FLAGS_seed), context.hardware.cores())) {
+  for (const PlantedCase& one : Cases(context.hardware)) {
     if (!RE2::FullMatch(one.name, pattern)) continue;
     OPTRAIL_RETURN_IF_ERROR(DiagnoseCase(one, context, machine, &score));
   }

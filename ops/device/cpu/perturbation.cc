@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "ops/core/moved_operands.h"
 #include "ops/device/cpu/operand_memory.h"
 #include "ops/device/cpu/timer.h"
 
@@ -18,37 +19,6 @@ namespace optrail::ops {
 namespace {
 
 constexpr int kWorkspace = -1;
-
-// The operands of `original`, some of them elsewhere.
-class MovedOperands : public OperandSets {
- public:
-  explicit MovedOperands(OperandSets& original) : original_(original) {
-    for (int set = 0; set < original.sets(); ++set) {
-      const auto addresses = original.addresses(set);
-      addresses_.emplace_back(addresses.begin(), addresses.end());
-    }
-  }
-
-  // Operand `index` of every set is what is moved to `memory`.
-  void Move(int index, OperandMemory memory) {
-    for (auto& addresses : addresses_) addresses[index] = memory.data();
-    Keep(std::move(memory));
-  }
-  void Keep(OperandMemory memory) { kept_.push_back(std::move(memory)); }
-
-  absl::Span<void* const> addresses(int set) const override {
-    return addresses_[set];
-  }
-  absl::Span<const int64_t> bytes() const override { return original_.bytes(); }
-  int sets() const override { return original_.sets(); }
-  bool has_in_out() const override { return original_.has_in_out(); }
-  absl::Status Restore() override { return original_.Restore(); }
-
- private:
-  OperandSets& original_;
-  std::vector<std::vector<void*>> addresses_;
-  std::vector<OperandMemory> kept_;
-};
 
 // Runs `run` once on every thread of the device, or on most of them where one
 // has lost its core.
@@ -67,24 +37,20 @@ void OnEachThread(CpuDevice& device, absl::FunctionRef<void()> run) {
 }
 
 // Denormals are taken for zero while the inner timer runs.
-class PerturbedTimer : public Timer {
+class PerturbedTimer : public MovedTimer {
  public:
   PerturbedTimer(std::unique_ptr<MovedOperands> operands,
                  std::unique_ptr<Timer> timer, CpuDevice& device, bool flush)
-      : operands_(std::move(operands)),
-        timer_(std::move(timer)),
+      : MovedTimer(std::move(operands), std::move(timer)),
         device_(device),
         flush_(flush) {}
 
-  absl::Status Prepare(int64_t calls) override {
-    return timer_->Prepare(calls);
-  }
   absl::StatusOr<int64_t> TimeNs() override {
-    if (!flush_) return timer_->TimeNs();
+    if (!flush_) return MovedTimer::TimeNs();
 #if defined(__x86_64__)
     constexpr unsigned kFlush = 0x8040;  // FTZ and DAZ of MXCSR
     OnEachThread(device_, [] { _mm_setcsr(_mm_getcsr() | kFlush); });
-    auto time_ns = timer_->TimeNs();
+    auto time_ns = MovedTimer::TimeNs();
     OnEachThread(device_, [] { _mm_setcsr(_mm_getcsr() & ~kFlush); });
     return time_ns;
 #else
@@ -92,17 +58,8 @@ class PerturbedTimer : public Timer {
         "unsupported here: denormals are switched off on x86-64 only");
 #endif
   }
-  absl::optional<int64_t> WorkedNs() const override {
-    return timer_->WorkedNs();
-  }
-  int64_t max_calls() const override { return timer_->max_calls(); }
-  void Fill(proto::Measurement* measurement) const override {
-    timer_->Fill(measurement);
-  }
 
  private:
-  const std::unique_ptr<MovedOperands> operands_;
-  const std::unique_ptr<Timer> timer_;
   CpuDevice& device_;
   const bool flush_;
 };
@@ -122,7 +79,8 @@ absl::Status MoveOperands(const OperandSets& from, int64_t workspace_bytes,
         OperandMemory memory,
         OperandMemory::Copy(from.addresses(0)[i], bytes[i], pages,
                             perturbation.offset_bytes()));
-    to->Move(static_cast<int>(i), std::move(memory));
+    auto kept = std::make_shared<const OperandMemory>(std::move(memory));
+    to->Move(static_cast<int>(i), kept->data(), kept);
   }
   int64_t total = 0;
   for (const int index : perturbation.aliased_operands()) {
@@ -142,11 +100,12 @@ absl::Status MoveOperands(const OperandSets& from, int64_t workspace_bytes,
         OperandMemory::Aliased(
             source, index == kWorkspace ? workspace_bytes : bytes[index],
             block));
+    auto kept = std::make_shared<const OperandMemory>(std::move(memory));
     if (index == kWorkspace) {
-      *workspace = memory.data();
-      to->Keep(std::move(memory));
+      *workspace = kept->data();
+      to->Keep(kept);
     } else {
-      to->Move(index, std::move(memory));
+      to->Move(index, kept->data(), kept);
     }
   }
   return absl::OkStatus();

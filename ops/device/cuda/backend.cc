@@ -8,6 +8,7 @@
 #include "absl/strings/str_split.h"
 #include "base/check.h"
 #include "base/hash.h"
+#include "ops/device/cuda/ablation.h"
 #include "ops/device/cuda/nvrtc.h"
 #include "tuning/proto/canonical.h"
 
@@ -201,11 +202,20 @@ absl::StatusOr<Artifact> CudaBackend::Compile(const Recipe& recipe) const {
   for (size_t i = 1; i < recipe.sources.size(); ++i) {
     headers.emplace_back(recipe.sources[i].path, recipe.sources[i].contents);
   }
+  OPTRAIL_ASSIGN_OR_RETURN(const RecipeOptions options,
+                           SplitAblation(recipe.options));
   OPTRAIL_ASSIGN_OR_RETURN(
       Cubin cubin,
       nvrtc->Compile(recipe.sources[0].contents, recipe.sources[0].path,
-                     recipe.options, headers));
+                     options.compiler, headers));
   Artifact artifact;
+  if (options.ablation) {
+    // The driver compiles it when it is loaded.
+    OPTRAIL_ASSIGN_OR_RETURN(cubin.bytes, Ablate(cubin.ptx, *options.ablation));
+    for (const auto& [fact, value] : FactsOfPtx(cubin.ptx)) {
+      cubin.facts[fact] = value;
+    }
+  }
   artifact.key = recipe.Key();
   artifact.bytes = std::move(cubin.bytes);
   artifact.log = std::move(cubin.log);

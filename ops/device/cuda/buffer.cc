@@ -174,8 +174,16 @@ absl::Status MemoryComparer::Init() {
   OPTRAIL_RETURN_IF_ERROR(
       driver_.Check(driver_.ModuleGetFunction(&repeat_, module_, "repeat"),
                     "cuModuleGetFunction repeat"));
+  OPTRAIL_RETURN_IF_ERROR(
+      driver_.Check(driver_.ModuleGetFunction(&empty_, module_, "empty"),
+                    "cuModuleGetFunction empty"));
   return driver_.Check(driver_.ModuleGetFunction(&differs_, module_, "differs"),
                        "cuModuleGetFunction differs");
+}
+
+absl::StatusOr<Function> MemoryComparer::Empty() {
+  OPTRAIL_RETURN_IF_ERROR(Init());
+  return empty_;
 }
 
 absl::Status MemoryComparer::Launch(Address a, Address b, size_t size_bytes) {

@@ -38,6 +38,9 @@ class MemoryComparer {
   absl::Status BeginGuard(Address guard);
   absl::StatusOr<bool> AreAllEqual();
 
+  // A kernel that does nothing.
+  absl::StatusOr<Function> Empty();
+
   // How long it was waited for so far.
   int64_t busy_ns() const { return busy_ns_; }
 
@@ -64,7 +67,7 @@ class MemoryComparer {
   const Stream stream_;
   Module module_ = nullptr;
   Function differs_ = nullptr, stray_ = nullptr, repeat_ = nullptr,
-           project_ = nullptr;
+           project_ = nullptr, empty_ = nullptr;
   Address flag_ = 0;
   bool comparing_ = false;
   int64_t busy_ns_ = 0;

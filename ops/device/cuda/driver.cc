@@ -93,6 +93,7 @@ absl::StatusOr<Driver> Driver::Load(const std::string& library) {
   symbols.Get("cuGraphLaunch", driver.GraphLaunch);
   symbols.Get("cuGraphDestroy", driver.GraphDestroy);
   symbols.Get("cuGraphExecDestroy", driver.GraphExecDestroy);
+  symbols.Get("cuStreamWaitEvent", driver.StreamWaitEvent);
   symbols.Get("cuEventCreate", driver.EventCreate);
   symbols.Get("cuEventDestroy_v2", driver.EventDestroy);
   symbols.Get("cuEventRecord", driver.EventRecord);
@@ -102,6 +103,23 @@ absl::StatusOr<Driver> Driver::Load(const std::string& library) {
               /*required=*/false);
   symbols.Get("cuTensorMapEncodeIm2col", driver.TensorMapEncodeIm2col,
               /*required=*/false);
+  const auto get = [&](const char* name, auto*& function) {
+    symbols.Get(name, function, /*required=*/false);
+  };
+  get("cuMemGetAllocationGranularity", driver.MemGetAllocationGranularity);
+  get("cuMemAddressReserve", driver.MemAddressReserve);
+  get("cuMemAddressFree", driver.MemAddressFree);
+  get("cuMemCreate", driver.MemCreate);
+  get("cuMemRelease", driver.MemRelease);
+  get("cuMemMap", driver.MemMap);
+  get("cuMemUnmap", driver.MemUnmap);
+  get("cuMemSetAccess", driver.MemSetAccess);
+  get("cuGraphGetNodes", driver.GraphGetNodes);
+  get("cuGraphNodeGetType", driver.GraphNodeGetType);
+  get("cuGraphKernelNodeGetParams_v2", driver.GraphKernelNodeGetParams);
+  get("cuKernelGetFunction", driver.KernelGetFunction);
+  get("cuOccupancyMaxActiveBlocksPerMultiprocessor",
+      driver.OccupancyMaxActiveBlocks);
   if (symbols.missing() != nullptr) {
     return absl::UnavailableError(
         absl::StrCat("unsupported here: ", library, " has no function ",
@@ -123,6 +141,19 @@ absl::StatusOr<Driver> Driver::Load(const std::string& library) {
   }
   version(&driver.version_);
   return driver;
+}
+
+bool Driver::HasVirtualMemory() const {
+  return MemGetAllocationGranularity != nullptr &&
+         MemAddressReserve != nullptr && MemAddressFree != nullptr &&
+         MemCreate != nullptr && MemRelease != nullptr && MemMap != nullptr &&
+         MemUnmap != nullptr && MemSetAccess != nullptr;
+}
+
+bool Driver::HasKernelNodes() const {
+  return GraphGetNodes != nullptr && GraphNodeGetType != nullptr &&
+         GraphKernelNodeGetParams != nullptr && KernelGetFunction != nullptr &&
+         OccupancyMaxActiveBlocks != nullptr;
 }
 
 void Driver::KeepEnvironment() { keeps_environment = true; }

@@ -30,6 +30,8 @@ using Stream = void*;
 using Event = void*;
 using Graph = void*;
 using GraphExec = void*;
+using GraphNode = void*;
+using Memory = unsigned long long;  // CUmemGenericAllocationHandle
 
 // CUtensorMap: how the bulk copy engine sees a matrix.
 struct alignas(64) TensorMap {
@@ -93,6 +95,34 @@ enum Result : int {
   kNoDevice = 100,
   kNotReady = 600,
 };
+
+// CUmemAllocationProp and CUmemAccessDesc, for memory of a device alone.
+struct MemoryProperties {
+  int type = 1;  // CU_MEM_ALLOCATION_TYPE_PINNED
+  int handle_types = 0;
+  int location_type = 1;  // CU_MEM_LOCATION_TYPE_DEVICE
+  int device = 0;
+  void* metadata = nullptr;
+  unsigned char flags[8] = {};
+};
+struct MemoryAccess {
+  int location_type = 1;
+  int device = 0;
+  int flags = 3;  // CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+};
+
+// CUDA_KERNEL_NODE_PARAMS_v2.
+struct KernelNode {
+  Function function;
+  unsigned grid_x, grid_y, grid_z;
+  unsigned block_x, block_y, block_z;
+  unsigned shared_bytes;
+  void** parameters;
+  void** extra;
+  void* kernel;  // CUkernel, in place of a function
+  Context context;
+};
+inline constexpr int kKernelNode = 0;  // CU_GRAPH_NODE_TYPE_KERNEL
 
 class Driver {
  public:
@@ -165,6 +195,7 @@ class Driver {
   int (*GraphLaunch)(GraphExec exec, Stream stream);
   int (*GraphDestroy)(Graph graph);
   int (*GraphExecDestroy)(GraphExec exec);
+  int (*StreamWaitEvent)(Stream stream, Event event, unsigned flags);
   int (*EventCreate)(Event* event, unsigned flags);
   int (*EventDestroy)(Event event);
   int (*EventRecord)(Event event, Stream stream);
@@ -183,6 +214,32 @@ class Driver {
                                uint32_t pixels, const uint32_t* element_strides,
                                int interleave, int swizzle, int l2_promotion,
                                int fill);
+
+  // For experiments on what a kernel waits for; null where the driver lacks
+  // them, for which HasVirtualMemory() and HasKernelNodes() ask.
+  int (*MemGetAllocationGranularity)(size_t* bytes,
+                                     const MemoryProperties* properties,
+                                     int option);
+  int (*MemAddressReserve)(Address* address, size_t bytes, size_t alignment,
+                           Address hint, unsigned long long flags);
+  int (*MemAddressFree)(Address address, size_t bytes);
+  int (*MemCreate)(Memory* memory, size_t bytes,
+                   const MemoryProperties* properties,
+                   unsigned long long flags);
+  int (*MemRelease)(Memory memory);
+  int (*MemMap)(Address address, size_t bytes, size_t offset, Memory memory,
+                unsigned long long flags);
+  int (*MemUnmap)(Address address, size_t bytes);
+  int (*MemSetAccess)(Address address, size_t bytes, const MemoryAccess* access,
+                      size_t count);
+  int (*GraphGetNodes)(Graph graph, GraphNode* nodes, size_t* count);
+  int (*GraphNodeGetType)(GraphNode node, int* type);
+  int (*GraphKernelNodeGetParams)(GraphNode node, KernelNode* kernel);
+  int (*KernelGetFunction)(Function* function, void* kernel);
+  int (*OccupancyMaxActiveBlocks)(int* blocks, Function function,
+                                  int block_threads, size_t shared_bytes);
+  bool HasVirtualMemory() const;
+  bool HasKernelNodes() const;
 
  private:
   int (*GetErrorName)(int result, const char** name);

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/status_macros.h"
 #include "ops/device/cuda/ceilings.h"
+#include "ops/device/cuda/perturbation.h"
 #include "ops/device/cuda/timer.h"
 
 namespace optrail::ops::cuda {
@@ -150,6 +151,22 @@ absl::Status MeasuredGpu::ReadThroughL2(const void* from, size_t size_bytes) {
 absl::StatusOr<std::unique_ptr<Timer>> MeasuredGpu::MakeTimer(
     Runnable& runnable, OperandSets& operands, TimingMode mode) {
   return MakeCudaTimer(*this, runnable, operands, mode);
+}
+
+absl::StatusOr<std::unique_ptr<Timer>> MeasuredGpu::MakePerturbedTimer(
+    Runnable& runnable, OperandSets& operands, TimingMode mode,
+    const proto::Perturbation& perturbation) {
+  return MakePerturbedCudaTimer(*this, runnable, operands, mode, perturbation);
+}
+
+absl::StatusOr<std::vector<proto::MetricSamples>> MeasuredGpu::ProfileCalls(
+    Runnable& runnable, OperandSets& operands) {
+  return ProfileCudaCalls(*this, runnable, operands);
+}
+
+absl::StatusOr<double> MeasuredGpu::EmptyLaunchNs() {
+  OPTRAIL_ASSIGN_OR_RETURN(const Function empty, comparer_->Empty());
+  return cuda::EmptyLaunchNs(*this, empty);
 }
 
 std::unique_ptr<Monitor> MeasuredGpu::MakeMonitor() {

@@ -21,6 +21,7 @@
 #include "absl/status/statusor.h"
 #include "ops/core/device.h"
 #include "ops/core/neighbours.h"
+#include "ops/core/perturbation.h"
 #include "ops/device/cuda/buffer.h"
 #include "ops/device/cuda/device.h"
 #include "ops/device/cuda/driver.h"
@@ -30,7 +31,7 @@
 
 namespace optrail::ops::cuda {
 
-class MeasuredGpu : public CudaDevice, public SharedDevice {
+class MeasuredGpu : public CudaDevice, public SharedDevice, public Perturbable {
  public:
   // Unavailable, "unsupported here: why", if the GPU cannot be used.
   static absl::StatusOr<std::unique_ptr<MeasuredGpu>> Make(
@@ -48,6 +49,11 @@ class MeasuredGpu : public CudaDevice, public SharedDevice {
   absl::StatusOr<std::unique_ptr<Timer>> MakeTimer(Runnable& runnable,
                                                    OperandSets& operands,
                                                    TimingMode mode) override;
+  absl::StatusOr<std::unique_ptr<Timer>> MakePerturbedTimer(
+      Runnable& runnable, OperandSets& operands, TimingMode mode,
+      const proto::Perturbation& perturbation) override;
+  absl::StatusOr<std::vector<proto::MetricSamples>> ProfileCalls(
+      Runnable& runnable, OperandSets& operands) override;
   std::unique_ptr<Monitor> MakeMonitor() override;
   absl::Span<Meter* const> meters() override { return meters_; }
   // Also waits until no neighbour computes, for half a minute at most.
@@ -76,6 +82,9 @@ class MeasuredGpu : public CudaDevice, public SharedDevice {
   // Copies `size_bytes` behind themselves, so that they lie there `times`
   // times.
   void Repeat(void* first, size_t size_bytes, int64_t times);
+
+  // A launch of a kernel that does nothing, in a graph of many.
+  absl::StatusOr<double> EmptyLaunchNs();
 
   // Fills the L2 with something else; asynchronous.
   absl::Status FlushL2();

@@ -29,7 +29,9 @@ absl::StatusOr<Nvrtc> Nvrtc::Load() {
         library->Get("nvrtcGetProgramLogSize", nvrtc.GetProgramLogSize),
         library->Get("nvrtcGetProgramLog", nvrtc.GetProgramLog),
         library->Get("nvrtcGetCUBINSize", nvrtc.GetCubinSize),
-        library->Get("nvrtcGetCUBIN", nvrtc.GetCubin)}) {
+        library->Get("nvrtcGetCUBIN", nvrtc.GetCubin),
+        library->Get("nvrtcGetPTXSize", nvrtc.GetPtxSize),
+        library->Get("nvrtcGetPTX", nvrtc.GetPtx)}) {
     OPTRAIL_RETURN_IF_ERROR(found);
   }
   version(&nvrtc.major_, &nvrtc.minor_);
@@ -80,6 +82,11 @@ absl::StatusOr<Cubin> Nvrtc::Compile(const std::string& source,
     if (result == 0) {
       cubin.bytes.resize(bytes);
       result = GetCubin(program, &cubin.bytes[0]);
+    }
+    if (result == 0 && GetPtxSize(program, &bytes) == 0 && bytes > 1) {
+      cubin.ptx.resize(bytes);
+      GetPtx(program, &cubin.ptx[0]);
+      cubin.ptx.resize(bytes - 1);  // without the final NUL
     }
   }
   DestroyProgram(&program);

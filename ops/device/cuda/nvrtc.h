@@ -25,6 +25,7 @@ namespace optrail::ops::cuda {
 
 struct Cubin {
   std::string bytes;
+  std::string ptx;  // that it was made of
   std::string log;
   // "registers", "spill_bytes", "stack_bytes", "shared_bytes", as ptxas reports
   // them of the one kernel.
@@ -72,6 +73,8 @@ class Nvrtc {
   int (*GetProgramLog)(void* program, char* log);
   int (*GetCubinSize)(void* program, size_t* bytes);
   int (*GetCubin)(void* program, char* cubin);
+  int (*GetPtxSize)(void* program, size_t* bytes);
+  int (*GetPtx)(void* program, char* ptx);
 };
 
 // Reads the report of ptxas -v: "Used 168 registers", "8 bytes spill stores".

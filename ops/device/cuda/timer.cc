@@ -27,19 +27,26 @@ constexpr int64_t kMaxCalls = 4096;
 // Copies begin where cuMemAlloc's own do.
 int64_t Aligned(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
+constexpr unsigned kNonBlocking = 1;    // CU_STREAM_NON_BLOCKING
+constexpr unsigned kDisableTiming = 2;  // CU_EVENT_DISABLE_TIMING
 constexpr int kCaptureThreadLocal = 1;  // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
 
 class CudaTimer : public Timer {
  public:
   CudaTimer(MeasuredGpu& device, Runnable& runnable, OperandSets& operands,
-            TimingMode mode)
+            TimingMode mode, const CudaTimerOptions& options)
       : device_(device),
         driver_(device.driver()),
         runnable_(runnable),
         operands_(operands),
-        mode_(mode) {}
+        mode_(mode),
+        workspace_(options.workspace) {}
   ~CudaTimer() override {
     DropGraph();
+    if (beside_ != nullptr) driver_.StreamDestroy(beside_);
+    for (Event event : {fork_, join_}) {
+      if (event != nullptr) driver_.EventDestroy(event);
+    }
     if (start_ != nullptr) driver_.EventDestroy(start_);
     if (end_ != nullptr) driver_.EventDestroy(end_);
   }
@@ -58,6 +65,21 @@ class CudaTimer : public Timer {
       OPTRAIL_RETURN_IF_ERROR(AddCall(operands_.addresses(set)));
     }
     return absl::OkStatus();
+  }
+
+  // Before Init().
+  absl::Status OpenSecondStream() {
+    OPTRAIL_RETURN_IF_ERROR(driver_.Check(
+        driver_.StreamCreate(&beside_, kNonBlocking), "cuStreamCreate"));
+    OPTRAIL_RETURN_IF_ERROR(driver_.Check(
+        driver_.EventCreate(&fork_, kDisableTiming), "cuEventCreate"));
+    OPTRAIL_RETURN_IF_ERROR(driver_.Check(
+        driver_.EventCreate(&join_, kDisableTiming), "cuEventCreate"));
+    const int64_t bytes = runnable_.invocation().workspace_bytes();
+    if (bytes == 0) return absl::OkStatus();
+    OPTRAIL_ASSIGN_OR_RETURN(second_workspace_,
+                             device_.Allocate(static_cast<size_t>(bytes)));
+    return device_.Zero(second_workspace_->data(), static_cast<size_t>(bytes));
   }
 
   absl::Status Prepare(int64_t calls) override {
@@ -157,6 +179,7 @@ class CudaTimer : public Timer {
   absl::Status AddCall(absl::Span<void* const> operands) {
     OPTRAIL_ASSIGN_OR_RETURN(const Call call, runnable_.Prepare(operands));
     prepared_.push_back(call);
+    if (workspace_ != nullptr) prepared_.back().workspace = workspace_;
     return absl::OkStatus();
   }
 
@@ -165,9 +188,26 @@ class CudaTimer : public Timer {
     const Invocation& invocation = runnable_.invocation();
     const auto prepared = static_cast<int64_t>(prepared_.size());
     const bool rotates = !copies_.empty() || operands_.has_in_out();
+    if (beside_ != nullptr) Follow(device_.driver_stream(), beside_, fork_);
     for (int64_t call = from; call < to; ++call) {
-      device_.Note(invocation.Run(prepared_[rotates ? call % prepared : 0]));
+      Call made = prepared_[rotates ? call % prepared : 0];
+      if (beside_ != nullptr && call % 2 == 1) {
+        made.stream.handle = beside_;
+        if (second_workspace_ != nullptr) {
+          made.workspace = second_workspace_->data();
+        }
+      }
+      device_.Note(invocation.Run(made));
     }
+    if (beside_ != nullptr) Follow(beside_, device_.driver_stream(), join_);
+  }
+
+  // What is launched into `second` from now on waits for what `first` has.
+  void Follow(Stream first, Stream second, Event event) {
+    device_.Note(
+        driver_.Check(driver_.EventRecord(event, first), "cuEventRecord"));
+    device_.Note(driver_.Check(driver_.StreamWaitEvent(second, event, 0),
+                               "cuStreamWaitEvent"));
   }
 
   // Those calls, one by one or as the graph that was captured of them.
@@ -255,6 +295,10 @@ class CudaTimer : public Timer {
   Runnable& runnable_;
   OperandSets& operands_;
   const TimingMode mode_;
+  void* const workspace_;    // null: the runnable's
+  Stream beside_ = nullptr;  // null: one call at a time
+  Event fork_ = nullptr, join_ = nullptr;
+  std::unique_ptr<Buffer> second_workspace_;
   Event start_ = nullptr, end_ = nullptr;
   GraphExec exec_ = nullptr, rest_ = nullptr;  // the batch, the other copies
   int64_t captured_calls_ = 0;
@@ -266,15 +310,64 @@ class CudaTimer : public Timer {
   const char* copies_end_ = nullptr;
 };
 
+// Launches nothing but a kernel without work.
+class EmptyCall : public Invocation {
+ public:
+  EmptyCall(const Driver& driver, Function empty)
+      : driver_(driver), empty_(empty) {}
+  absl::Status Run(const Call& call) const override {
+    return driver_.Check(
+        driver_.LaunchKernel(empty_, 1, 1, 1, 32, 1, 1, 0, call.stream.handle,
+                             nullptr, nullptr),
+        "cuLaunchKernel empty");
+  }
+
+ private:
+  const Driver& driver_;
+  const Function empty_;
+};
+
+class NoOperands : public OperandSets {
+ public:
+  absl::Span<void* const> addresses(int set) const override { return {}; }
+  absl::Span<const int64_t> bytes() const override { return {}; }
+  int sets() const override { return 1; }
+  bool has_in_out() const override { return false; }
+  absl::Status Restore() override { return absl::OkStatus(); }
+};
+
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Timer>> MakeCudaTimer(MeasuredGpu& device,
-                                                     Runnable& runnable,
-                                                     OperandSets& operands,
-                                                     TimingMode mode) {
-  auto timer = std::make_unique<CudaTimer>(device, runnable, operands, mode);
+absl::StatusOr<std::unique_ptr<Timer>> MakeCudaTimer(
+    MeasuredGpu& device, Runnable& runnable, OperandSets& operands,
+    TimingMode mode, const CudaTimerOptions& options) {
+  auto timer =
+      std::make_unique<CudaTimer>(device, runnable, operands, mode, options);
+  if (options.two_at_a_time) {
+    OPTRAIL_RETURN_IF_ERROR(timer->OpenSecondStream());
+  }
   OPTRAIL_RETURN_IF_ERROR(timer->Init());
   return timer;
+}
+
+absl::StatusOr<double> EmptyLaunchNs(MeasuredGpu& device, Function empty) {
+  constexpr int kCalls = 64, kRepetitions = 5;
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Runnable> runnable,
+      Runnable::Create(std::make_unique<EmptyCall>(device.driver(), empty),
+                       device));
+  NoOperands operands;
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Timer> timer,
+      MakeCudaTimer(device, *runnable, operands, {proto::HOT, proto::GRAPH}));
+  double best_ns = 0;
+  for (int i = 0; i < kRepetitions; ++i) {
+    OPTRAIL_RETURN_IF_ERROR(timer->Prepare(kCalls));
+    OPTRAIL_ASSIGN_OR_RETURN(const int64_t elapsed_ns, timer->TimeNs());
+    const double call_ns = static_cast<double>(elapsed_ns) / kCalls;
+    if (i == 0 || call_ns < best_ns) best_ns = call_ns;
+  }
+  return best_ns;
 }
 
 }  // namespace optrail::ops::cuda

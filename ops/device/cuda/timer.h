@@ -25,11 +25,22 @@
 
 namespace optrail::ops::cuda {
 
+struct CudaTimerOptions {
+  // In place of the runnable's own; null: that.
+  void* workspace = nullptr;
+  // Every second call is launched into a second stream, with a workspace of its
+  // own, and may run beside the one before it.
+  bool two_at_a_time = false;
+};
+
 // ResourceExhausted if there is no memory for the copies of cold mode.
-absl::StatusOr<std::unique_ptr<Timer>> MakeCudaTimer(MeasuredGpu& device,
-                                                     Runnable& runnable,
-                                                     OperandSets& operands,
-                                                     TimingMode mode);
+absl::StatusOr<std::unique_ptr<Timer>> MakeCudaTimer(
+    MeasuredGpu& device, Runnable& runnable, OperandSets& operands,
+    TimingMode mode, const CudaTimerOptions& options = {});
+
+// A launch of a kernel that does nothing, in a captured graph of many: the
+// least that a call can take.
+absl::StatusOr<double> EmptyLaunchNs(MeasuredGpu& device, Function empty);
 
 }  // namespace optrail::ops::cuda
 

@@ -11,9 +11,13 @@
 // "differs", "stray", "repeat" and "project" are those of buffer.cc, "turn"
 // that of ops/lib/cudnn.cc; "map" is relu of f32 in vectors of four.
 //
-// FakeLaunches(stream) and FakeModules() count launches into a stream and
-// modules that are loaded.
+// Memory is mapped in granules of 64 KiB; "cuMemMap=1" is a device that maps
+// none.
+//
+// FakeLaunches(stream), FakeModules() and FakeMappings() count launches into a
+// stream, modules that are loaded, and ranges and granules that are not freed.
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,7 +35,13 @@ namespace {
 
 using Address = unsigned long long;
 
-using Nodes = std::vector<std::function<void()>>;
+// A captured launch.
+struct Node {
+  std::function<void()> run;
+  void* function;
+  unsigned grid_x, grid_y, block_x, shared_bytes;
+};
+using Nodes = std::vector<Node>;
 
 struct Clock {
   long long now_ns = 0;
@@ -42,6 +52,7 @@ Clock fake;
 thread_local void *current_context = nullptr, *pushed_context = nullptr;
 std::map<void*, int> launches;  // by stream
 int loaded = 0;                 // modules
+int mappings = 0;               // ranges of addresses, and granules
 std::map<Address, size_t> allocated;
 std::map<void*, unsigned> dynamic_shared;  // that a function may ask for
 
@@ -216,7 +227,7 @@ FAKE(cuFuncSetAttribute, void* function, int attribute, int value) {
   return Scripted("cuFuncSetAttribute");
 }
 FAKE(cuLaunchKernel, void* function, unsigned grid_x, unsigned grid_y, unsigned,
-     unsigned, unsigned, unsigned, unsigned shared, void* stream,
+     unsigned block_x, unsigned, unsigned, unsigned shared, void* stream,
      void** parameters, void**) {
   if (const int code = Scripted("cuLaunchKernel"); code != 0) return code;
   // 48 KiB need no attribute.
@@ -231,7 +242,8 @@ FAKE(cuLaunchKernel, void* function, unsigned grid_x, unsigned grid_y, unsigned,
     };
   }
   if (fake.capturing) {
-    fake.captured.push_back(kernel);
+    fake.captured.push_back(
+        {kernel, function, grid_x, grid_y, block_x, shared});
     return 0;
   }
   fake.now_ns += kLaunchNs;
@@ -335,9 +347,9 @@ FAKE(cuGraphInstantiateWithFlags, void** exec, void* graph,
   return Scripted("cuGraphInstantiate");
 }
 FAKE(cuGraphLaunch, void* exec, void*) {
-  for (const auto& kernel : *static_cast<Nodes*>(exec)) {
+  for (const Node& node : *static_cast<Nodes*>(exec)) {
     fake.now_ns += kLaunchNs;
-    kernel();
+    node.run();
   }
   return 0;
 }
@@ -357,6 +369,88 @@ FAKE(cuTensorMapEncodeIm2col, void*, int, unsigned, void*, const void*,
      const void*, const void*, const void*, unsigned, unsigned, const void*,
      int, int, int, int) {
   return Scripted("cuTensorMapEncodeIm2col");
+}
+FAKE(cuGraphGetNodes, void* graph, void** nodes, size_t* count) {
+  auto& all = *static_cast<Nodes*>(graph);
+  for (size_t i = 0; nodes != nullptr && i < all.size(); ++i)
+    nodes[i] = &all[i];
+  *count = all.size();
+  return Scripted("cuGraphGetNodes");
+}
+FAKE(cuGraphNodeGetType, void*, int* type) {
+  *type = 0;  // CU_GRAPH_NODE_TYPE_KERNEL
+  return 0;
+}
+FAKE(cuGraphKernelNodeGetParams_v2, void* node, void* parameters) {
+  struct Parameters {
+    void* function;
+    unsigned grid[3], block[3], shared_bytes;
+  };
+  const Node& from = *static_cast<Node*>(node);
+  *static_cast<Parameters*>(parameters) = {from.function,
+                                           {from.grid_x, from.grid_y, 1},
+                                           {from.block_x, 1, 1},
+                                           from.shared_bytes};
+  return 0;
+}
+FAKE(cuKernelGetFunction, void** function, void* kernel) {
+  *function = kernel;
+  return 0;
+}
+FAKE(cuOccupancyMaxActiveBlocksPerMultiprocessor, int* blocks, void*,
+     int threads, size_t) {
+  *blocks = 2048 / threads;
+  return Scripted("cuOccupancyMaxActiveBlocksPerMultiprocessor");
+}
+FAKE(cuMemGetAllocationGranularity, size_t* bytes, const void*, int) {
+  *bytes = 64 << 10;
+  return Scripted("cuMemGetAllocationGranularity");
+}
+FAKE(cuMemAddressReserve, Address* address, size_t bytes, size_t, Address,
+     unsigned long long) {
+  void* const reserved =
+      mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (reserved == MAP_FAILED) return 2;
+  *address = reinterpret_cast<Address>(reserved);
+  ++mappings;
+  return Scripted("cuMemAddressReserve");
+}
+FAKE(cuMemAddressFree, Address address, size_t bytes) {
+  --mappings;
+  return munmap(reinterpret_cast<void*>(address), bytes);
+}
+FAKE(cuMemCreate, unsigned long long* memory, size_t bytes, const void*,
+     unsigned long long) {
+  if (const int code = Scripted("cuMemCreate"); code != 0) return code;
+  const int file = memfd_create("granule", 0);
+  if (file < 0 || ftruncate(file, static_cast<off_t>(bytes)) != 0) return 2;
+  *memory = static_cast<unsigned long long>(file);
+  ++mappings;
+  return 0;
+}
+FAKE(cuMemRelease, unsigned long long memory) {
+  --mappings;
+  return close(static_cast<int>(memory));
+}
+FAKE(cuMemMap, Address address, size_t bytes, size_t offset,
+     unsigned long long memory, unsigned long long) {
+  if (const int code = Scripted("cuMemMap"); code != 0) return code;
+  void* const mapped = mmap(reinterpret_cast<void*>(address), bytes, PROT_NONE,
+                            MAP_SHARED | MAP_FIXED, static_cast<int>(memory),
+                            static_cast<off_t>(offset));
+  return mapped == MAP_FAILED ? 1 : 0;
+}
+FAKE(cuMemUnmap, Address address, size_t bytes) {
+  return mmap(reinterpret_cast<void*>(address), bytes, PROT_NONE,
+              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED;
+}
+FAKE(cuMemSetAccess, Address address, size_t bytes, const void*, size_t) {
+  if (const int code = Scripted("cuMemSetAccess"); code != 0) return code;
+  return mprotect(reinterpret_cast<void*>(address), bytes,
+                  PROT_READ | PROT_WRITE);
+}
+FAKE(cuStreamWaitEvent, void*, void*, unsigned) {
+  return Scripted("cuStreamWaitEvent");
 }
 FAKE(cuEventCreate, void** event, unsigned) {
   *event = new long long(0);
@@ -380,6 +474,7 @@ FAKE(cuEventElapsedTime, float* milliseconds, void* start, void* end) {
 
 FAKE(FakeLaunches, void* stream) { return launches[stream]; }
 FAKE(FakeModules) { return loaded; }
+FAKE(FakeMappings) { return mappings; }
 
 FAKE(nvmlInit_v2) { return 0; }
 FAKE(nvmlDeviceGetHandleByPciBusId_v2, const char*, void** device) {

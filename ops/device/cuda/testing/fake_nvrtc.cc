@@ -73,3 +73,10 @@ FAKE(nvrtcGetCUBIN, void* program, char* cubin) {
   memcpy(cubin, made.data(), made.size());
   return 0;
 }
+FAKE(nvrtcGetPTXSize, void* program, size_t* bytes) {
+  *bytes = static_cast<Program*>(program)->name.size() + 1;
+  return 0;
+}
+FAKE(nvrtcGetPTX, void* program, char* ptx) {
+  return Copy(static_cast<Program*>(program)->name, ptx);
+}

@@ -1,0 +1,234 @@
+#!/usr/bin/env python3
+"""Compares diagnoses that read no hardware counters with Nsight Compute.
+
+Each operator is diagnosed by `optrail diagnose` and profiled by `ncu` while
+`optrail bench` calls it. Both name what limits the kernel: memory, compute or
+latency. The mapping is in docs/method/diagnosis.md.
+
+  python3 diagnosis/evaluation/beside_ncu.py --optrail=bazel-bin/cli/optrail \\
+      --budget_s=200 --out=beside_ncu.json
+
+It needs a GPU, ncu, and the right to read counters. Cases that the budget does
+not reach are left out, and counted as such.
+"""
+
+import argparse
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+# Operator, shape, caches; one small and one large of each kind.
+CASES = [
+    ("add", "n=67108864/f32", "hot"),
+    ("matmul", "m=4096,n=4096,k=4096/bf16", "hot"),
+    ("softmax", "rows=8192,cols=8192/bf16", "hot"),
+    ("transpose", "rows=8192,cols=8192/bf16", "hot"),
+    ("layer_norm", "rows=8192,cols=8192/bf16", "hot"),
+    ("gelu", "n=4096000/bf16", "hot"),
+    ("sum", "rows=65536,cols=512/bf16", "hot"),
+    ("attention", "batch=4,heads=16,queries=4096,keys=4096,d=128/bf16", "hot"),
+    ("rms_norm", "rows=8192,cols=8192/bf16", "hot"),
+    ("matmul", "m=256,n=256,k=4096/bf16", "hot"),
+    ("linear", "m=4096,n=4096,k=4096/bf16", "hot"),
+    ("embedding_bag", "rows=1000000,cols=64,bags=2048,lookups=32/f32", "hot"),
+    ("layer_norm_backward", "rows=65536,cols=512/bf16", "hot"),
+    ("batched_matmul", "batch=64,m=512,n=512,k=512/bf16", "hot"),
+    ("conv2d", "n=32,h=56,w=56,c=256,k=64,r=1,s=1/f16", "hot"),
+    ("relu", "n=67108864/f32", "hot"),
+    ("rms_norm_backward", "rows=512,cols=4096/f32", "hot"),
+    ("softmax", "rows=128,cols=512/bf16", "hot"),
+    ("conv_bn_relu", "n=32,h=14,w=14,c=256,k=256,r=3,s=3/padding=1/f16",
+     "hot"),
+    ("add", "n=67108864/f32", "cold"),
+    ("matmul", "m=4096,n=4096,k=4096/bf16", "cold"),
+    ("transpose", "rows=1024,cols=1024/f32", "cold"),
+]
+
+SM = "sm__throughput.avg.pct_of_peak_sustained_elapsed"
+MEMORY = "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"
+TIME = "gpu__time_duration.sum"
+STALLS = [
+    "smsp__average_warps_issue_stalled_%s_per_issue_active.ratio" % reason
+    for reason in ("long_scoreboard", "short_scoreboard", "math_pipe_throttle",
+                   "lg_throttle", "mio_throttle", "barrier", "wait")
+]
+METRICS = [
+    SM, MEMORY, TIME,
+    "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
+    "lts__t_bytes.sum",
+    "l1tex__throughput.avg.pct_of_peak_sustained_active",
+    "sm__warps_active.avg.pct_of_peak_sustained_active",
+    "launch__waves_per_multiprocessor",
+    "launch__grid_size",
+    "launch__block_size",
+] + STALLS
+
+# Below this share of both peaks a kernel waits (the rule of ncu's section
+# "GPU Speed Of Light").
+BUSY = 60
+# Closer to each other than this, both limit: either answer agrees.
+BALANCED = 10
+# Kernels of the stopwatch, which are not the operator's.
+OURS = "differs|stray|repeat|project|empty|read_all|read_l2|multiply"
+
+CLASS_OF = {
+    "memory": "memory", "l2": "memory", "l3": "memory", "dram": "memory",
+    "near_memory": "memory", "compute": "compute", "device_idle": "latency",
+}
+
+
+def ncu_classes(sm, memory):
+    """What ncu's figures say; two where both limit."""
+    if max(sm, memory) < BUSY:
+        return ["latency"]
+    if abs(sm - memory) < BALANCED:
+        return ["memory", "compute"]
+    return ["memory"] if memory > sm else ["compute"]
+
+
+def number(text):
+    try:
+        return float(text.replace(",", ""))
+    except ValueError:
+        return None
+
+
+def parse_ncu(text):
+    """The kernels of ncu's CSV, each a dictionary of metrics by name."""
+    lines = [line for line in text.splitlines() if line.startswith('"')]
+    kernels = {}
+    for row in csv.DictReader(io.StringIO("\n".join(lines))):
+        kernel = kernels.setdefault(row["ID"], {"kernel": row["Kernel Name"]})
+        kernel[row["Metric Name"]] = number(row["Metric Value"])
+    return list(kernels.values())
+
+
+def run(command, seconds, folder):
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True,
+                              text=True, timeout=max(seconds, 1))
+    except subprocess.TimeoutExpired as expired:
+        return None, "took more than %d s: %s" % (seconds, expired.stderr)
+    return done.stdout, done.stderr
+
+
+def profile(options, op, shape, cache, folder, seconds):
+    command = [
+        options.ncu, "--csv", "--target-processes", "all", "--clock-control",
+        "none", "--cache-control", "none" if cache == "hot" else "all",
+        "--kernel-name", "regex:^(?!(%s)$).*" % OURS, "--launch-count", "4",
+        "--kill", "yes", "--metrics", ",".join(METRICS), options.optrail,
+        "bench", "--op=" + op, "--shape=" + shape, "--device=cuda",
+        "--launch=stream", "--cache=" + cache, "--select=default",
+        "--processes=1", "--quiet", "--config_deadline=60s",
+    ]
+    out, err = run(command, seconds, folder)
+    if out is None:
+        return None, err
+    kernels = [k for k in parse_ncu(out)
+               if k.get(SM) is not None and k.get(MEMORY) is not None]
+    if not kernels:
+        return None, "ncu told no kernel: " + (out + err)[-400:]
+    # The first call warms up; of a call's kernels the longest one counts.
+    longest = max(k[TIME] or 0 for k in kernels)
+    last = [k for k in kernels if (k[TIME] or 0) > .5 * longest][-1]
+    return last, ""
+
+
+def diagnose(options, op, shape, cache, folder, seconds):
+    out, err = run(
+        [options.optrail, "diagnose", "--op=" + op, "--shape=" + shape,
+         "--device=cuda", "--launch=graph", "--cache=" + cache,
+         "--select=default", "--format=json", "--quiet"], seconds, folder)
+    if out is None:
+        return None, err
+    try:
+        return json.loads(out)[0], ""
+    except (ValueError, IndexError):
+        return None, "diagnose told nothing: " + (out + err)[-400:]
+
+
+def compare(options, case, folder, deadline):
+    op, shape, cache = case
+    row = {"op": op, "shape": shape, "cache": cache, "error": ""}
+    left = deadline - time.time()
+    ours, row["error"] = diagnose(options, op, shape, cache, folder,
+                                  min(60, left))
+    if ours is None:
+        return row
+    row["seconds"] = ours["elapsed_seconds"]
+    row["limited_by"] = ours.get("limited_by")
+    row["ours"] = CLASS_OF.get(row["limited_by"], "none")
+    row["causes"] = [c["chain"][-1]["class"] for c in ours["causes"]]
+    row["numbers"] = {n["name"]: n["value"] for n in ours["numbers"]
+                      if n["value"] is not None}
+    row["unsupported"] = {n["name"]: n["unsupported"] for n in ours["numbers"]
+                          if n["unsupported"]}
+    left = deadline - time.time()
+    kernel, row["error"] = profile(options, op, shape, cache, folder,
+                                   min(60, left))
+    if kernel is None:
+        return row
+    row["ncu"] = kernel
+    row["ncu_classes"] = ncu_classes(kernel[SM], kernel[MEMORY])
+    row["agrees"] = row["ours"] in row["ncu_classes"]
+    return row
+
+
+def table(rows, left_out):
+    lines = ["%-20s %-44s %-5s %-8s %-15s %5s %5s %-6s %5s" % (
+        "operator", "shape", "cache", "ours", "ncu", "sm%", "mem%", "agrees",
+        "s")]
+    for row in rows:
+        kernel = row.get("ncu", {})
+        lines.append("%-20s %-44s %-5s %-8s %-15s %5.0f %5.0f %-6s %5.1f%s" % (
+            row["op"], row["shape"][:44], row["cache"], row.get("ours", "-"),
+            "|".join(row.get("ncu_classes", ["-"])), kernel.get(SM) or 0,
+            kernel.get(MEMORY) or 0,
+            {True: "yes", False: "NO"}.get(row.get("agrees"), "-"),
+            row.get("seconds", 0),
+            "  " + " ".join(row["error"].split())[:200] if row["error"] else ""))
+    compared = [row for row in rows if "agrees" in row]
+    agree = sum(row["agrees"] for row in compared)
+    lines.append("agree: %d of %d; not compared: %d; left out for time: %d" % (
+        agree, len(compared), len(rows) - len(compared), left_out))
+    return "\n".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--optrail", required=True)
+    parser.add_argument("--ncu", default="ncu")
+    parser.add_argument("--budget_s", type=float, default=600)
+    parser.add_argument("--first", type=int, default=0,
+                        help="Begins with this case, and goes round.")
+    parser.add_argument("--cases", type=int, default=len(CASES),
+                        help="How many.")
+    parser.add_argument("--out", help="All figures, as JSON.")
+    options = parser.parse_args()
+    if os.sep in options.optrail:
+        options.optrail = os.path.abspath(options.optrail)
+    deadline = time.time() + options.budget_s
+    first = options.first % len(CASES)
+    cases = (CASES[first:] + CASES[:first])[:options.cases]
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for case in cases:
+            if time.time() + 8 > deadline:
+                break
+            rows.append(compare(options, case, folder, deadline))
+            print(table(rows[-1:], 0).splitlines()[1], file=sys.stderr,
+                  flush=True)
+            if options.out:  # whatever happens later
+                with open(options.out, "w") as out:
+                    json.dump(rows, out, indent=1)
+    print(table(rows, len(cases) - len(rows)))
+
+
+if __name__ == "__main__":
+    main()
