@@ -79,6 +79,7 @@ OURS = "differs|stray|repeat|project|empty|read_all|read_l2|multiply"
 CLASS_OF = {
     "memory": "memory", "l2": "memory", "l3": "memory", "dram": "memory",
     "near_memory": "memory", "compute": "compute", "device_idle": "latency",
+    "device_latency": "latency",
 }
 
 
