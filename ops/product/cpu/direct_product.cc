@@ -12,6 +12,10 @@ namespace {
 
 // A, B and C of so many floats are in L1 and near parts of L2.
 constexpr int64_t kMostFloats = (128 << 10) / sizeof(float);
+// Or B is in L1, and a strip of all rows has all columns, so that A and C are
+// passed once.
+constexpr int64_t kMostOfB = (16 << 10) / sizeof(float);
+constexpr int64_t kMostVectorsOfStrip = 4;
 constexpr int kMostRows = 14, kMostVectors = 12;
 
 RegisterTile TileOf(int rows, int vectors) {
@@ -82,15 +86,18 @@ Parts RowsOf(const ProductSize& size, int vectors) {
 absl::optional<DirectProduct> DirectProduct::Plan(const Blocking& blocking,
                                                   const ProductSize& size,
                                                   const Strides& strides) {
+  const int64_t lanes = TileLanes();
+  const int64_t all = size.m * size.k + size.k * size.n + size.m * size.n;
+  const bool is_one_strip =
+      size.k * size.n <= kMostOfB && size.n <= kMostVectorsOfStrip * lanes;
   if (blocking.pack_a || blocking.a_transposed || blocking.b_transposed ||
       (blocking.pack_b && !blocking.b_in_panels) || blocking.in_streams ||
-      size.m * size.k + size.k * size.n + size.m * size.n > kMostFloats) {
+      !(all <= kMostFloats || is_one_strip)) {
     return absl::nullopt;
   }
   DirectProduct direct;
   direct.size_ = size;
   direct.strides_ = strides;
-  const int64_t lanes = TileLanes();
   std::vector<Parts> rows(1);
   for (int vectors = 1; vectors <= kMostVectors; ++vectors) {
     rows.push_back(RowsOf(size, vectors));
