@@ -117,6 +117,13 @@ absl::Status CheckFlags(bool is_gpu) {
           absl::StrCat("flag --", name, ": ", value, ", expected 0 or more"));
     }
   }
+  if (absl::GetFlag(FLAGS_json).empty() &&
+      (absl::GetFlag(FLAGS_random_configs) > 0 ||
+       !absl::GetFlag(FLAGS_variants).empty())) {
+    return absl::InvalidArgumentError(
+        "flags --random_configs and --variants: only --json tells what they "
+        "measure; name a file there");
+  }
   if (absl::GetFlag(FLAGS_peer).empty() != absl::GetFlag(FLAGS_sides).empty()) {
     return absl::InvalidArgumentError(
         "flags --peer and --sides: one without the other; expected a command "
@@ -255,9 +262,16 @@ absl::StatusOr<std::vector<std::string>> Variants(
     }
     proto::Config config = space.default_config();
     for (const proto::KnobValue& change : changes->set()) {
-      for (proto::KnobValue& value : *config.mutable_set()) {
-        if (value.knob() == change.knob()) value = change;
+      const auto value = std::find_if(
+          config.mutable_set()->begin(), config.mutable_set()->end(),
+          [&](const auto& one) { return one.knob() == change.knob(); });
+      if (value == config.mutable_set()->end()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("flag --variants: no knob \"", change.knob(),
+                         "\"; expected one of ",
+                         tuning::CanonicalText(space.default_config())));
       }
+      *value = change;
     }
     if (space.Validate(config).ok()) {
       configs.push_back(tuning::CanonicalText(config));
@@ -284,7 +298,9 @@ std::vector<std::string> RandomConfigs(const tuning::BoundSpace& space,
     const double prior = space.Prior(levels).value_or(0);
     by_prior.emplace_back(-prior, std::move(levels));
   }
-  std::sort(by_prior.begin(), by_prior.end());
+  std::stable_sort(
+      by_prior.begin(), by_prior.end(),
+      [](const auto& a, const auto& b) { return a.first < b.first; });
   for (const auto& [prior, levels] : by_prior) {
     if (static_cast<int>(configs.size()) >= wanted) break;
     add(levels);

@@ -26,6 +26,7 @@ absl::StatusOr<std::unique_ptr<OpenedWorker>> OpenedWorker::Start(
   SubprocessOptions process;
   process.stderr_mode = StderrMode::kCapture;
   process.max_stderr_bytes = kMaxWorkerStderrBytes;
+  process.environment = options.environment;
   process.max_resident_bytes = options.memory_cap_bytes;
   // The watchdog looks every few milliseconds; this stops what is quicker.
   process.max_data_bytes = 2 * options.memory_cap_bytes;

@@ -38,6 +38,8 @@ struct OpenedWorkerOptions {
   int64_t memory_cap_bytes = 0;
   // From when it is waited for.
   absl::Duration open_deadline;
+  // As WorkerOptions::environment.
+  std::vector<std::pair<std::string, std::string>> environment;
 };
 
 class OpenedWorker {

@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
@@ -47,6 +49,8 @@ struct WorkerOptions {
   // A worker is replaced after this many configs, so that what one leaves
   // behind (fragmented memory, a warm branch predictor) does not last.
   int configs_per_worker = 100;
+  // NAME=VALUE pairs on top of this process's environment.
+  std::vector<std::pair<std::string, std::string>> environment;
 };
 
 inline std::string BinaryOf(const WorkerOptions& worker) {

@@ -142,6 +142,7 @@ absl::StatusOr<std::unique_ptr<OpenedWorker>> WorkerPool::StartOne(
   worker.memory_cap_bytes =
       ServesOthers() ? options_.used->memory_cap_bytes() : OwnMemoryCap();
   worker.open_deadline = options_.open_deadline;
+  worker.environment = options_.environment;
   if (options_.used != nullptr) {
     while (auto used = options_.used->Take(worker)) {
       if (!used->Reopen(worker, seeds)) continue;
