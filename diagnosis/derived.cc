@@ -110,12 +110,13 @@ void AddGrid(const proto::Hardware& hardware, Numbers* numbers) {
   numbers->Set("waves", waves, "of blocks that are resident together");
   numbers->Set("tail_share", waves > 1 ? 1 - waves / std::ceil(waves) : 0,
                "of the waves that the last one leaves empty");
-  constexpr double kWarps = 64;  // of a multiprocessor
+  const double warps = numbers->ValueOr("multiprocessor_warps", 0);
+  if (warps <= 0) return;
   numbers->Set(
       "warps_share",
       std::min(1., std::min(resident, std::ceil(blocks / cores)) *
                        std::ceil(numbers->ValueOr("block_threads", 0) / 32) /
-                       kWarps),
+                       warps),
       "of the warps that a multiprocessor can have");
 }
 
@@ -279,8 +280,6 @@ void AddDerived(const proto::Hardware& hardware, int threads,
   if (hardware.device_kind() == proto::CUDA) {
     AddGrid(hardware, numbers);
     AddAccesses(numbers);
-  }
-  if (hardware.device_kind() == proto::CUDA) {
     numbers->Set("memory_evidence", numbers->ValueOr("memory_share", 0),
                  "memory_share");
     return;

@@ -24,9 +24,9 @@ Evaluators::Evaluators(suites::WorkerOptions options,
       std::max(options_.max_config_bytes, kExperimentBytes);
   options_.config_deadline =
       std::max(options_.config_deadline, kExperimentDeadline);
-  // Two calls at a time need two queues; where only times are measured, one
-  // opens faster (ops/device/cuda/driver.cc).
-  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "8", /*overwrite=*/0);
+  // Two calls at a time need two queues. This process may have set it to one,
+  // which opens faster (ops/device/cuda/driver.cc).
+  options_.environment.emplace_back("CUDA_DEVICE_MAX_CONNECTIONS", "8");
 }
 
 suites::Evaluator& Evaluators::Of(const proto::Task& task) {

@@ -163,6 +163,7 @@ class FakeGpu : public suites::Evaluator {
              {"grid_blocks", blocks},
              {"block_threads", 256},
              {"resident_blocks", 8},
+             {"multiprocessor_warps", 64},
              {"kernels", 1},
              {"empty_launch_ns", 1000}}) {
       proto::MetricSamples& metric = *profile.measurement->add_metrics();

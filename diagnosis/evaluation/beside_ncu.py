@@ -17,6 +17,7 @@ import csv
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -113,6 +114,8 @@ def run(command, seconds, folder):
     try:
         done = subprocess.run(command, cwd=folder, capture_output=True,
                               text=True, timeout=max(seconds, 1))
+    except OSError as error:
+        return None, str(error)
     except subprocess.TimeoutExpired as expired:
         return None, "took more than %d s: %s" % (seconds, expired.stderr)
     return done.stdout, done.stderr
@@ -214,6 +217,9 @@ def main():
     options = parser.parse_args()
     if os.sep in options.optrail:
         options.optrail = os.path.abspath(options.optrail)
+    for program in (options.optrail, options.ncu):
+        if shutil.which(program) is None:
+            parser.error("no program %s; name it by a flag" % program)
     deadline = time.time() + options.budget_s
     first = options.first % len(CASES)
     cases = (CASES[first:] + CASES[:first])[:options.cases]

@@ -92,10 +92,21 @@ TEST(InputSourceTest, AnIndexThatLeavesItsTensorIsRefused) {
   ASSERT_TRUE(
       graph.AddNode("rows", "gather", {table, id}, {{"axis", int64_t{1}}})
           .ok());
+  const int narrow =
+      graph.AddInput("narrow", {optrail::proto::ELEMENT_I32, {4}});
+  const auto wide =
+      graph.AddNode("wide", "cast", {narrow},
+                    {{"to", static_cast<int64_t>(proto::ELEMENT_I64)}});
+  ASSERT_TRUE(wide.ok()) << wide.status();
+  ASSERT_TRUE(graph
+                  .AddNode("more_rows", "gather", {table, *wide},
+                           {{"axis", int64_t{0}}})
+                  .ok());
   const auto inputs = SampleInputs(graph);
   ASSERT_TRUE(inputs.ok()) << inputs.status();
   EXPECT_EQ((*inputs)[1].index_bound, 10);
   EXPECT_EQ((*inputs)[2].index_bound, 0) << "no index";
+  EXPECT_EQ((*inputs)[3].index_bound, 4) << "converted first";
   const std::string path = Write("indices.csv", "9\n-10\n10\n");
   const auto source = OpenInput(path, {(*inputs)[1]});
   ASSERT_TRUE(source.ok());

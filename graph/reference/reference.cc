@@ -95,6 +95,39 @@ bool IsIndexOp(const std::string& op) {
          op == "scatter_elements" || op == "scatter_nd";
 }
 
+// The size of what each input indexes, `none` for those that index nothing. It
+// flows backwards through nodes that `passes` holds for. Without an axis each
+// index is of one of several dimensions: the smallest, or the largest one.
+std::vector<int64_t> FlowBack(const Graph& graph,
+                              const std::function<bool(const Node&)>& passes,
+                              bool smallest, int64_t none) {
+  constexpr int64_t kNone = int64_t{1} << 62;
+  std::vector<int64_t> limit(graph.values.size(), kNone);
+  for (size_t n = graph.nodes.size(); n-- > 0;) {
+    const Node& node = graph.nodes[n];
+    if (IsIndexOp(node.op)) {
+      const Dims& data = graph.type(node.inputs[0]).dims;
+      int64_t size = kNone;
+      if (node.attributes.count("axis") != 0) {
+        size = data[node.Int("axis")];
+      } else if (!data.empty()) {
+        size = smallest ? *std::min_element(data.begin(), data.end())
+                        : *std::max_element(data.begin(), data.end());
+      }
+      limit[node.inputs[1]] = std::min(limit[node.inputs[1]], size);
+    }
+    if (!passes(node)) continue;
+    for (const int output : node.outputs) {
+      limit[node.inputs[0]] = std::min(limit[node.inputs[0]], limit[output]);
+    }
+  }
+  std::vector<int64_t> result;
+  for (const int input : graph.inputs) {
+    result.push_back(limit[input] == kNone ? none : limit[input]);
+  }
+  return result;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<Array>> RunReference(
@@ -155,60 +188,25 @@ Array RandomInput(const TensorType& type, uint64_t seed, int64_t index_limit) {
 }
 
 std::vector<int64_t> IndexLimits(const Graph& graph) {
-  constexpr int64_t kNone = int64_t{1} << 62;
-  // Limits flow backwards, through nodes that only move or convert indices.
-  std::vector<int64_t> limit(graph.values.size(), kNone);
-  for (size_t n = graph.nodes.size(); n-- > 0;) {
-    const Node& node = graph.nodes[n];
-    if (IsIndexOp(node.op)) {
-      const Dims& data = graph.type(node.inputs[0]).dims;
-      int64_t size = kNone;
-      if (node.attributes.count("axis") != 0) {
-        size = data[node.Int("axis")];
-      } else {
-        for (const int64_t dim : data) size = std::min(size, dim);
-      }
-      limit[node.inputs[1]] = std::min(limit[node.inputs[1]], size);
-    }
+  const auto passes = [](const Node& node) {
     const OpSpec* const op = FindOp(node.op);
-    if (op == nullptr || (op->kind != OpKind::kMovement && node.op != "cast" &&
-                          node.op != "gather")) {
-      continue;
-    }
-    for (const int output : node.outputs) {
-      limit[node.inputs[0]] = std::min(limit[node.inputs[0]], limit[output]);
-    }
-  }
-  std::vector<int64_t> result;
-  for (const int input : graph.inputs) {
-    result.push_back(limit[input] == kNone ? 2 : limit[input]);
-  }
-  return result;
+    return op != nullptr && (op->kind == OpKind::kMovement ||
+                             node.op == "cast" || node.op == "gather");
+  };
+  return FlowBack(graph, passes, /*smallest=*/true, /*none=*/2);
 }
 
 std::vector<int64_t> IndexBounds(const Graph& graph) {
-  constexpr int64_t kNone = int64_t{1} << 62;
-  std::vector<int64_t> bound(graph.values.size(), kNone);
-  for (size_t n = graph.nodes.size(); n-- > 0;) {
-    const Node& node = graph.nodes[n];
-    if (IsIndexOp(node.op)) {
-      // Without an axis each index is of one of several dimensions.
-      const Dims& data = graph.type(node.inputs[0]).dims;
-      int64_t size = 0;
-      for (const int64_t dim : data) size = std::max(size, dim);
-      if (node.attributes.count("axis") != 0) size = data[node.Int("axis")];
-      bound[node.inputs[1]] = std::min(bound[node.inputs[1]], size);
+  // What may drop an element, or wrap it, tells nothing of all elements.
+  const auto passes = [&](const Node& node) {
+    if (node.op == "cast") {
+      const proto::ElementType to = graph.type(node.outputs[0]).type;
+      return to == proto::ELEMENT_I32 || to == proto::ELEMENT_I64;
     }
-    if (node.op == "reshape" || node.op == "transpose" || node.op == "expand") {
-      bound[node.inputs[0]] =
-          std::min(bound[node.inputs[0]], bound[node.outputs[0]]);
-    }
-  }
-  std::vector<int64_t> result;
-  for (const int input : graph.inputs) {
-    result.push_back(bound[input] == kNone ? 0 : bound[input]);
-  }
-  return result;
+    return node.op == "reshape" || node.op == "transpose" ||
+           node.op == "expand";
+  };
+  return FlowBack(graph, passes, /*smallest=*/false, /*none=*/0);
 }
 
 absl::Status CheckIndices(const Array& array, int64_t bound) {

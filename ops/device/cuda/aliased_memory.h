@@ -36,7 +36,6 @@ class AliasedMemory {
   AliasedMemory& operator=(const AliasedMemory&) = delete;
 
   void* data() const { return reinterpret_cast<void*>(base_); }
-  int64_t granule_bytes() const { return static_cast<int64_t>(granule_); }
 
  private:
   explicit AliasedMemory(const Driver& driver) : driver_(driver) {}

@@ -47,6 +47,7 @@ enum class DeviceAttribute : int {
   kMemoryClockKhz = 36,
   kMemoryBusBits = 37,
   kL2Bytes = 38,
+  kThreadsPerMultiprocessor = 39,
   kMajor = 75,
   kMinor = 76,
   kSharedBytesPerMultiprocessor = 81,

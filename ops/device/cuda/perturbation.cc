@@ -150,11 +150,6 @@ absl::Status AddLargest(const Driver& driver,
       [](const KernelNode& a, const KernelNode& b) {
         return Blocks(a) * Threads(a) < Blocks(b) * Threads(b);
       });
-  const auto attribute = [&](FunctionAttribute which) {
-    int value = 0;
-    driver.FuncGetAttribute(&value, static_cast<int>(which), largest.function);
-    return value;
-  };
   int resident = 0;
   OPTRAIL_RETURN_IF_ERROR(driver.Check(
       driver.OccupancyMaxActiveBlocks(&resident, largest.function,
@@ -164,8 +159,16 @@ absl::Status AddLargest(const Driver& driver,
   Add("grid_blocks", Blocks(largest), metrics);
   Add("block_threads", Threads(largest), metrics);
   Add("resident_blocks", resident, metrics);
-  Add("kernel_registers", attribute(FunctionAttribute::kRegisters), metrics);
-  Add("kernel_local_bytes", attribute(FunctionAttribute::kLocalBytes), metrics);
+  int device = 0, threads = 0;
+  OPTRAIL_RETURN_IF_ERROR(
+      driver.Check(driver.CtxGetDevice(&device), "cuCtxGetDevice"));
+  OPTRAIL_RETURN_IF_ERROR(driver.Check(
+      driver.DeviceGetAttribute(
+          &threads,
+          static_cast<int>(DeviceAttribute::kThreadsPerMultiprocessor), device),
+      "cuDeviceGetAttribute"));
+  constexpr int kWarpThreads = 32;
+  Add("multiprocessor_warps", threads / kWarpThreads, metrics);
   return absl::OkStatus();
 }
 

@@ -37,7 +37,7 @@ absl::StatusOr<std::unique_ptr<Timer>> MakePerturbedCudaTimer(
 //
 //   grid_blocks, block_threads
 //   resident_blocks   that a multiprocessor holds at a time
-//   kernel_registers, kernel_local_bytes   of a thread
+//   multiprocessor_warps   the most that it can hold
 //
 // Works for libraries, too: a call is captured, and the graph is read.
 absl::StatusOr<std::vector<proto::MetricSamples>> ProfileCudaCalls(

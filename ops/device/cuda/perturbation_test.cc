@@ -210,6 +210,7 @@ TEST_F(CudaPerturbationTest, AProfileTellsTheLaunches) {
   EXPECT_EQ(values["grid_blocks"], 6);
   EXPECT_EQ(values["block_threads"], 256);
   EXPECT_EQ(values["resident_blocks"], 8);
+  EXPECT_EQ(values["multiprocessor_warps"], 64);
   EXPECT_NEAR(values["empty_launch_ns"], 10'000, 1);
 }
 

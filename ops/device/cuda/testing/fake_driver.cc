@@ -101,8 +101,9 @@ FAKE(cuDeviceGetName, char* name, int length, int) {
   return 0;
 }
 FAKE(cuDeviceGetAttribute, int* value, int attribute, int) {
-  static const std::map<int, int> values = {{10, 32}, {16, 4}, {38, 1 << 20},
-                                            {75, 9},  {76, 0}, {97, 232448}};
+  static const std::map<int, int> values = {{10, 32},    {16, 4}, {38, 1 << 20},
+                                            {39, 2048},  {75, 9}, {76, 0},
+                                            {97, 232448}};
   const auto found = values.find(attribute);
   *value = found == values.end() ? 1 : found->second;
   return Scripted("cuDeviceGetAttribute");
