@@ -38,7 +38,7 @@ struct OpenedWorkerOptions {
   int64_t memory_cap_bytes = 0;
   // From when it is waited for.
   absl::Duration open_deadline;
-  // As WorkerOptions::environment.
+  // See WorkerOptions::environment.
   std::vector<std::pair<std::string, std::string>> environment;
 };
 
