@@ -265,6 +265,10 @@ TEST_F(HistoryTest, ADamagedRecordIsNotPassedOverForAnOlderOne) {
   EXPECT_EQ(newest.code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(std::string(newest.message()), HasSubstr(runs[1].run_id()));
   EXPECT_EQ(history.FindRun("c1")->id(), runs[1].run_id());
+  // The commit of a damaged record is not known: measured again, an older one
+  // is not taken for newer.
+  ASSERT_TRUE(history.AppendRun(MakeRun(9, "c1")).ok());
+  names_it(history.FindRun("latest").status());
 }
 
 // Imported files have dates of a second, or of a day: commits decide, whatever

@@ -143,18 +143,22 @@ absl::Status DamagedRecord(absl::string_view selector, absl::string_view what,
                    bad.reason, "); next: optrail history repair", instead));
 }
 
-// DataLoss where a damaged record is newer than `found`, the run that "latest"
-// or "latest~N" names among those that can be read: it may be the one that is
-// meant. One dated in the future never is.
+// DataLoss where a damaged record may be newer than `found`, the run that
+// "latest" or "latest~N" names among those that can be read: it may be the one
+// that is meant. The commit of a damaged record is not known; it is taken for
+// later where it is dated after the first run of found's commit, `first_id`.
+// One dated in the future is never meant.
 absl::Status CheckNoneIsDamaged(absl::string_view selector,
                                 const std::vector<BadFile>& bad_files,
-                                const RunInfo* found, int64_t now_unix_ns) {
+                                const RunInfo* found,
+                                absl::string_view first_id,
+                                int64_t now_unix_ns) {
   constexpr int64_t kToleranceNs = 24LL * 3600 * 1'000'000'000;
   const std::string end = NewRecordId(now_unix_ns + kToleranceNs);
   for (const BadFile& bad : bad_files) {
     const absl::string_view id = IdOf(bad);
     if (id.empty() || TimeOf(id) > TimeOf(end) ||
-        (found != nullptr && TimeOf(id) < TimeOf(found->id()))) {
+        (found != nullptr && TimeOf(id) < TimeOf(first_id))) {
       continue;
     }
     return DamagedRecord(
@@ -182,8 +186,15 @@ absl::StatusOr<std::vector<RunInfo>> BeforeLatest(
   const bool is_found = static_cast<size_t>(steps) < runs.size();
   RunInfo* const found =
       is_found ? &runs[runs.size() - 1 - static_cast<size_t>(steps)] : nullptr;
-  OPTRAIL_RETURN_IF_ERROR(
-      CheckNoneIsDamaged(selector, list.bad_files, found, now_unix_ns));
+  std::string first_id = is_found ? found->id() : "";
+  for (const RunInfo& run : runs) {
+    const std::string& commit = run.header.commit().id();
+    if (is_found && !commit.empty() && commit == found->header.commit().id()) {
+      first_id = std::min(first_id, run.id());
+    }
+  }
+  OPTRAIL_RETURN_IF_ERROR(CheckNoneIsDamaged(selector, list.bad_files, found,
+                                             first_id, now_unix_ns));
   if (!is_found) {
     return absl::NotFoundError(
         absl::StrCat("'", selector, "': not that many runs in ", where,
@@ -247,12 +258,14 @@ absl::StatusOr<std::vector<RunInfo>> History::Resolve(
     }
   }
   meanings.insert(commits.begin(), commits.end());
-  if (meanings.empty()) {
-    for (const BadFile& bad : list.bad_files) {
-      if (!selector.empty() && IdMatches(IdOf(bad), selector)) {
-        return DamagedRecord(selector, "that record", bad, "");
-      }
+  for (const BadFile& bad : list.bad_files) {
+    if (selector.empty() || !IdMatches(IdOf(bad), selector)) continue;
+    if (meanings.empty()) {
+      return DamagedRecord(selector, "that record", bad, "");
     }
+    meanings.insert(absl::StrCat("damaged record ", IdOf(bad)));
+  }
+  if (meanings.empty()) {
     return absl::NotFoundError(absl::StrCat("'", selector,
                                             "' is no run and no commit in ",
                                             where, "; `optrail log` lists it"));
