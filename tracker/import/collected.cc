@@ -106,6 +106,18 @@ Collected& CollectedResults::First(const std::string& name) {
   return by_name_.at(name).begin()->second;
 }
 
+void CollectedResults::SkipTimesOfZero(absl::string_view detail) {
+  for (auto& [name, processes] : by_name_) {
+    for (auto& [process, collected] : processes) {
+      if (collected.outcome == proto::OK && !collected.times_ns.empty() &&
+          Median(collected.times_ns) == 0) {
+        collected.outcome = proto::UNSUPPORTED;
+        collected.detail = std::string(detail);
+      }
+    }
+  }
+}
+
 absl::Status CollectedResults::CheckTimes(absl::string_view path) const {
   for (const std::string& name : order_) {
     for (const auto& [process, collected] : by_name_.at(name)) {

@@ -61,6 +61,9 @@ class CollectedResults {
   // The conditions under which all of them were measured.
   proto::Conditions conditions;
 
+  // Skips each process whose times are mostly 0, because of `detail`.
+  void SkipTimesOfZero(absl::string_view detail);
+
   // InvalidArgument for the first time that is not more than 0, which nothing
   // takes: `path` and the benchmark are named.
   absl::Status CheckTimes(absl::string_view path) const;

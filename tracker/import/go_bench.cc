@@ -38,6 +38,8 @@ class Parser {
   absl::Status Parse(proto::Run& run) {
     OPTRAIL_RETURN_IF_ERROR(lines_.ForEach(
         [this](absl::string_view line) { return ParseLine(line); }));
+    // Go prints it of a loop without work, beside benchmarks that have some.
+    collected_.SkipTimesOfZero("0 ns/op: a call takes less than Go prints");
     run.set_suite(first_package_);
     SetMachine(cpu_, absl::nullopt, run);
     run.mutable_toolchain()->set_os(
@@ -132,11 +134,6 @@ class Parser {
     if (value < 0 || !FitsStoredTime(value, static_cast<double>(calls))) {
       return Wrong("ns/op", absl::StrCat(value),
                    "at least 0 and less than 280 years altogether");
-    }
-    if (value == 0 && one.outcome == proto::OK) {
-      // Go prints it of a loop without work, beside benchmarks that have some.
-      one.outcome = proto::UNSUPPORTED;
-      one.detail = "0 ns/op: a call takes less than Go prints";
     }
     if (one.times_ns.empty()) one.calls_per_sample = calls;
     one.times_ns.push_back(value);

@@ -155,16 +155,19 @@ TEST_F(ImportCommandTest, WhatCannotBeADateIsRefusedAndTheFutureIsSaid) {
                              R"("iterations": 9, "real_time": 5,)",
                              R"("time_unit": "ns"}]})"));
   };
-  for (const char* date : {R"("yesterday")", R"("1903-01-01 00:00:00")", "7"}) {
+  for (const char* date : {R"("yesterday")", R"("1903-01-01 00:00:00")", "7",
+                           R"("9999-11-20T09:08:07+00:00")"}) {
     EXPECT_THAT(std::string(Import({dated(date)}).status().message()),
                 AllOf(HasSubstr(date), HasSubstr("date is"),
-                      HasSubstr("expected a date since 1970")));
+                      HasSubstr("expected a date from 1970")));
   }
   EXPECT_TRUE(Runs().empty());
   ::testing::internal::CaptureStderr();
   EXPECT_EQ(*Import({dated(R"("2126-11-20T09:08:07+00:00")")}), 0);
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),
               HasSubstr("is dated 2126-11-20 09:08:07 UTC, in the future"));
+  EXPECT_EQ(*Import({dated(R"("2016-11-20 10:00:00.5+01:00")")}), 0)
+      << "by Python";
   ::testing::internal::CaptureStderr();
   EXPECT_EQ(*Import({dated(R"("2016/11/20-09:08:07")")}), 0)
       << "of version 1.0";

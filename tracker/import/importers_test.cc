@@ -177,6 +177,14 @@ TEST(GoBench, FailuresPanicsAndSkipsAreOutcomes) {
   EXPECT_EQ(Find(run, "example.org/toolbox/bad.BenchmarkFine-2").outcome(),
             proto::UNSUPPORTED)
       << "0.0000000 ns/op";
+  EXPECT_EQ(ImportOne({"x.txt",
+                       "BenchmarkX 9 0.0000000 ns/op\n"
+                       "BenchmarkX 9 0.0000012 ns/op\n"
+                       "BenchmarkX 9 0.0000011 ns/op\n"})
+                .results(0)
+                .outcome(),
+            proto::OK)
+      << "one of three";
   EXPECT_EQ(Find(run, "example.org/toolbox/crash.BenchmarkBefore-2").outcome(),
             proto::OK);
   const proto::BenchmarkResult& panicked =

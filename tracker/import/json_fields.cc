@@ -47,15 +47,20 @@ absl::Status JsonFields::ReadStart(const char* field, proto::Run& run) const {
   if (found->is_string() && date.empty()) return absl::OkStatus();
   absl::Time time;
   std::string error;
-  for (const char* format : {absl::RFC3339_full, "%Y-%m-%d %H:%M:%S",
-                             "%Y-%m-%dT%H:%M:%E*S", "%Y/%m/%d-%H:%M:%S"}) {
+  for (const char* format :
+       {absl::RFC3339_full, "%Y-%m-%d %H:%M:%E*S%Ez", "%Y-%m-%d %H:%M:%E*S",
+        "%Y-%m-%dT%H:%M:%E*S", "%Y/%m/%d-%H:%M:%S"}) {
     if (!absl::ParseTime(format, date, &time, &error)) continue;
-    if (time <= absl::UnixEpoch()) break;
-    run.set_started_unix_ns(absl::ToUnixNanos(time));
+    const int64_t ns = absl::ToUnixNanos(time);
+    // Beyond the year 2262 nanoseconds are no longer those of `time`.
+    if (ns <= 0 || absl::FromUnixNanos(ns + 1) < time) break;
+    run.set_started_unix_ns(ns);
     return absl::OkStatus();
   }
   return Wrong(field, absl::StrCat("is ", ShortJson(*found)),
-               "a date since 1970 such as \"2026-11-20T09:08:07+00:00\"");
+               "a date from 1970 to 2262 such as "
+               "\"2026-11-20T09:08:07+00:00\"; next: mend the field, or leave "
+               "it out and the time of the import stands for it");
 }
 
 absl::optional<int64_t> JsonFields::Count(const char* field) const {
