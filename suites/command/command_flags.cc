@@ -227,8 +227,10 @@ absl::StatusOr<proto::DeviceKind> DeviceFromFlags() {
       absl::StrCat("flag --device: ", type.status().message()));
 }
 
-// --objective, by the meters of --device; empty for time alone.
-absl::StatusOr<std::vector<proto::Objective>> ObjectivesFromFlags() {
+// --objective, by the meters of --device, which is opened for them; empty for
+// time alone.
+absl::StatusOr<std::vector<proto::Objective>> ObjectivesFromFlags(
+    bool may_open_device) {
   const std::string text = absl::GetFlag(FLAGS_objective);
   if (text == tuning::kTimeMetric) {
     if (const auto given = absl::GetFlag(FLAGS_weights); !given.empty()) {
@@ -239,11 +241,14 @@ absl::StatusOr<std::vector<proto::Objective>> ObjectivesFromFlags() {
     return std::vector<proto::Objective>();
   }
   OPTRAIL_ASSIGN_OR_RETURN(const proto::DeviceKind kind, DeviceFromFlags());
-  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<ops::Device> device,
-                           ops::MakeDevice(kind, {}));
+  std::unique_ptr<ops::Device> device;
   ObjectiveSource source;
   source.device = absl::GetFlag(FLAGS_device);
-  source.meters = device->meters();
+  source.meters_unknown = !may_open_device;
+  if (may_open_device) {
+    OPTRAIL_ASSIGN_OR_RETURN(device, ops::MakeDevice(kind, {}));
+    source.meters = device->meters();
+  }
   for (const auto& [flag, value, price] :
        {std::make_tuple("price_per_kwh", absl::GetFlag(FLAGS_price_per_kwh),
                         &source.price_per_kwh),
@@ -435,10 +440,8 @@ absl::StatusOr<TuneDriverOptions> TuneFromFlags(const proto::Workload& workload,
         ": a total (--total_trials, --total_time) is divided by the time "
         "that a run of the workload takes; expected time, or --trials"));
   }
-  if (may_open_device ||
-      absl::GetFlag(FLAGS_objective) == tuning::kTimeMetric) {
-    OPTRAIL_ASSIGN_OR_RETURN(options.tune.objectives, ObjectivesFromFlags());
-  }
+  OPTRAIL_ASSIGN_OR_RETURN(options.tune.objectives,
+                           ObjectivesFromFlags(may_open_device));
   options.tune.finalists = absl::GetFlag(FLAGS_finalists);
   OPTRAIL_ASSIGN_OR_RETURN(options.tune.proof.max_time, ProofTimeFromFlags());
   DivideTimeBudget(whole, &budget, &options.tune.proof);
@@ -492,7 +495,7 @@ absl::StatusOr<BenchDriverOptions> BenchFromFlags(
   options.bench.seed = absl::GetFlag(FLAGS_seed);
 
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<proto::Objective> objectives,
-                           ObjectivesFromFlags());
+                           ObjectivesFromFlags(/*may_open_device=*/true));
   options.objective = ObjectiveKey(objectives);
   options.metrics = MeteredOf(tuning::MetricsOf(objectives));
   options.with_default = false;

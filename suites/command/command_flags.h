@@ -44,7 +44,7 @@ absl::StatusOr<TaskSelection> SelectionFromFlags(const std::string& op,
 
 // What the command line leaves open, the workload says. Objectives other than
 // time are checked against the meters of the device, which is opened for that;
-// where it may not be, `tune.objectives` stays empty.
+// where it may not be, whatever its meters could read is taken.
 absl::StatusOr<TuneDriverOptions> TuneFromFlags(const proto::Workload& workload,
                                                 bool may_open_device = true);
 absl::StatusOr<BenchDriverOptions> BenchFromFlags(

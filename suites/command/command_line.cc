@@ -256,8 +256,16 @@ constexpr char kCommandLine[] = "command line";
 // Sets the flags of the file that the settings flag names, where it is given.
 absl::Status SetFromFile(const Command& command, const Given& given) {
   std::string error;
+  bool is_read = false;
   for (const auto& [name, value] : given.flags) {
     if (name != command.settings.flag) continue;
+    if (is_read) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "flag --", name, "=", value,
+          ": it is given twice, and values of two files do not mix; expected "
+          "one file"));
+    }
+    is_read = true;
     OPTRAIL_ASSIGN_OR_RETURN(const std::vector<FlagSetting> settings,
                              command.settings.read(value));
     for (const FlagSetting& setting : settings) {

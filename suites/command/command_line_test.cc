@@ -309,6 +309,8 @@ TEST_F(SettingsTest, AFlagWinsWhereverItStands) {
 TEST_F(SettingsTest, ErrorsOfTheFileAreWrongUse) {
   EXPECT_EQ(Run({"copy", "a", "b", "--test_text=none"}), 2);
   EXPECT_THAT(stderr_, HasSubstr("no preset \"none\""));
+  EXPECT_EQ(Run({"copy", "a", "b", "--test_text=a", "--test_text=b"}), 2);
+  EXPECT_THAT(stderr_, HasSubstr("flag --test_text=b: it is given twice"));
   settings_[0].value = "many";
   EXPECT_EQ(Run({"copy", "a", "b", "--test_text=a", "--test_count=5"}), 2);
   EXPECT_THAT(stderr_, HasSubstr("a.preset:2: test_count is \"many\": "

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
+#include <memory>
 #include <set>
 #include <utility>
 
@@ -201,48 +202,30 @@ void PrintWorkloadTime(const proto::Run& run) {
   }
 }
 
-absl::StatusOr<std::vector<FlagSetting>> SettingsOfPreset(
-    const std::string& name) {
-  OPTRAIL_ASSIGN_OR_RETURN(Preset preset, FindPreset(name));
-  return std::move(preset.settings);
+absl::StatusOr<int> TuneRange(const TunePlan& plan) {
+  TuneBucketsCommand command{plan.context, plan.selection, *plan.range,
+                             plan.options};
+  command.format = absl::GetFlag(FLAGS_format);
+  if (!plan.options.tune.budget.has_time_ns()) {
+    DivideTimeBudget(absl::Nanoseconds(plan.options.total_time_ns) /
+                         (2 * SessionsOf(*plan.range, command.random_shapes) *
+                          static_cast<int64_t>(plan.tasks.size())),
+                     &command.tune.tune.budget, &command.tune.tune.proof);
+  }
+  return RunTuneBuckets(command, std::cout, std::cerr);
 }
 
-absl::StatusOr<int> Tune(const std::string& op) {
-  if (absl::GetFlag(FLAGS_dry_run)) return DryRunTune(op, std::cout, std::cerr);
-  OPTRAIL_ASSIGN_OR_RETURN(const proto::Workload workload, WorkloadFromFlags());
-  OPTRAIL_ASSIGN_OR_RETURN(
-      const TaskSelection selection,
-      SelectionFromFlags(op, absl::GetFlag(FLAGS_workload)));
-  if (selection.backend == kBestBackend) {
-    return absl::InvalidArgumentError(
-        "--backend=best: which backend is best follows from tuned ones: "
-        "--backend=all tunes and compares them, and `bench --backend=best` "
-        "takes what it found");
-  }
-  OPTRAIL_ASSIGN_OR_RETURN(TuneDriverOptions options, TuneFromFlags(workload));
-  OPTRAIL_ASSIGN_OR_RETURN(const Preset preset, PresetFromFlags(&options));
-  std::cerr << PresetText(preset);
-  OPTRAIL_ASSIGN_OR_RETURN(const RunContext context, RunContextFromFlags());
-  options.worker.shared_folder = context.state;
-  if (tuning::Bucket::IsRange(selection.shape_regex)) {
-    OPTRAIL_ASSIGN_OR_RETURN(const tuning::Bucket range,
-                             tuning::Bucket::Parse(selection.shape_regex));
-    TuneBucketsCommand command{context, selection, range, options};
-    command.format = absl::GetFlag(FLAGS_format);
-    if (!options.tune.budget.has_time_ns()) {
-      OPTRAIL_ASSIGN_OR_RETURN(
-          const std::vector<TaskEntry> tasks,
-          TasksOfRange(selection, range, context.hardware));
-      DivideTimeBudget(absl::Nanoseconds(options.total_time_ns) /
-                           (2 * SessionsOf(range, command.random_shapes) *
-                            static_cast<int64_t>(tasks.size())),
-                       &command.tune.tune.budget, &command.tune.tune.proof);
-    }
-    return RunTuneBuckets(command, std::cout, std::cerr);
-  }
-  OPTRAIL_ASSIGN_OR_RETURN(std::vector<TaskEntry> tasks,
-                           SelectTasks(selection, context.hardware));
-  OPTRAIL_RETURN_IF_ERROR(SharesOf(preset, tasks).status());
+absl::StatusOr<int> Tune(const std::string& op, const Preset& preset) {
+  const bool dry_run = absl::GetFlag(FLAGS_dry_run);
+  OPTRAIL_ASSIGN_OR_RETURN(const TunePlan plan,
+                           MakeTunePlan(op, preset, dry_run, std::cerr));
+  if (dry_run) return DryRunTune(plan, op, std::cout, std::cerr);
+  if (plan.range.has_value()) return TuneRange(plan);
+  const proto::Workload& workload = plan.workload;
+  const TaskSelection& selection = plan.selection;
+  const TuneDriverOptions& options = plan.options;
+  const RunContext& context = plan.context;
+  std::vector<TaskEntry> tasks = plan.tasks;
   const size_t selected = tasks.size();
   if (options.elsewhere.empty()) {
     OPTRAIL_RETURN_IF_ERROR(LeaveOutUnavailable(tasks));
@@ -386,8 +369,18 @@ Command TuneCommand(const std::string& op) {
     command.flags.erase(
         std::find(command.flags.begin(), command.flags.end(), "op"));
   }
-  command.settings = {"preset", SettingsOfPreset};
-  command.run = [op](const std::vector<std::string>&) { return Tune(op); };
+  // It is read once: the file may be a pipe, or be edited meanwhile.
+  const auto preset = std::make_shared<Preset>();
+  command.settings.flag = "preset";
+  command.settings.read =
+      [preset](
+          const std::string& name) -> absl::StatusOr<std::vector<FlagSetting>> {
+    OPTRAIL_ASSIGN_OR_RETURN(*preset, FindPreset(name));
+    return preset->settings;
+  };
+  command.run = [op, preset](const std::vector<std::string>&) {
+    return Tune(op, absl::GetFlag(FLAGS_preset).empty() ? Preset() : *preset);
+  };
   return command;
 }
 

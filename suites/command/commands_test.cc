@@ -3,9 +3,13 @@
 
 #include "suites/command/commands.h"
 
+#include <sys/stat.h>
+
 #include <cstdlib>
+#include <fstream>
 #include <map>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/flags/reflection.h"
@@ -429,6 +433,22 @@ TEST_F(PresetTest, ADryRunKnowsWhatIsTunedAlready) {
   // The errors of the command are those of its dry run.
   EXPECT_EQ(Tune({"--dry_run", "--shape=m=3"}), 2);
   EXPECT_THAT(err_, HasSubstr("no shape of any operator matches"));
+  EXPECT_EQ(Tune({"--dry_run", "--total_trials=1"}), 2);
+  EXPECT_THAT(err_, HasSubstr("a total of 1 trials (--total_trials) for 2"));
+  EXPECT_EQ(Tune({"--dry_run", "--total_trials=2"}), 0) << err_;
+}
+
+TEST_F(PresetTest, ItIsReadOnce) {
+  // Nobody can read a pipe twice.
+  const std::string pipe = JoinPath(folder_, "pipe.preset.textproto");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  std::thread writer([&] {
+    std::ofstream(pipe) << "name: \"piped\" total_trials: 12 seed: 7\n";
+  });
+  EXPECT_EQ(Tune({"--dry_run", "--preset=" + pipe}), 0) << err_;
+  writer.join();
+  EXPECT_THAT(err_, HasSubstr("preset piped"));
+  EXPECT_THAT(err_, HasSubstr("total_trials=12"));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "suites/command/dry_run.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 #include "absl/flags/flag.h"
@@ -32,21 +33,12 @@ struct Setting {
   bool changed_by_preset = false;
 };
 
-struct Plan {
-  Preset preset;
-  proto::Workload workload;
-  TaskSelection selection;
-  TuneDriverOptions options;
-  RunContext context;
-  std::vector<TaskEntry> tasks;
-};
-
 bool HasTotal(const TuneDriverOptions& options) {
   return options.total_trials > 0 || options.total_time_ns > 0;
 }
 
 // What holds where the flag leaves it to the workload or to the command.
-void FillIn(const Plan& plan, Setting* setting) {
+void FillIn(const TunePlan& plan, Setting* setting) {
   const std::string from_workload =
       absl::StrCat("workload ", plan.workload.name());
   const proto::Budget& budget = plan.options.tune.budget;
@@ -74,7 +66,7 @@ void FillIn(const Plan& plan, Setting* setting) {
   }
 }
 
-std::vector<Setting> SettingsOf(const Plan& plan, const std::string& op) {
+std::vector<Setting> SettingsOf(const TunePlan& plan, const std::string& op) {
   std::vector<std::string> flags;
   for (const auto& list : {SelectionFlags(), TuneFlags(), PlaceFlags()}) {
     flags.insert(flags.end(), list.begin(), list.end());
@@ -119,31 +111,33 @@ Table SettingsTable(const std::vector<Setting>& settings) {
 }
 
 // What is going to become of a task.
-std::string FateOf(const TaskEntry& task, const Plan& plan,
-                   const tuning::TunedConfigStore& store) {
-  if (!task.available.ok()) {
-    return absl::StrCat("left out: ", task.available.message());
+struct Fate {
+  std::string text;
+  bool to_tune = false;  // and of the total
+};
+
+Fate FateOf(const TaskEntry& task, const TunePlan& plan,
+            const tuning::TunedConfigStore& store) {
+  if (!task.available.ok() && plan.options.elsewhere.empty()) {
+    return {absl::StrCat("left out: ", task.available.message())};
   }
-  if (tuning::Bucket::IsRange(plan.selection.shape_regex)) {
-    return "range of shapes";
-  }
+  if (plan.range.has_value()) return {"range of shapes", true};
   // Which entries of the store these are, the meters of an open device say.
   if (absl::GetFlag(FLAGS_objective) != tuning::kTimeMetric) {
-    return "to tune, unless the store has it";
+    return {"to tune, unless the store has it", true};
   }
   const absl::StatusOr<TaskSpace> space = BindTask(task, plan.context.hardware);
-  if (!space.ok()) return std::string(space.status().message());
-  if (!space->has_choice) return "nothing to choose";
-  if (IsTunedAlready(store, task, *space, plan.options)) return "tuned already";
-  return "to tune";
+  if (!space.ok()) return {std::string(space.status().message())};
+  if (IsTunedAlready(store, task, *space, plan.options)) {
+    return {"tuned already"};
+  }
+  return {space->has_choice ? "to tune" : "nothing to choose", true};
 }
 
-absl::StatusOr<Table> TasksTable(const Plan& plan) {
-  OPTRAIL_ASSIGN_OR_RETURN(const OperatorShares shares,
-                           SharesOf(plan.preset, plan.tasks));
+absl::StatusOr<Table> TasksTable(const TunePlan& plan) {
+  const OperatorShares& shares = plan.shares;
   OPTRAIL_ASSIGN_OR_RETURN(const tuning::TunedConfigStore store,
                            LoadStore(plan.context, plan.tasks));
-  const bool is_range = tuning::Bucket::IsRange(plan.selection.shape_regex);
   const bool with_shares = !shares.fractions().empty();
   std::vector<Column> columns = {{"task", Align::kLeft, "", Clip::kFold},
                                  {"calls", Align::kRight}};
@@ -152,9 +146,10 @@ absl::StatusOr<Table> TasksTable(const Plan& plan) {
   }
   columns.push_back({"state", Align::kLeft, "", Clip::kFold});
   Table table(std::move(columns));
+  size_t to_tune = 0;
   for (const TaskEntry& task : plan.tasks) {
     // A range has a task for its first shape.
-    std::vector<Cell> row = {is_range
+    std::vector<Cell> row = {plan.range.has_value()
                                  ? absl::StrCat(task.task.operator_name(), " ",
                                                 plan.selection.shape_regex)
                                  : ShortTaskText(task.task),
@@ -168,40 +163,51 @@ absl::StatusOr<Table> TasksTable(const Plan& plan) {
                         plan.options.operator_shares.count(op) > 0 ? "" : "of ",
                         100 * fraction)));
     }
-    row.push_back(FateOf(task, plan, store));
+    const Fate fate = FateOf(task, plan, store);
+    to_tune += fate.to_tune ? 1 : 0;
+    row.push_back(fate.text);
     table.AddRow(std::move(row));
+  }
+  if (!plan.range.has_value()) {
+    OPTRAIL_RETURN_IF_ERROR(CheckTotalTrials(plan.options, to_tune));
   }
   return table;
 }
 
-absl::StatusOr<Plan> MakePlan(const std::string& op, std::ostream& notes) {
-  Plan plan;
-  OPTRAIL_ASSIGN_OR_RETURN(plan.workload, WorkloadFromFlags());
-  OPTRAIL_ASSIGN_OR_RETURN(
-      plan.selection, SelectionFromFlags(op, absl::GetFlag(FLAGS_workload)));
-  OPTRAIL_ASSIGN_OR_RETURN(
-      plan.options, TuneFromFlags(plan.workload, /*may_open_device=*/false));
-  OPTRAIL_ASSIGN_OR_RETURN(plan.preset, PresetFromFlags(&plan.options));
-  std::string note;
-  OPTRAIL_ASSIGN_OR_RETURN(
-      plan.context,
-      PlanRunContext(plan.selection.device, absl::GetFlag(FLAGS_history),
-                     absl::GetFlag(FLAGS_store), &note));
-  if (!note.empty()) notes << "note: " << note << "\n";
-  if (tuning::Bucket::IsRange(plan.selection.shape_regex)) {
-    OPTRAIL_ASSIGN_OR_RETURN(const tuning::Bucket range,
-                             tuning::Bucket::Parse(plan.selection.shape_regex));
-    OPTRAIL_ASSIGN_OR_RETURN(
-        plan.tasks, TasksOfRange(plan.selection, range, plan.context.hardware));
-  } else {
-    OPTRAIL_ASSIGN_OR_RETURN(
-        plan.tasks, SelectTasks(plan.selection, plan.context.hardware));
+// The preset's shares, which are no flag.
+absl::Status ApplyPreset(const Preset& preset, TunePlan* plan) {
+  plan->preset = preset;
+  plan->options.operator_shares = preset.shares;
+  if (preset.shares.empty()) return absl::OkStatus();
+  if (!HasTotal(plan->options)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        preset.shares_place,
+        ": a share is a part of a total; expected total_trials or total_time "
+        "in the preset, or --total_trials or --total_time"));
   }
-  return plan;
+  if (tuning::Bucket::IsRange(plan->selection.shape_regex)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        preset.shares_place, ": a share means nothing for a range of shapes (",
+        plan->selection.shape_regex, "); expected a preset without shares"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<OperatorShares> SharesOf(const Preset& preset,
+                                        const std::vector<TaskEntry>& tasks) {
+  std::vector<std::string> operators;
+  for (const TaskEntry& task : tasks) {
+    operators.push_back(task.task.operator_name());
+  }
+  absl::StatusOr<OperatorShares> shares =
+      OperatorShares::Of(preset.shares, operators);
+  if (shares.ok()) return shares;
+  return absl::InvalidArgumentError(
+      absl::StrCat(preset.shares_place, ": ", shares.status().message()));
 }
 
 // The summary for people: what the preset brought about.
-void PrintChanges(const Plan& plan, const std::vector<Setting>& settings,
+void PrintChanges(const TunePlan& plan, const std::vector<Setting>& settings,
                   std::ostream& notes) {
   std::vector<std::string> changes;
   for (const Setting& setting : settings) {
@@ -221,37 +227,47 @@ void PrintChanges(const Plan& plan, const std::vector<Setting>& settings,
 
 }  // namespace
 
-absl::StatusOr<Preset> PresetFromFlags(TuneDriverOptions* options) {
-  const std::string name = absl::GetFlag(FLAGS_preset);
-  if (name.empty()) return Preset();
-  OPTRAIL_ASSIGN_OR_RETURN(Preset preset, FindPreset(name));
-  options->operator_shares = preset.shares;
-  if (preset.shares.empty()) return preset;
-  if (!HasTotal(*options)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        preset.shares_place,
-        ": a share is a part of a total; expected total_trials or total_time "
-        "in the preset, or --total_trials or --total_time"));
+absl::StatusOr<TunePlan> MakeTunePlan(const std::string& op,
+                                      const Preset& preset, bool dry_run,
+                                      std::ostream& notes) {
+  TunePlan plan;
+  OPTRAIL_ASSIGN_OR_RETURN(plan.workload, WorkloadFromFlags());
+  OPTRAIL_ASSIGN_OR_RETURN(
+      plan.selection, SelectionFromFlags(op, absl::GetFlag(FLAGS_workload)));
+  if (plan.selection.backend == kBestBackend) {
+    return absl::InvalidArgumentError(
+        "--backend=best: which backend is best follows from tuned ones: "
+        "--backend=all tunes and compares them, and `bench --backend=best` "
+        "takes what it found");
   }
-  if (tuning::Bucket::IsRange(absl::GetFlag(FLAGS_shape))) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        preset.shares_place, ": a share means nothing for a range of shapes (",
-        absl::GetFlag(FLAGS_shape), "); expected a preset without shares"));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      plan.options, TuneFromFlags(plan.workload, /*may_open_device=*/!dry_run));
+  OPTRAIL_RETURN_IF_ERROR(ApplyPreset(preset, &plan));
+  if (dry_run) {
+    std::string note;
+    OPTRAIL_ASSIGN_OR_RETURN(
+        plan.context,
+        PlanRunContext(plan.selection.device, absl::GetFlag(FLAGS_history),
+                       absl::GetFlag(FLAGS_store), &note));
+    if (!note.empty()) notes << "note: " << note << "\n";
+  } else {
+    notes << PresetText(preset);
+    OPTRAIL_ASSIGN_OR_RETURN(plan.context, RunContextFromFlags());
   }
-  return preset;
-}
-
-absl::StatusOr<OperatorShares> SharesOf(const Preset& preset,
-                                        const std::vector<TaskEntry>& tasks) {
-  std::vector<std::string> operators;
-  for (const TaskEntry& task : tasks) {
-    operators.push_back(task.task.operator_name());
+  plan.options.worker.shared_folder = plan.context.state;
+  if (tuning::Bucket::IsRange(plan.selection.shape_regex)) {
+    OPTRAIL_ASSIGN_OR_RETURN(plan.range,
+                             tuning::Bucket::Parse(plan.selection.shape_regex));
+    OPTRAIL_RETURN_IF_ERROR(CheckRangeOptions(*plan.range, plan.options));
+    OPTRAIL_ASSIGN_OR_RETURN(
+        plan.tasks,
+        TasksOfRange(plan.selection, *plan.range, plan.context.hardware));
+  } else {
+    OPTRAIL_ASSIGN_OR_RETURN(
+        plan.tasks, SelectTasks(plan.selection, plan.context.hardware));
   }
-  absl::StatusOr<OperatorShares> shares =
-      OperatorShares::Of(preset.shares, operators);
-  if (shares.ok()) return shares;
-  return absl::InvalidArgumentError(
-      absl::StrCat(preset.shares_place, ": ", shares.status().message()));
+  OPTRAIL_ASSIGN_OR_RETURN(plan.shares, SharesOf(preset, plan.tasks));
+  return plan;
 }
 
 std::string PresetText(const Preset& preset) {
@@ -266,9 +282,8 @@ std::string PresetText(const Preset& preset) {
                                    "; --dry_run lists every setting\n"));
 }
 
-absl::StatusOr<int> DryRunTune(const std::string& op, std::ostream& out,
-                               std::ostream& notes) {
-  OPTRAIL_ASSIGN_OR_RETURN(const Plan plan, MakePlan(op, notes));
+absl::StatusOr<int> DryRunTune(const TunePlan& plan, const std::string& op,
+                               std::ostream& out, std::ostream& notes) {
   OPTRAIL_ASSIGN_OR_RETURN(const Table tasks, TasksTable(plan));
   const std::vector<Setting> settings = SettingsOf(plan, op);
   const Table table = SettingsTable(settings);

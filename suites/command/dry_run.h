@@ -5,40 +5,56 @@
 // every setting with its value, its default and where it comes from. It opens
 // no device, measures nothing and writes nothing.
 //
-//   if (absl::GetFlag(FLAGS_dry_run)) {
-//     return DryRunTune(op, std::cout, std::cerr);
-//   }
+//   OPTRAIL_ASSIGN_OR_RETURN(const TunePlan plan,
+//                            MakeTunePlan(op, preset, dry_run, std::cerr));
+//   if (dry_run) return DryRunTune(plan, op, std::cout, std::cerr);
 //
-// Reads the flags, like the command itself, and the same errors come of them.
-// Exit code 0.
+// The command and its dry run have one plan, so wrong flags get the same errors
+// from both. Only the command finds out what takes an open device (which meters
+// it has) or a write (whether the folders take one). Exit code 0.
 
 #include <ostream>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "suites/preset/preset.h"
+#include "suites/proto/workload.pb.h"
 #include "suites/tune/operator_shares.h"
 #include "suites/tune/tune_driver.h"
+#include "suites/worker/run_context.h"
 #include "suites/workload/tasks.h"
+#include "tuning/store/bucket.h"
 
 namespace optrail::suites {
 
-// --preset, found and applied to what is no flag: its shares. An empty one
-// without the flag. InvalidArgument for shares without a total to divide.
-absl::StatusOr<Preset> PresetFromFlags(TuneDriverOptions* options);
+// What a call of `tune` is to do, as its flags and preset say.
+struct TunePlan {
+  Preset preset;  // empty without --preset
+  proto::Workload workload;
+  TaskSelection selection;
+  TuneDriverOptions options;
+  RunContext context;
+  absl::optional<tuning::Bucket> range;  // --shape is a range
+  std::vector<TaskEntry> tasks;          // of a range: those of its first shape
+  OperatorShares shares;
+};
 
-// The preset's shares of these tasks. InvalidArgument with the preset's line
-// where they leave nothing for one.
-absl::StatusOr<OperatorShares> SharesOf(const Preset& preset,
-                                        const std::vector<TaskEntry>& tasks);
+// `op` as of TuneCommand. `preset`: what --preset names, as the command line
+// read it. A dry run opens no device. InvalidArgument for flags that do not go
+// together, such as shares without a total to divide; the line of the preset
+// is named where its shares leave nothing for a task.
+absl::StatusOr<TunePlan> MakeTunePlan(const std::string& op,
+                                      const Preset& preset, bool dry_run,
+                                      std::ostream& notes);
 
 // A line that says what the preset sets, "" without one.
 std::string PresetText(const Preset& preset);
 
 // `op` as of TuneCommand.
-absl::StatusOr<int> DryRunTune(const std::string& op, std::ostream& out,
-                               std::ostream& notes);
+absl::StatusOr<int> DryRunTune(const TunePlan& plan, const std::string& op,
+                               std::ostream& out, std::ostream& notes);
 
 }  // namespace optrail::suites
 

@@ -61,7 +61,10 @@ std::vector<std::pair<std::string, proto::Objective>> Offered(
       {tuning::kTimeMetric, tuning::TimeObjective()},
       {kMemoryMetric, Plain(kMemoryMetric, "B")},
       {kErrorMetric, Plain(kErrorMetric, "tolerances")}};
-  bool has_joules = false;
+  bool has_joules = source.meters_unknown;
+  if (source.meters_unknown) {
+    offered.emplace_back(tuning::kJoules, Plain(tuning::kJoules, "J"));
+  }
   for (const ops::Meter* meter : source.meters) {
     const ops::MeterInfo& info = meter->info();
     if (info.estimated) continue;

@@ -33,6 +33,9 @@ namespace optrail::suites {
 struct ObjectiveSource {
   std::string device;  // as people name it
   absl::Span<ops::Meter* const> meters;
+  // The device is not open: its meters are taken to read joules, the one metric
+  // that meters of today have.
+  bool meters_unknown = false;
   double price_per_kwh = 0;
   double price_per_hour = 0;  // of the machine
 };

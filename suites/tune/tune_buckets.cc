@@ -455,15 +455,21 @@ absl::StatusOr<std::vector<TaskEntry>> TasksOfRange(
   return tasks;
 }
 
+absl::Status CheckRangeOptions(const Bucket& range,
+                               const TuneDriverOptions& options) {
+  if (options.total_trials == 0 && options.tune.objectives.empty()) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--shape=", range.Text(),
+      ": a range is tuned for time, with --trials or --time_budget for each "
+      "session and --total_time for all; expected no --total_trials and no "
+      "--objective"));
+}
+
 absl::StatusOr<int> RunTuneBuckets(const TuneBucketsCommand& command,
                                    std::ostream& out, std::ostream& notes) {
-  if (command.tune.total_trials > 0 || !command.tune.tune.objectives.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--shape=", command.range.Text(),
-        ": a range is tuned for time, with --trials or --time_budget for each "
-        "session and --total_time for all; expected no --total_trials and no "
-        "--objective"));
-  }
+  OPTRAIL_RETURN_IF_ERROR(CheckRangeOptions(command.range, command.tune));
   OPTRAIL_ASSIGN_OR_RETURN(
       const std::vector<TaskEntry> tasks,
       TasksOfRange(command.selection, command.range, command.context.hardware));

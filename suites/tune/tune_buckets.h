@@ -75,6 +75,11 @@ absl::StatusOr<std::vector<TaskEntry>> TasksOfRange(
     const TaskSelection& selection, const tuning::Bucket& range,
     const proto::Hardware& hardware);
 
+// InvalidArgument for options that mean nothing for a range: a total of trials,
+// and objectives other than time.
+absl::Status CheckRangeOptions(const tuning::Bucket& range,
+                               const TuneDriverOptions& options);
+
 // How many sessions check a whole range that holds. Ranges that are cut take up
 // to twice as many.
 int SessionsOf(const tuning::Bucket& range, int random_shapes);

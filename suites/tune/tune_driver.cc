@@ -973,12 +973,7 @@ absl::Status TuneCall::FinishAll() {
 }
 
 absl::Status TuneCall::Together() {
-  if (options_.total_trials > 0 &&
-      options_.total_trials < static_cast<int64_t>(pending_.size())) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "a total of ", options_.total_trials, " trials (--total_trials) for ",
-        pending_.size(), " tasks; expected at least one each"));
-  }
+  OPTRAIL_RETURN_IF_ERROR(CheckTotalTrials(options_, pending_.size()));
   std::vector<std::string> operators;
   for (const Pending& pending : pending_) {
     operators.push_back(pending.task->task.operator_name());
@@ -1004,6 +999,16 @@ absl::StatusOr<std::vector<TuneSummary>> TuneCall::Run(
 }
 
 }  // namespace
+
+absl::Status CheckTotalTrials(const TuneDriverOptions& options, size_t tasks) {
+  if (options.total_trials == 0 ||
+      options.total_trials >= static_cast<int64_t>(tasks)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "a total of ", options.total_trials, " trials (--total_trials) for ",
+      tasks, " tasks; expected at least one each"));
+}
 
 absl::StatusOr<std::vector<TuneSummary>> TuneTasks(
     const std::vector<TaskEntry>& tasks, const RunContext& context,

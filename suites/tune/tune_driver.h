@@ -6,11 +6,13 @@
 // interrupted, records each session in the history and each winner in the
 // store's overlay.
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "suites/tune/search_within.h"
@@ -73,6 +75,9 @@ struct TuneDriverOptions {
 absl::StatusOr<std::vector<TuneSummary>> TuneTasks(
     const std::vector<TaskEntry>& tasks, const RunContext& context,
     const TuneDriverOptions& options);
+
+// InvalidArgument for a total of fewer trials than there are tasks to tune.
+absl::Status CheckTotalTrials(const TuneDriverOptions& options, size_t tasks);
 
 // The store of the tasks' operators, and the overlay.
 absl::StatusOr<tuning::TunedConfigStore> LoadStore(

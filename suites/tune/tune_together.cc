@@ -80,7 +80,7 @@ class Together {
     used_[group].up = true;
     for (size_t i = 0; i < tasks_.size(); ++i) {
       if (tasks_[i].group == static_cast<int>(group)) {
-        scheduler_.Hold(static_cast<int>(i), true);
+        scheduler_.Hold(static_cast<int>(i));
       }
     }
   }

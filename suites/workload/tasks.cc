@@ -275,6 +275,16 @@ absl::Status NothingSelected(const TaskSelection& selection,
        ops::Registry::Get().List(selection.with_test_only)) {
     names.push_back(entry->op->name());
   }
+  const RE2 op_regex(selection.op_regex, RE2::Quiet);
+  const bool is_operator = std::any_of(
+      names.begin(), names.end(),
+      [&](const std::string& name) { return RE2::FullMatch(name, op_regex); });
+  if (!op_matched && !selection.workload.empty() && is_operator) {
+    return absl::NotFoundError(absl::StrCat(
+        "workload ", selection.workload, " has no layer of ",
+        selection.op_regex, "; expected an operator of --workload=",
+        selection.workload, ", or another workload"));
+  }
   if (!op_matched) {
     return absl::NotFoundError(
         absl::StrCat("no operator matches --op=", selection.op_regex,
@@ -285,8 +295,10 @@ absl::Status NothingSelected(const TaskSelection& selection,
       "no shape of ",
       selection.op_regex.empty() ? "any operator" : selection.op_regex,
       " matches --shape=", selection.shape_regex, " on ", device.name(),
-      "; one that no file lists is taken when it is written in full, with its "
-      "data type, such as m=64,n=64,k=64/f32",
+      !selection.workload.empty()
+          ? absl::StrCat(" in --workload=", selection.workload)
+          : "; one that no file lists is taken when it is written in full, "
+            "with its data type, such as m=64,n=64,k=64/f32",
       refused.ok() ? "" : "; this is none: ", refused.message()));
 }
 

@@ -225,6 +225,25 @@ TEST(SelectTasks, SaysWhetherTheShapeOrTheOperatorMatchedNothing) {
               AllOf(HasSubstr("no shape of matmul"), HasSubstr("m=3,")));
 }
 
+TEST(SelectTasks, SaysThatTheWorkloadHasNoLayerOfTheOperator) {
+  TaskSelection selection;
+  selection.workload = "smoke";
+  selection.op_regex = "matmull";
+  EXPECT_THAT(ErrorOf(selection, absl::StatusCode::kNotFound),
+              HasSubstr("no operator matches --op=matmull"));
+  selection.op_regex = "faulty.*";
+  selection.with_test_only = true;
+  EXPECT_THAT(ErrorOf(selection, absl::StatusCode::kNotFound),
+              AllOf(HasSubstr("workload smoke has no layer of faulty.*"),
+                    HasSubstr("--workload=smoke")));
+  selection.op_regex = "";
+  selection.shape_regex = "m=3,";
+  EXPECT_THAT(ErrorOf(selection, absl::StatusCode::kNotFound),
+              AllOf(HasSubstr("no shape of any operator matches"),
+                    HasSubstr("in --workload=smoke"),
+                    Not(HasSubstr("written in full"))));
+}
+
 TEST(SelectTasks, AnUnknownWorkloadListsTheKnownOnes) {
   TaskSelection selection;
   selection.workload = "smok";

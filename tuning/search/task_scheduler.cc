@@ -14,8 +14,9 @@ constexpr double kLeastExpectedImprovement = 1e-7;
 // How much longer the warm-up lasts while nothing succeeds.
 constexpr int kFailingWarmUps = 4;
 
-// The part of a total that the warm-up of all tasks takes. At three to eight
-// trials a task, four of them would be half of the total and more.
+// The warm-up of all tasks takes about this part of a total: each task's part
+// is rounded up to whole trials. At three to eight trials a task, four of them
+// would be half of the total and more.
 constexpr double kWarmUpShare = 0.25;
 
 }  // namespace
@@ -122,7 +123,7 @@ void TaskScheduler::Report(int task, const TaskReport& report) {
   state.progress.push_back({state.trials, std::min(*report.best_cost, before)});
 }
 
-void TaskScheduler::Hold(int task, bool held) { states_[task].held = held; }
+void TaskScheduler::Hold(int task) { states_[task].held = true; }
 
 void TaskScheduler::Finish(int task) { states_[task].finished = true; }
 

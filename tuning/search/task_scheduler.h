@@ -51,9 +51,10 @@ struct TaskSchedulerOptions {
   double prior_gain = 0.1;
 };
 
-// The warm-up for a total of so many trials over so many tasks: a quarter of
-// the total for all of them, at least one trial and at most the default of the
-// options. A warm-up of everything would leave nothing to decide about.
+// Returns the warm-up of each task for a total of so many trials over so many
+// tasks: about a quarter of the total for all of them, rounded up to whole
+// trials per task, and at most the default of the options. A warm-up of
+// everything would leave nothing to decide about.
 int WarmUpTrials(int64_t total_trials, int tasks);
 
 // The result of a batch of trials of one task.
@@ -81,9 +82,9 @@ class TaskScheduler {
 
   void Report(int task, const TaskReport& report);
 
-  // The task has used up its share of the budget, or has some of it again. The
-  // warm-up is every task's, held or not.
-  void Hold(int task, bool held);
+  // The task has used up its share of the budget. The warm-up is every task's,
+  // held or not.
+  void Hold(int task);
 
   // Whether the task has had fewer trials than its warm-up has.
   bool WarmsUp(int task) const { return WarmsUp(states_[task]); }

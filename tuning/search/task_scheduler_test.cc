@@ -40,7 +40,10 @@ TEST(TaskSchedulerTest, WarmsUpEveryTask) {
   EXPECT_EQ(Schedule(scheduler, tasks, 6), (std::vector<int>{16, 16, 16}));
 }
 
-TEST(TaskSchedulerTest, TheWarmUpIsAtMostAQuarterOfATotal) {
+TEST(TaskSchedulerTest, TheWarmUpIsAboutAQuarterOfATotalInWholeTrials) {
+  // Rounded up: 52 of 105 trials, which is more than a quarter.
+  EXPECT_EQ(WarmUpTrials(105, 26), 2);
+  EXPECT_EQ(WarmUpTrials(104, 26), 1);
   EXPECT_EQ(WarmUpTrials(200, 26), 2);
   EXPECT_EQ(WarmUpTrials(100, 26), 1);
   EXPECT_EQ(WarmUpTrials(3, 26), 1);
@@ -130,7 +133,7 @@ TEST(TaskSchedulerTest, AnExpensiveTaskGainsLessPerEffort) {
 TEST(TaskSchedulerTest, AHeldTaskWaitsUntilTheOthersHaveStalled) {
   TaskScheduler scheduler({{"held", 1000, 0}, {"open", 1, 0}});
   std::vector<FakeTask> tasks = {{1, 500}, {1, 1e-9}};
-  scheduler.Hold(0, true);
+  scheduler.Hold(0);
   // The warm-up is its own nevertheless; then "open" has all until it stalls.
   EXPECT_EQ(Schedule(scheduler, tasks, 10), (std::vector<int>{8, 72}));
   EXPECT_TRUE(scheduler.HasStalled(1));
@@ -139,15 +142,11 @@ TEST(TaskSchedulerTest, AHeldTaskWaitsUntilTheOthersHaveStalled) {
   EXPECT_FALSE(scheduler.AllStalled());
 }
 
-TEST(TaskSchedulerTest, ATaskThatIsHeldNoMoreGoesByItsGain) {
+TEST(TaskSchedulerTest, AHeldTaskDoesNotWaitForFinishedOnes) {
   TaskScheduler scheduler({{"a", 1000, 0}, {"b", 1, 0}});
   std::vector<FakeTask> tasks = {{1, 500}, {1, 500}};
-  scheduler.Hold(0, true);
+  scheduler.Hold(0);
   EXPECT_EQ(Schedule(scheduler, tasks, 6), (std::vector<int>{8, 40}));
-  scheduler.Hold(0, false);
-  EXPECT_EQ(Schedule(scheduler, tasks, 4), (std::vector<int>{40, 40}));
-  // Nobody waits for somebody who is not there.
-  scheduler.Hold(0, true);
   scheduler.Finish(1);
   EXPECT_EQ(scheduler.Next(), 0);
 }

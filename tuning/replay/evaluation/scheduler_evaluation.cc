@@ -31,6 +31,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/types/optional.h"
 #include "base/compression.h"
 #include "base/file.h"
 #include "base/random.h"
@@ -56,7 +57,8 @@ ABSL_FLAG(int, reference_total, 2000,
           "The total whose gain is 1 in the columns of gains.");
 ABSL_FLAG(std::vector<std::string>, calls, {},
           "Calls of each recording's task per run of a graph, in the order of "
-          "--spaces: shares follow from them instead of being drawn.");
+          "--spaces: shares follow from them instead of being drawn, so that "
+          "--workloads and --spread mean nothing.");
 ABSL_FLAG(std::vector<std::string>, starts_ms, {},
           "The time at which each task starts (its default config's), in the "
           "same order; by default the median of its recording.");
@@ -66,14 +68,18 @@ ABSL_FLAG(int, warm_up_trials, 0,
 ABSL_FLAG(double, prior_gain, 0, "Of the scheduler; 0: its default.");
 ABSL_FLAG(int, seeds, 16, "Searches per recording.");
 ABSL_FLAG(uint64_t, first_seed, 1, "Seed of the first search.");
-ABSL_FLAG(int, workloads, 12, "Workloads (draws of shares) per seed.");
-ABSL_FLAG(double, spread, 100, "Largest share / smallest share; 1: equal.");
+ABSL_FLAG(absl::optional<int>, workloads, absl::nullopt,
+          "Workloads (draws of shares) per seed; by default 12.");
+ABSL_FLAG(absl::optional<double>, spread, absl::nullopt,
+          "Largest share / smallest share; 1: equal; by default 100.");
 ABSL_FLAG(int, most_trials, 250, "A task that has got so many is finished.");
 
 namespace optrail::tuning {
 namespace {
 
 constexpr int kTurnTrials = 4;
+constexpr int kDefaultWorkloads = 12;
+constexpr double kDefaultSpread = 100;
 
 // One search of one recording.
 struct Curve {
@@ -209,7 +215,9 @@ std::vector<double> DrawShares(size_t tasks, Rng& rng) {
   std::vector<double> shares;
   double sum = 0;
   for (size_t i = 0; i < tasks; ++i) {
-    shares.push_back(std::pow(absl::GetFlag(FLAGS_spread), rng.UniformReal()));
+    shares.push_back(
+        std::pow(absl::GetFlag(FLAGS_spread).value_or(kDefaultSpread),
+                 rng.UniformReal()));
     sum += shares.back();
   }
   for (double& share : shares) share /= sum;
@@ -254,10 +262,20 @@ absl::StatusOr<std::vector<int>> TotalsFromFlags(int tasks) {
     }
     totals.push_back(per_task ? trials * tasks : trials);
   }
-  if (absl::GetFlag(FLAGS_seeds) < 1 || absl::GetFlag(FLAGS_workloads) < 1 ||
+  const absl::optional<int> workloads = absl::GetFlag(FLAGS_workloads);
+  const absl::optional<double> spread = absl::GetFlag(FLAGS_spread);
+  if (!absl::GetFlag(FLAGS_calls).empty() &&
+      (workloads.has_value() || spread.has_value())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "flag --", workloads.has_value() ? "workloads" : "spread",
+        ": it draws shares, and with --calls they are given; expected one of "
+        "the two"));
+  }
+  if (absl::GetFlag(FLAGS_seeds) < 1 ||
+      workloads.value_or(kDefaultWorkloads) < 1 ||
       absl::GetFlag(FLAGS_most_trials) < 1 ||
       absl::GetFlag(FLAGS_reference_total) < 1 ||
-      !(absl::GetFlag(FLAGS_spread) >= 1)) {
+      !(spread.value_or(kDefaultSpread) >= 1)) {
     return absl::InvalidArgumentError(
         "--seeds, --workloads, --most_trials, --reference_total and --spread: "
         "expected at least 1");
@@ -331,7 +349,9 @@ absl::Status Evaluate() {
       workloads.push_back(workload);
       continue;
     }
-    for (int i = 0; i < absl::GetFlag(FLAGS_workloads); ++i) {
+    const int draws =
+        absl::GetFlag(FLAGS_workloads).value_or(kDefaultWorkloads);
+    for (int i = 0; i < draws; ++i) {
       workload.shares = DrawShares(recordings.size(), rng);
       workloads.push_back(workload);
     }
@@ -342,12 +362,20 @@ absl::Status Evaluate() {
         workload.Start() -
         Scheduled(workload, absl::GetFlag(FLAGS_reference_total)));
   }
+  // A gain of nothing has no parts.
+  const auto gainless = std::count_if(reference.begin(), reference.end(),
+                                      [](double gain) { return gain <= 0; });
+  if (gainless > 0) {
+    std::cerr << "note: " << gainless << " of " << workloads.size()
+              << " workloads gain nothing with --reference_total trials and "
+                 "are left out of the columns of gains\n";
+  }
   std::cout << "total_trials,trials_per_task,equal,scheduler,hindsight,"
                "scheduler_wins,equal_gain,scheduler_gain,"
                "scheduler_gain_lowest_tenth\n";
   for (const int total : totals) {
-    double equal = 0, scheduled = 0, hindsight = 0, wins = 0, equal_gain = 0;
-    std::vector<double> gains;
+    double equal = 0, scheduled = 0, hindsight = 0, wins = 0;
+    std::vector<double> equal_gains, gains;
     for (size_t i = 0; i < workloads.size(); ++i) {
       const Workload& workload = workloads[i];
       const double a = Equally(workload, total), b = Scheduled(workload, total);
@@ -355,15 +383,20 @@ absl::Status Evaluate() {
       scheduled += b;
       hindsight += InHindsight(workload, total);
       wins += b < a ? 1 : b == a ? 0.5 : 0;
-      equal_gain += (workload.Start() - a) / reference[i];
+      if (reference[i] <= 0) continue;
+      equal_gains.push_back((workload.Start() - a) / reference[i]);
       gains.push_back((workload.Start() - b) / reference[i]);
     }
     const auto count = static_cast<double>(workloads.size());
     std::cout << absl::StrFormat(
-        "%d,%.1f,%.4f,%.4f,%.4f,%.3f,%.4f,%.4f,%.4f\n", total,
+        "%d,%.1f,%.4f,%.4f,%.4f,%.3f,", total,
         static_cast<double>(total) / static_cast<double>(recordings.size()),
-        equal / count, scheduled / count, hindsight / count, wins / count,
-        equal_gain / count, Mean(gains), Quantile(gains, .1));
+        equal / count, scheduled / count, hindsight / count, wins / count);
+    // Empty cells: no workload gains anything.
+    std::cout << (gains.empty()
+                      ? ",,\n"
+                      : absl::StrFormat("%.4f,%.4f,%.4f\n", Mean(equal_gains),
+                                        Mean(gains), Quantile(gains, .1)));
   }
   return absl::OkStatus();
 }
