@@ -8,6 +8,7 @@
 #include "nlohmann/json.hpp"
 #include "tracker/gate/gate_report.h"
 #include "tracker/gate/gate_test_fixture.h"
+#include "tracker/history/index/history_index.h"
 
 namespace optrail::tracker {
 namespace {
@@ -230,6 +231,12 @@ TEST_F(GateTest, AMissingBenchmarkIsSaidUntilSomebodyAcknowledgesIt) {
   ack.set_kind(proto::ACKNOWLEDGE);
   ack.set_pattern("a");
   ack.set_text("removed on purpose");
+  for (const Series& series : LoadSeries(history_)->series) {
+    if (series.key.benchmark.operator_name() != "a") continue;
+    proto::AnsweredChange& gone = *ack.add_answered();
+    gone.set_series(series.text);
+    *gone.mutable_last_before() = series.points.back().runs->commit;
+  }
   ack.mutable_commit()->set_id(CommitId(8));
   ack.mutable_commit()->set_first_parent_position(8);
   ack.set_created_unix_ns(kStart + 60 * kMinute);

@@ -269,32 +269,48 @@ absl::optional<int> TriageBook::LastAcknowledged(const Series& series,
   absl::optional<int> last;
   for (const Entry* entry : Covering(series)) {
     if (entry->record.kind() != proto::ACKNOWLEDGE) continue;
+    const proto::AnsweredChange* answered = entry->AnsweredOf(series);
+    if (answered != nullptr && IsRemoval(*answered)) continue;
     const absl::optional<int> place = PlaceOf(entry->record.commit(), series);
     if (place && *place < points && (!last || *place > *last)) last = place;
   }
   return last;
 }
 
+bool IsRemoval(const proto::AnsweredChange& answered) {
+  return !answered.has_last();
+}
+
+const Point* LastMeasuredBefore(const proto::TriageRecord& record,
+                                const Series& series) {
+  const Point* last = nullptr;
+  const proto::Commit& commit = record.commit();
+  for (const Point& point : series.points) {
+    if (!point.value) continue;
+    if (point.runs->commit.id() == commit.id()) return nullptr;
+    last = &point;
+  }
+  if (last == nullptr) return nullptr;
+  const proto::Commit& at = last->runs->commit;
+  const bool has_positions =
+      commit.has_first_parent_position() && at.has_first_parent_position();
+  const bool is_later =
+      has_positions
+          ? commit.first_parent_position() > at.first_parent_position()
+          : record.created_unix_ns() > last->runs->first_started_unix_ns;
+  return is_later ? last : nullptr;
+}
+
 const TriageBook::Entry* TriageBook::RemovalAcknowledged(
     const Series& series) const {
-  const auto measured =
-      std::find_if(series.points.rbegin(), series.points.rend(),
-                   [](const Point& point) { return point.value.has_value(); });
-  if (measured == series.points.rend()) return nullptr;
-  const PointRuns& last = *measured->runs;
   const Entry* found = nullptr;
   for (const Entry* entry : Covering(series)) {
-    const proto::TriageRecord& record = entry->record;
-    const proto::Commit& commit = record.commit();
-    if (record.kind() != proto::ACKNOWLEDGE || commit.id() == last.commit.id())
-      continue;
-    const bool has_positions = commit.has_first_parent_position() &&
-                               last.commit.has_first_parent_position();
-    const bool is_later =
-        has_positions ? commit.first_parent_position() >
-                            last.commit.first_parent_position()
-                      : record.created_unix_ns() > last.first_started_unix_ns;
-    if (is_later) found = entry;
+    const proto::AnsweredChange* answered = entry->AnsweredOf(series);
+    if (entry->record.kind() == proto::ACKNOWLEDGE && answered != nullptr &&
+        IsRemoval(*answered) &&
+        LastMeasuredBefore(entry->record, series) != nullptr) {
+      found = entry;
+    }
   }
   return found;
 }
@@ -320,7 +336,8 @@ Opinion TriageBook::OpinionOf(const Series& series,
       // People will ask why it does not cover a change nearby.
       const proto::AnsweredChange* answered = entry->AnsweredOf(series);
       const absl::optional<int> place = PlaceOf(record.commit(), series);
-      if (answered != nullptr && opinion.state == ChangeState::kNew && place &&
+      if (answered != nullptr && !IsRemoval(*answered) &&
+          opinion.state == ChangeState::kNew && place &&
           std::abs(*place - change.index) <= kPlaceTolerance) {
         opinion.reason = AnsweredText(record, *answered);
         opinion.reason_is_size = IsThere(*answered, series, change);

@@ -88,8 +88,9 @@ class TriageBook {
   // acknowledged its level; nullopt if nobody did.
   absl::optional<int> LastAcknowledged(const Series& series, int points) const;
 
-  // The last acknowledgement that the benchmark of `series` is gone: its commit
-  // comes after the last point with a value. Null if there is none.
+  // The last acknowledgement that says that the benchmark of `series` is gone
+  // (IsRemoval) and whose commit comes after the last point with a value. Null
+  // if there is none: an acknowledgement of a change never is one.
   const Entry* RemovalAcknowledged(const Series& series) const;
 
   // The entry whose id is `id`, begins with it, or whose random part does.
@@ -116,6 +117,16 @@ bool Covers(const TriageBook::Entry& entry, const Series& series);
 
 // The point of a series at which the record's commit is; nullopt if unknown.
 absl::optional<int> PlaceOf(const proto::Commit& commit, const Series& series);
+
+// Whether the answer is to a removal: it has no `last`, only the commit of the
+// last measurement in `last_before`.
+bool IsRemoval(const proto::AnsweredChange& answered);
+
+// The last point of the series with a value, if an acknowledgement such as
+// `record` comes after it: by position or, where one is missing, by time. Null
+// if not, or if the series was measured at its commit.
+const Point* LastMeasuredBefore(const proto::TriageRecord& record,
+                                const Series& series);
 
 // "+5%", "-2.5%" -> .05, -.025. InvalidArgument.
 absl::StatusOr<double> ParseEffect(absl::string_view text);

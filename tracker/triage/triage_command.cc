@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <iostream>
+#include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,6 +52,9 @@ std::string SizeText(const proto::AnsweredChange& answered) {
 
 // "after 1a2b up to 3c4d".
 std::string SuspectsText(const proto::AnsweredChange& answered) {
+  if (IsRemoval(answered)) {
+    return absl::StrCat("gone after ", CommitText(answered.last_before()));
+  }
   return absl::StrCat(
       answered.has_last_before()
           ? absl::StrCat("after ", CommitText(answered.last_before()), " ")
@@ -203,6 +208,11 @@ std::string FailureAt(const Series& series, absl::optional<int> place,
                       point.detail.empty() ? "" : ": ", point.detail);
 }
 
+// The point that FailureAt speaks of: the newest where the commit has no place.
+const Point& FailedPoint(const Series& series, absl::optional<int> place) {
+  return place ? series.points[*place] : series.points.back();
+}
+
 // The error for an acknowledgement of nothing but failures, the first of which
 // is `failure`: stored, it would quiet nothing.
 absl::Status OnlyFailures(const std::string& failure) {
@@ -213,6 +223,56 @@ absl::Status OnlyFailures(const std::string& failure) {
       "reason, which the gate heeds"));
 }
 
+// Names a series of any branch.
+std::string TextOfAllBranches(const SeriesKey& key) {
+  return absl::StrJoin(
+      {CanonicalText(key.benchmark), key.metric, key.hardware_id}, "|");
+}
+
+// Tells what the runs at a commit lack, of whatever branch they are: a branch
+// that removes a benchmark is gated before its base lacks it.
+class RunsAtCommit {
+ public:
+  RunsAtCommit(const LoadedSeries& loaded, const proto::Commit& commit) {
+    for (const proto::Run& run : loaded.runs) {
+      suites_of_[run.run_id()] = SuiteOn(run);
+      if (!commit.id().empty() && run.commit().id() == commit.id()) {
+        suites_.insert(SuiteOn(run));
+      }
+    }
+    if (suites_.empty()) return;
+    for (const Series& series : loaded.series) {
+      for (const Point& point : series.points) {
+        if (point.runs->commit.id() == commit.id() &&
+            (point.value || tuning::IsFailure(point.outcome))) {
+          measured_.insert(TextOfAllBranches(series.key));
+        }
+      }
+    }
+  }
+
+  // `last` is the last point of the series with a value.
+  bool Lack(const Series& series, const Point& last) const {
+    if (measured_.count(TextOfAllBranches(series.key)) > 0) return false;
+    for (const std::string& id : last.runs->ids) {
+      const auto suite = suites_of_.find(id);
+      if (suite != suites_of_.end() && suites_.count(suite->second) > 0) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+ private:
+  static std::string SuiteOn(const proto::Run& run) {
+    return absl::StrCat(run.suite(), "|", run.hardware().id());
+  }
+
+  std::map<std::string, std::string> suites_of_;  // by run id
+  std::set<std::string> suites_;                  // of the runs at the commit
+  std::set<std::string> measured_;                // there
+};
+
 // Names in the record what it is an answer to, in every series that it means.
 // NotFound for an acknowledgement of nothing; what is expected or muted may
 // still come, so that is only said: often it is a typing error.
@@ -222,7 +282,7 @@ absl::Status NameWhatIsAnswered(const History& history, int64_t now_unix_ns,
   const TriageBook book({record}, 0);
   proto::TriageRecord now = record;
   now.set_created_unix_ns(now_unix_ns);
-  const TriageBook removals({now}, 0);
+  const RunsAtCommit there(loaded, record.commit());
   const bool names_changes =
       record.kind() == proto::ACKNOWLEDGE || record.kind() == proto::EXPECT;
   std::vector<Judgement> judgements;
@@ -245,15 +305,20 @@ absl::Status NameWhatIsAnswered(const History& history, int64_t now_unix_ns,
       const std::string why = FailureAt(series, place, judgements[i]);
       if (!why.empty()) {
         if (++failed == 1) {
-          failure = absl::StrCat(DisplayName(series.key.benchmark), " failed (",
-                                 why, "), at or before commit ",
-                                 CommitText(record.commit()));
+          failure =
+              absl::StrCat(DisplayName(series.key.benchmark), " failed (", why,
+                           "), at commit ",
+                           CommitText(FailedPoint(series, place).runs->commit));
         }
         continue;
       }
-      if (judgements[i].standing == Verdict::kMissing &&
-          removals.RemovalAcknowledged(series) != nullptr) {
+      const Point* const last = LastMeasuredBefore(now, series);
+      if (last != nullptr && (judgements[i].standing == Verdict::kMissing ||
+                              there.Lack(series, *last))) {
         ++removed;
+        proto::AnsweredChange& answered = *record.add_answered();
+        answered.set_series(series.text);
+        SetCommit(last->runs->commit, answered.mutable_last_before());
         continue;
       }
     }
@@ -280,10 +345,10 @@ absl::Status NameWhatIsAnswered(const History& history, int64_t now_unix_ns,
               << ": an ack does not answer a failure\n";
   }
   if (removed > 0) {
-    std::cerr << "note: " << removed
-              << (removed == 1 ? " series is" : " series are")
-              << " missing in the newest run: that is acknowledged until a run "
-                 "has them again\n";
+    std::cerr
+        << "note: " << removed << (removed == 1 ? " series is" : " series are")
+        << " missing in the newest run, or in that of the commit: that is "
+           "acknowledged until a run has them again\n";
     return absl::OkStatus();
   }
   if (covered == 0) {
@@ -296,7 +361,12 @@ absl::Status NameWhatIsAnswered(const History& history, int64_t now_unix_ns,
   } else if (placed == 0 && record.kind() != proto::MUTE) {
     std::cerr << "note: none of the " << covered
               << " series was measured at or after commit "
-              << CommitText(record.commit()) << " so far\n";
+              << CommitText(record.commit()) << " so far"
+              << (record.kind() == proto::ACKNOWLEDGE
+                      ? "; that a benchmark is gone can be acknowledged once "
+                        "a run lacks it"
+                      : "")
+              << "\n";
   } else if (changed == 0 && record.kind() == proto::ACKNOWLEDGE) {
     std::cerr << "note: no change is known at commit "
               << CommitText(record.commit()) << " in the " << placed

@@ -96,6 +96,37 @@ TEST(TriageBookTest, AnAcknowledgementHoldsWhereAnalysisMovesTheChange) {
   EXPECT_EQ(StateAt({record}, 8), ChangeState::kNew);
 }
 
+TEST(TriageBookTest, OnlyAnAnswerToARemovalAcknowledgesOne) {
+  for (const bool has_positions : {true, false}) {
+    Series series = TenPoints();
+    for (Point& point : series.points) {
+      auto runs = std::make_shared<PointRuns>(*point.runs);
+      runs->first_started_unix_ns = 0;
+      if (!has_positions) runs->commit.clear_first_parent_position();
+      point.runs = std::move(runs);
+    }
+    const auto acknowledges = [&](const proto::TriageRecord& record) {
+      return TriageBook({record}, kNow).RemovalAcknowledged(series) != nullptr;
+    };
+    auto slower = Record(proto::ACKNOWLEDGE, "BM_.*", 60);
+    EXPECT_FALSE(acknowledges(slower));
+    proto::AnsweredChange* answered = slower.add_answered();
+    answered->set_series(series.text);
+    answered->mutable_last()->set_id(CommitId(60));
+    EXPECT_FALSE(acknowledges(slower));
+    // Of a commit that was not measured: it may mean a change to come.
+    auto later = Record(proto::ACKNOWLEDGE, "BM_.*", 95);
+    EXPECT_FALSE(acknowledges(later));
+    answered = later.add_answered();
+    answered->set_series(series.text);
+    answered->mutable_last_before()->set_id(CommitId(90));
+    EXPECT_TRUE(acknowledges(later));
+    later.mutable_commit()->set_id(CommitId(90));
+    later.mutable_commit()->set_first_parent_position(90);
+    EXPECT_FALSE(acknowledges(later)) << "it was measured there";
+  }
+}
+
 TEST(TriageBookTest, ACommitThatWasNotMeasuredStandsForTheNextOneThatWas) {
   // Between the points 4 and 5.
   const auto record = Record(proto::ACKNOWLEDGE, "BM_.*", 43);
