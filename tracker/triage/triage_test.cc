@@ -114,7 +114,7 @@ TEST(TriageBookTest, OnlyAnAnswerToARemovalAcknowledgesOne) {
     answered->set_series(series.text);
     answered->mutable_last()->set_id(CommitId(60));
     EXPECT_FALSE(acknowledges(slower));
-    // Of a commit that was not measured: it may mean a change to come.
+    // Its commit was not measured, so it may mean a change to come.
     auto later = Record(proto::ACKNOWLEDGE, "BM_.*", 95);
     EXPECT_FALSE(acknowledges(later));
     answered = later.add_answered();
