@@ -231,7 +231,9 @@ TEST_F(GateTest, AMissingBenchmarkIsSaidUntilSomebodyAcknowledgesIt) {
   ack.set_kind(proto::ACKNOWLEDGE);
   ack.set_pattern("a");
   ack.set_text("removed on purpose");
-  for (const Series& series : LoadSeries(history_)->series) {
+  const auto loaded = LoadSeries(history_);
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  for (const Series& series : loaded->series) {
     if (series.key.benchmark.operator_name() != "a") continue;
     proto::AnsweredChange& gone = *ack.add_answered();
     gone.set_series(series.text);
