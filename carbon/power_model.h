@@ -26,8 +26,8 @@ struct PowerModel {
   double device_watts = 0;
 };
 
-// Whether `device_watts` is what the model knows of such hardware; of
-// processors it is their cores.
+// Returns whether the model goes by `device_watts` for such hardware; for
+// processors it goes by their cores.
 bool TakesDeviceWatts(const proto::Hardware& hardware);
 
 // The watts of the whole machine while so many of its cores work; 0 if the

@@ -120,7 +120,7 @@ void AddGrid(const proto::Hardware& hardware, Numbers* numbers) {
       "of the warps that a multiprocessor can have");
 }
 
-// What accesses cost: narrow ones are as many instructions as wide ones.
+// Adds the cost of accesses: a narrow one is an instruction as a wide one is.
 void AddAccesses(Numbers* numbers) {
   const double accesses = numbers->ValueOr("global_accesses", 0);
   if (accesses > 0) {

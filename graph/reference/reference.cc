@@ -197,7 +197,7 @@ std::vector<int64_t> IndexLimits(const Graph& graph) {
 }
 
 std::vector<int64_t> IndexBounds(const Graph& graph) {
-  // What may drop an element, or wrap it, tells nothing of all elements.
+  // A node that may drop or wrap an element tells nothing of all elements.
   const auto passes = [&](const Node& node) {
     if (node.op == "cast") {
       const proto::ElementType to = graph.type(node.outputs[0]).type;

@@ -37,7 +37,7 @@ bool HasTotal(const TuneDriverOptions& options) {
   return options.total_trials > 0 || options.total_time_ns > 0;
 }
 
-// What holds where the flag leaves it to the workload or to the command.
+// Fills in the value where the flag leaves it to the workload or the command.
 void FillIn(const TunePlan& plan, Setting* setting) {
   const std::string from_workload =
       absl::StrCat("workload ", plan.workload.name());
@@ -110,7 +110,7 @@ Table SettingsTable(const std::vector<Setting>& settings) {
   return table;
 }
 
-// What is going to become of a task.
+// A Fate says what the command is going to do with a task.
 struct Fate {
   std::string text;
   bool to_tune = false;  // and of the total

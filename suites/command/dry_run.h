@@ -29,7 +29,7 @@
 
 namespace optrail::suites {
 
-// What a call of `tune` is to do, as its flags and preset say.
+// A TunePlan says what a call of `tune` is to do by its flags and preset.
 struct TunePlan {
   Preset preset;  // empty without --preset
   proto::Workload workload;

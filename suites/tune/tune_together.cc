@@ -64,7 +64,7 @@ class Together {
                              elapsed_ns_ >= options_.total_time_ns);
   }
 
-  // Of either total, whichever is nearer to its end.
+  // The total that is nearer to its end decides.
   bool ShareUsedUp(size_t group) const {
     // Rounding must not make a share one trial larger.
     const double share = options_.shares[group] - 1e-9;

@@ -345,7 +345,7 @@ Opinion TriageBook::OpinionOf(const Series& series,
       continue;
     }
     if (record.kind() == proto::ACKNOWLEDGE) {
-      // Of several, one that names the change decides.
+      // One that names the change decides before others.
       const bool names_change = Names(*entry, series, change);
       if (names_change || !opinion.names_change) {
         decide(ChangeState::kAcknowledged);

@@ -118,8 +118,8 @@ bool Covers(const TriageBook::Entry& entry, const Series& series);
 // The point of a series at which the record's commit is; nullopt if unknown.
 absl::optional<int> PlaceOf(const proto::Commit& commit, const Series& series);
 
-// Whether the answer is to a removal: it has no `last`, only the commit of the
-// last measurement in `last_before`.
+// Returns whether the answer is to a removal: it has no `last`, only the commit
+// of the last measurement in `last_before`.
 bool IsRemoval(const proto::AnsweredChange& answered);
 
 // The last point of the series with a value, if an acknowledgement such as

@@ -86,7 +86,7 @@ class TaskScheduler {
   // held or not.
   void Hold(int task);
 
-  // Whether the task has had fewer trials than its warm-up has.
+  // Returns whether the task has had fewer trials than its warm-up has.
   bool WarmsUp(int task) const { return WarmsUp(states_[task]); }
 
   // The task's strategy has nothing left to ask.

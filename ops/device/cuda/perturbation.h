@@ -1,8 +1,8 @@
 #ifndef OPTRAIL_OPS_DEVICE_CUDA_PERTURBATION_H_
 #define OPTRAIL_OPS_DEVICE_CUDA_PERTURBATION_H_
 
-// What a GPU does for ops/core/perturbation.h: operands that stay in the L2,
-// two calls at a time, and launches observed without hardware counters.
+// This is ops/core/perturbation.h on a GPU: operands that stay in the L2, two
+// calls at a time, and launches observed without hardware counters.
 //
 //   OPTRAIL_ASSIGN_OR_RETURN(
 //       std::unique_ptr<Timer> timer,

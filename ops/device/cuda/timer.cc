@@ -202,7 +202,7 @@ class CudaTimer : public Timer {
     if (beside_ != nullptr) Follow(beside_, device_.driver_stream(), join_);
   }
 
-  // What is launched into `second` from now on waits for what `first` has.
+  // Later launches into `second` wait for those that `first` has.
   void Follow(Stream first, Stream second, Event event) {
     device_.Note(
         driver_.Check(driver_.EventRecord(event, first), "cuEventRecord"));
