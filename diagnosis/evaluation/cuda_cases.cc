@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "diagnosis/evaluation/planted_cases.h"
 
 namespace optrail::diagnosis {
@@ -74,18 +73,10 @@ std::vector<PlantedCase> DrawCudaCases(uint64_t seed) {
                 "planted", "depth", /*row_step=*/4, seed, /*cores=*/1)) {
     cases.push_back(std::move(one));
   }
-  // Kernels that ship.
-  for (const auto& [op, shape] :
-       std::vector<std::pair<std::string, std::string>>{
-           {"add", "n=67108864/f32"},
-           {"add", "n=8388608/f32"},
-           {"softmax", "rows=8192,cols=4096/bf16"}}) {
-    PlantedCase one;
-    one.name = absl::StrCat("healthy_", op, "_", shape);
-    one.op = op;
-    one.shape = shape;
-    cases.push_back(std::move(one));
-  }
+  AddShipped({{"add", "n=67108864/f32"},
+              {"add", "n=8388608/f32"},
+              {"softmax", "rows=8192,cols=4096/bf16"}},
+             cases);
   return cases;
 }
 

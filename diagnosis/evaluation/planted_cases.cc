@@ -236,17 +236,19 @@ std::vector<PlantedCase> DrawFrom(const std::vector<CaseRow>& table,
 std::vector<PlantedCase> DrawCases(uint64_t seed, int cores) {
   std::vector<PlantedCase> cases =
       DrawFrom(Rows(), "planted", "depth", /*row_step=*/1, seed, cores);
-  // A kernel that ships.
-  for (const auto& [op, shape] :
-       std::vector<std::pair<std::string, std::string>>{
-           {"add", "n=262144/f32"}, {"add", "n=16777216/f32"}}) {
+  AddShipped({{"add", "n=262144/f32"}, {"add", "n=16777216/f32"}}, cases);
+  return cases;
+}
+
+void AddShipped(const std::vector<std::pair<std::string, std::string>>& kernels,
+                std::vector<PlantedCase>& cases) {
+  for (const auto& [op, shape] : kernels) {
     PlantedCase one;
     one.name = absl::StrCat("healthy_", op, "_", shape);
     one.op = op;
     one.shape = shape;
     cases.push_back(std::move(one));
   }
-  return cases;
 }
 
 }  // namespace optrail::diagnosis

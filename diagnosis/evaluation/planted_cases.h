@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace optrail::diagnosis {
@@ -41,6 +42,10 @@ std::vector<PlantedCase> DrawFrom(const std::vector<CaseRow>& table,
                                   const std::string& op,
                                   const std::string& attribute, int row_step,
                                   uint64_t seed, int cores);
+
+// Adds a healthy case for each operator and shape: kernels that ship.
+void AddShipped(const std::vector<std::pair<std::string, std::string>>& kernels,
+                std::vector<PlantedCase>& cases);
 
 // The cases of the operator that was written after the diagnosis was done.
 std::vector<PlantedCase> DrawHeldBackCases(uint64_t seed, int cores);
