@@ -14,9 +14,11 @@ using suites::Evaluation;
 
 absl::StatusOr<Number> Pairs::Of(const Perturbation& twin,
                                  const Perturbation* base) const {
+  // Even without a change, the first is a perturbed one: its results were
+  // compared with the reference once, before the experiments.
   Contender first{subject_.entry.task.backend(), subject_.config, {}};
   Contender second = first;
-  if (base != nullptr) first.perturbation = *base;
+  first.perturbation = base != nullptr ? *base : Perturbation();
   second.perturbation = twin;
   OPTRAIL_ASSIGN_OR_RETURN(
       const std::vector<Evaluation> both,
