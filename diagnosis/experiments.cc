@@ -66,6 +66,8 @@ class Experimenter {
   }
 
   absl::StatusOr<Numbers> Run() {
+    // First: each change of the task opens a process with other operands.
+    MeasureOtherSize();
     OPTRAIL_RETURN_IF_ERROR(MeasureBase());
     AddRoofline(subject_.entry, machine_, time_ns_, &numbers_);
     if (task().device_kind() == proto::CUDA) {
@@ -289,34 +291,38 @@ class Experimenter {
                  "one thread against all");
   }
 
-  void ChangeSize() {
+  void MeasureOtherSize() {
     const ops::Operator& op = *subject_.entry.entry->op;
     // A small shape may only be halved once.
-    auto smaller = ops::SmallerShape(op, task().shape(), .2);
-    if (!smaller) smaller = ops::SmallerShape(op, task().shape(), .5);
+    other_shape_ = ops::SmallerShape(op, task().shape(), .2);
+    if (!other_shape_) other_shape_ = ops::SmallerShape(op, task().shape(), .5);
     // A larger one tells the same.
-    if (!smaller) smaller = DoubledShape(op, task().shape());
-    if (!smaller) {
+    if (!other_shape_) other_shape_ = DoubledShape(op, task().shape());
+    if (!other_shape_) return;
+    proto::Task task = this->task();
+    *task.mutable_shape() = *other_shape_;
+    other_ = evaluator_for_(task).Evaluate(subject_.config, options_);
+  }
+
+  void ChangeSize() {
+    if (!other_shape_) {
       numbers_.SetUnsupported("fixed_share", "the shape cannot be changed");
       return;
     }
-    proto::Task task = this->task();
-    *task.mutable_shape() = *smaller;
-    const Evaluation small =
-        evaluator_for_(task).Evaluate(subject_.config, options_);
-    if (!small.time_ns) {
-      numbers_.SetUnsupported("fixed_share", WhyUntimed(small));
+    if (!other_.time_ns) {
+      numbers_.SetUnsupported("fixed_share", WhyUntimed(other_));
       return;
     }
+    const ops::Operator& op = *subject_.entry.entry->op;
     const double work =
-        std::max(op.Flop(*smaller) / op.Flop(this->task().shape()),
-                 op.MovedBytes(*smaller) / op.MovedBytes(this->task().shape()));
+        std::max(op.Flop(*other_shape_) / op.Flop(task().shape()),
+                 op.MovedBytes(*other_shape_) / op.MovedBytes(task().shape()));
     if (work >= .7 && work <= 1.4) {
       numbers_.SetUnsupported("fixed_share", "the shape cannot be changed");
       return;
     }
     // The time is a constant and a part that grows with the work.
-    const double ratio = *small.time_ns / time_ns_;
+    const double ratio = *other_.time_ns / time_ns_;
     numbers_.Set("fixed_share", std::clamp((ratio - work) / (1 - work), 0., 1.),
                  absl::StrFormat("%.2g of the work takes %.2g of the time",
                                  work, ratio));
@@ -328,6 +334,8 @@ class Experimenter {
   suites::EvaluationOptions options_;
   Numbers numbers_;
   double time_ns_ = 0;
+  absl::optional<proto::Shape> other_shape_;
+  Evaluation other_;
 };
 
 }  // namespace

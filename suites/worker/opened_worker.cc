@@ -124,7 +124,8 @@ void OpenedWorker::Kill() {
 
 bool LeavesNothingBehind(proto::Outcome outcome) {
   return outcome == proto::OK || outcome == proto::CENSORED ||
-         outcome == proto::CONTENDED || outcome == proto::INVALID;
+         outcome == proto::CONTENDED || outcome == proto::INVALID ||
+         outcome == proto::UNSUPPORTED;
 }
 
 void EndWorkers(std::vector<std::unique_ptr<OpenedWorker>> workers) {

@@ -58,6 +58,15 @@ struct Access {
   }
   bool is_copy() const { return parts[0] == "cp"; }
   bool is_atomic() const { return parts[0] == "atom" || parts[0] == "red"; }
+  // What other threads write or wait for: a loop that looks for it elsewhere
+  // would never end.
+  bool synchronises() const {
+    return std::any_of(
+        parts.begin() + 1, parts.end(), [](absl::string_view part) {
+          return part == "volatile" || part == "relaxed" || part == "acquire" ||
+                 part == "release" || part == "mmio";
+        });
+  }
   // How many bytes a lane accesses; 0: not known.
   int64_t bytes() const {
     if (is_copy()) {
@@ -90,8 +99,10 @@ absl::optional<Access> ParseAccess(absl::string_view line) {
     return absl::nullopt;
   }
   access.parts = absl::StrSplit(access.mnemonic, '.');
-  // Only a copy into shared memory has two addresses; its last is global.
-  if (absl::StrContains(access.before, "[") != access.is_copy()) {
+  // Only a copy into shared memory has two addresses; its last is global. That
+  // of a bulk copy may be either.
+  if (absl::StrContains(access.before, "[") != access.is_copy() ||
+      access.Has("bulk")) {
     return absl::nullopt;
   }
   if (!offset.empty() && !absl::SimpleAtoi(offset, &access.offset)) {
@@ -192,7 +203,9 @@ class Ablator {
       return "";
     }
     const absl::optional<Access> access = ParseAccess(line);
-    if (!access) return std::string(line);
+    if (!access || (access->synchronises() && !access->is_atomic())) {
+      return std::string(line);
+    }
     const absl::optional<std::string> code = Changed(*access);
     if (!code) return std::string(line);
     ++changed_;

@@ -43,10 +43,32 @@ TEST(AblateTest, CopiesIntoSharedMemoryHaveAGlobalAddress) {
 }
 
 TEST(AblateTest, BanksAreThoseOfTheLanes) {
-  const std::string code = Ablated("st.volatile.shared.f32 [%r7+128], %f1;",
-                                   Ablation::kConflictFree);
+  const std::string code =
+      Ablated("st.shared.f32 [%r7+128], %f1;", Ablation::kConflictFree);
   EXPECT_THAT(code, HasSubstr("add.s32 %oa, %oa, 128;"));
-  EXPECT_THAT(code, HasSubstr("st.volatile.shared.f32 [%oa], %f1;"));
+  EXPECT_THAT(code, HasSubstr("st.shared.f32 [%oa], %f1;"));
+}
+
+TEST(AblateTest, WhatOtherThreadsAreWaitedForByStaysWhereItIs) {
+  // MeetAllBlocks (ops/lib/elements.cuh) loops until this counter is full.
+  for (const char* line : {"ld.acquire.gpu.global.s32 %r1, [%rd2];",
+                           "ld.volatile.global.u32 %r1, [%rd2];",
+                           "ld.relaxed.gpu.global.u32 %r1, [%rd2+4];"}) {
+    EXPECT_THAT(Ablated(line, Ablation::kNear),
+                HasSubstr("has no loads from global memory"))
+        << line;
+  }
+  EXPECT_THAT(
+      Ablated("st.volatile.shared.f32 [%r7], %f1;", Ablation::kConflictFree),
+      HasSubstr("has no accesses of shared memory"));
+}
+
+TEST(AblateTest, BulkCopiesStay) {
+  // The last address is one of shared memory.
+  EXPECT_THAT(Ablated("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group "
+                      "[%rd1, {%r2, %r3}], [%r4];",
+                      Ablation::kNear),
+              HasSubstr("has no loads from global memory"));
 }
 
 TEST(AblateTest, AtomicsOfFloatsAreStoresAndTicketsStay) {
