@@ -58,14 +58,10 @@ struct Access {
   }
   bool is_copy() const { return parts[0] == "cp"; }
   bool is_atomic() const { return parts[0] == "atom" || parts[0] == "red"; }
-  // What other threads write or wait for: a loop that looks for it elsewhere
-  // would never end.
+  // What blocks wait for: a loop that looks for it elsewhere would never end.
   bool synchronises() const {
-    return std::any_of(
-        parts.begin() + 1, parts.end(), [](absl::string_view part) {
-          return part == "volatile" || part == "relaxed" || part == "acquire" ||
-                 part == "release" || part == "mmio";
-        });
+    return Has("global") && (Has("volatile") || Has("relaxed") ||
+                             Has("acquire") || Has("release") || Has("mmio"));
   }
   // How many bytes a lane accesses; 0: not known.
   int64_t bytes() const {
