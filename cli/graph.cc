@@ -68,6 +68,12 @@ ABSL_FLAG(absl::Duration, read_latency, absl::ZeroDuration(),
           "Every read of input takes so much longer: what storage that answers "
           "as late would cost.");
 
+ABSL_FLAG(int32_t, sent_ahead, 1,
+          "Batches that are copied to a GPU while others are computed there; "
+          "0: each is copied when the one before it is done.");
+ABSL_FLAG(bool, pinned, true,
+          "Batches are sent to a GPU from page-locked memory.");
+
 ABSL_DECLARE_FLAG(std::string, device);
 
 namespace optrail::cli {
@@ -137,17 +143,29 @@ std::string CompiledFolder() {
                   JoinPath("state", suites::kCompiledFolder));
 }
 
+// Returns the model and how it is run.
+absl::StatusOr<suites::GraphRunCommand> HowToRun(const std::string& path) {
+  suites::GraphRunCommand command;
+  command.path = UserPath(path);
+  OPTRAIL_ASSIGN_OR_RETURN(command.import, Import());
+  OPTRAIL_ASSIGN_OR_RETURN(command.threads, Threads());
+  command.device = absl::GetFlag(FLAGS_device);
+  command.type = absl::GetFlag(FLAGS_type);
+  command.fuse = absl::GetFlag(FLAGS_fuse);
+  command.store = StoreFolder();
+  command.compile_cache = CompiledFolder();
+  return command;
+}
+
 absl::StatusOr<int> RunFeed(const std::vector<std::string>& paths) {
   suites::GraphFeedCommand command;
-  command.path = UserPath(paths[0]);
+  OPTRAIL_ASSIGN_OR_RETURN(command.model, HowToRun(paths[0]));
   command.input = UserPath(absl::GetFlag(FLAGS_input));
   if (command.input.empty()) {
     return absl::InvalidArgumentError(
         "--input is missing; next: --input=SAMPLES, a file with a line for "
         "each sample or a folder with a .npz file for each");
   }
-  OPTRAIL_ASSIGN_OR_RETURN(command.import, Import());
-  OPTRAIL_ASSIGN_OR_RETURN(command.threads, Threads());
   command.loader.workers = absl::GetFlag(FLAGS_workers);
   command.loader.prefetch = absl::GetFlag(FLAGS_prefetch);
   command.loader.chunk = absl::GetFlag(FLAGS_chunk);
@@ -157,11 +175,22 @@ absl::StatusOr<int> RunFeed(const std::vector<std::string>& paths) {
           command.read_latency <= absl::Seconds(10),
       "read_latency", absl::FormatDuration(command.read_latency),
       "a duration of 0 to 10s"));
-  command.store = StoreFolder();
-  command.compile_cache = CompiledFolder();
-  command.record = absl::GetFlag(FLAGS_record);
-  command.history = HistoryFolder();
-  command.format = absl::GetFlag(FLAGS_format);
+  command.feeder.sent_ahead = absl::GetFlag(FLAGS_sent_ahead);
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
+      command.feeder.sent_ahead >= 0 && command.feeder.sent_ahead <= 64,
+      "sent_ahead", command.feeder.sent_ahead, "0 to 64"));
+  command.feeder.pinned = absl::GetFlag(FLAGS_pinned);
+  const graph::FeederOptions unset;
+  const bool copies = command.model.device != "cpu";
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
+      copies || (command.feeder.sent_ahead == unset.sent_ahead &&
+                 command.feeder.pinned == unset.pinned),
+      "device", command.model.device,
+      "--device=cuda with --sent_ahead and --pinned: a CPU reads a batch where "
+      "it was written"));
+  command.model.record = absl::GetFlag(FLAGS_record);
+  command.model.history = HistoryFolder();
+  command.model.format = absl::GetFlag(FLAGS_format);
   return CodeOf(suites::FeedGraph(command, std::cout));
 }
 
@@ -179,20 +208,6 @@ absl::StatusOr<int> RunRecompute(const std::vector<std::string>& paths) {
   command.compile_cache = CompiledFolder();
   command.format = absl::GetFlag(FLAGS_format);
   return CodeOf(suites::RecomputeGraph(command, std::cout));
-}
-
-// Returns what `run` and `workload` share: the model and how it is run.
-absl::StatusOr<suites::GraphRunCommand> HowToRun(const std::string& path) {
-  suites::GraphRunCommand command;
-  command.path = UserPath(path);
-  OPTRAIL_ASSIGN_OR_RETURN(command.import, Import());
-  OPTRAIL_ASSIGN_OR_RETURN(command.threads, Threads());
-  command.device = absl::GetFlag(FLAGS_device);
-  command.type = absl::GetFlag(FLAGS_type);
-  command.fuse = absl::GetFlag(FLAGS_fuse);
-  command.store = StoreFolder();
-  command.compile_cache = CompiledFolder();
-  return command;
 }
 
 absl::StatusOr<int> RunRun(const std::vector<std::string>& paths) {
@@ -266,8 +281,9 @@ suites::Command GraphCommand() {
            "tolerance", "store", "format", "out", "record", "history"},
           RunRun),
       part("feed", "Runs it while a loader brings its input; times both.",
-           {"input", "workers", "prefetch", "chunk", "read_latency", "threads",
-            "store", "format", "record", "history"},
+           {"input", "workers", "prefetch", "chunk", "read_latency",
+            "sent_ahead", "pinned", "device", "type", "threads", "store",
+            "format", "record", "history"},
            RunFeed),
       part("recompute", "Keeps less of a training step; front and times.",
            {"memory", "threads", "tolerance", "store", "format"}, RunRecompute),

@@ -9,8 +9,7 @@
 //   OPTRAIL_ASSIGN_OR_RETURN(
 //       const std::unique_ptr<Loader> loader,
 //       Loader::Start(*source, *SampleInputs(graph), batch, options));
-//   OPTRAIL_RETURN_IF_ERROR(loader->Next(runner->InputAddresses()));
-//   OPTRAIL_RETURN_IF_ERROR(runner->Run());
+//   OPTRAIL_RETURN_IF_ERROR(loader->Next({x_address, y_address}));
 //
 // A worker takes the next chunk of samples, reads it by one call of the source,
 // and parses it into a ring of batches. Behind the last sample comes the first

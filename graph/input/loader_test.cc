@@ -174,8 +174,13 @@ TEST(LoaderTest, FeedsAModel) {
   ASSERT_TRUE(inputs.ok());
   const auto loader = Loader::Start(source, *inputs, kBatch, Options(2, 2, 2));
   ASSERT_TRUE(loader.ok());
+  const auto feeder = (*runner)->MakeFeeder({});
+  ASSERT_TRUE(feeder.ok()) << feeder.status();
   for (int b = 0; b < 10; ++b) {
-    ASSERT_TRUE((*loader)->Next((*runner)->InputAddresses()).ok());
+    const auto to = (*feeder)->Next();
+    ASSERT_TRUE(to.ok()) << to.status();
+    ASSERT_TRUE((*loader)->Next(*to).ok());
+    ASSERT_TRUE((*feeder)->Send().ok());
     ASSERT_TRUE((*runner)->Run().ok());
     const auto ours = (*runner)->Outputs();
     ASSERT_TRUE(ours.ok());

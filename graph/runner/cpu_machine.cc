@@ -11,6 +11,22 @@
 namespace optrail::graph {
 namespace {
 
+// Batches are written to where the model reads them.
+class InPlaceFeeder : public Feeder {
+ public:
+  explicit InPlaceFeeder(const std::vector<FedInput>& inputs) {
+    for (const FedInput& input : inputs) addresses_.push_back(input.address);
+  }
+
+  absl::StatusOr<absl::Span<char* const>> Next() override {
+    return absl::Span<char* const>(addresses_);
+  }
+  absl::Status Send() override { return absl::OkStatus(); }
+
+ private:
+  std::vector<char*> addresses_;
+};
+
 class CpuMachine : public Machine {
  public:
   explicit CpuMachine(ops::CpuDevice& device) : device_(device) {}
@@ -61,6 +77,11 @@ class CpuMachine : public Machine {
   absl::StatusOr<std::unique_ptr<RecordedCalls>> Record(
       const std::function<absl::Status()>& calls) override {
     return nullptr;
+  }
+
+  absl::StatusOr<std::unique_ptr<Feeder>> MakeFeeder(
+      std::vector<FedInput> inputs, const FeederOptions& options) override {
+    return std::make_unique<InPlaceFeeder>(inputs);
   }
 
  private:

@@ -3,6 +3,7 @@
 
 #include "base/hash.h"
 #include "base/status_macros.h"
+#include "graph/runner/cuda_feeder.h"
 #include "graph/runner/machine.h"
 #include "ops/device/cuda/backend.h"
 #include "ops/device/cuda/device.h"
@@ -156,6 +157,11 @@ class CudaMachine : public Machine {
     driver_.GraphDestroy(graph);
     OPTRAIL_RETURN_IF_ERROR(made);
     return std::make_unique<CapturedGraph>(driver_, device_, exec);
+  }
+
+  absl::StatusOr<std::unique_ptr<Feeder>> MakeFeeder(
+      std::vector<FedInput> inputs, const FeederOptions& options) override {
+    return MakeCudaFeeder(std::move(inputs), options, device_);
   }
 
  private:

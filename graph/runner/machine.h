@@ -20,6 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "graph/runner/codegen.h"
+#include "graph/runner/feeder.h"
 #include "ops/core/backend.h"
 #include "ops/core/device.h"
 
@@ -30,6 +31,11 @@ class RecordedCalls {
  public:
   virtual ~RecordedCalls() = default;
   virtual absl::Status Run() = 0;
+};
+
+struct FedInput {
+  char* address = nullptr;  // on the device
+  int64_t bytes = 0;
 };
 
 class Machine {
@@ -73,6 +79,10 @@ class Machine {
   // them costs no more than launching.
   virtual absl::StatusOr<std::unique_ptr<RecordedCalls>> Record(
       const std::function<absl::Status()>& calls) = 0;
+
+  // Brings batches to inputs that lie there.
+  virtual absl::StatusOr<std::unique_ptr<Feeder>> MakeFeeder(
+      std::vector<FedInput> inputs, const FeederOptions& options) = 0;
 };
 
 std::unique_ptr<Machine> MakeCpuMachine(ops::Device& device);   // or nullptr

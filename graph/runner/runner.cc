@@ -103,12 +103,13 @@ class DeviceRunner : public Runner {
     return absl::OkStatus();
   }
 
-  std::vector<char*> InputAddresses() override {
-    std::vector<char*> addresses;
+  absl::StatusOr<std::unique_ptr<Feeder>> MakeFeeder(
+      const FeederOptions& options) override {
+    std::vector<FedInput> inputs;
     for (const View& view : program_.inputs) {
-      addresses.push_back(Address(view));
+      inputs.push_back({Address(view), view.type.bytes()});
     }
-    return addresses;
+    return machine_->MakeFeeder(std::move(inputs), options);
   }
 
   absl::Status Run() override {

@@ -28,6 +28,7 @@
 #include "graph/fusion/fusion.h"
 #include "graph/ir/graph.h"
 #include "graph/memory/plan.h"
+#include "graph/runner/feeder.h"
 #include "graph/runner/program.h"
 #include "graph/runner/step_order.h"
 #include "ops/core/device.h"
@@ -64,9 +65,10 @@ class Runner {
       Graph graph, ops::Device& device, const RunnerOptions& options = {});
 
   virtual absl::Status SetInputs(const std::vector<Array>& inputs) = 0;
-  // Returns the address of each input on the device, dense and in row-major
-  // order, for callers that write the bytes themselves before a call.
-  virtual std::vector<char*> InputAddresses() = 0;
+  // Brings the bytes of inputs, dense and in row-major order, batch after
+  // batch. ResourceExhausted where memory for batches is missing.
+  virtual absl::StatusOr<std::unique_ptr<Feeder>> MakeFeeder(
+      const FeederOptions& options) = 0;
   // On a GPU it returns once the call is launched; Outputs() waits for it.
   virtual absl::Status Run() = 0;
   // With RunnerOptions::type, those that are f32 in the graph are of that type.

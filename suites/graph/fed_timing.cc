@@ -1,5 +1,6 @@
 #include "suites/graph/fed_timing.h"
 
+#include <algorithm>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -83,8 +84,14 @@ class SharedCoresMonitor : public ops::Monitor {
   const std::unique_ptr<ops::Monitor> monitor_;
 };
 
-absl::StatusOr<double> TimeAlone(const FedModel& model,
-                                 ops::CpuDevice& device) {
+absl::Status Feed(const FedModel& model, graph::Loader& loader) {
+  OPTRAIL_ASSIGN_OR_RETURN(const absl::Span<char* const> to,
+                           model.feeder->Next());
+  OPTRAIL_RETURN_IF_ERROR(loader.Next(to));
+  return model.feeder->Send();
+}
+
+absl::StatusOr<double> TimeAlone(const FedModel& model, ops::Device& device) {
   OPTRAIL_ASSIGN_OR_RETURN(
       const std::unique_ptr<CallTimer> timer,
       CallTimer::Create([&](const ops::Call&) { return model.compute(); },
@@ -100,11 +107,11 @@ absl::StatusOr<double> TimeAlone(const FedModel& model,
 
 // One call is a round of batches. Returns the times of a batch.
 absl::Status TimeRounds(const FedModel& model, int64_t batches,
-                        graph::Loader& loader, ops::CpuDevice& device,
+                        graph::Loader& loader, ops::Device& device,
                         FedTimes& times) {
   const auto round = [&](const ops::Call&) -> absl::Status {
     for (int64_t b = 0; b < batches; ++b) {
-      OPTRAIL_RETURN_IF_ERROR(loader.Next(model.inputs));
+      OPTRAIL_RETURN_IF_ERROR(Feed(model, loader));
       OPTRAIL_RETURN_IF_ERROR(model.compute());
     }
     return absl::OkStatus();
@@ -160,22 +167,53 @@ std::string Advice(const FedTimes& times) {
          "(--workers), or keep the samples in a format that is parsed sooner.";
 }
 
+std::string OfThreads(const FedTimes& times) {
+  return absl::StrCat(
+      "The loader's threads read for ", FormatPercent(times.reads),
+      ", parse for ", FormatPercent(times.parses), " and rest for ",
+      FormatPercent(times.rests), " of their time. ", Advice(times));
+}
+
+std::string OfGpu(const FedTimes& times, const graph::FeederOptions& feeder) {
+  const std::string idle =
+      absl::StrCat("the GPU computes nothing for ", FormatPercent(*times.idle),
+                   " of the time");
+  if (!times.is_held_back()) {
+    return absl::StrCat("Its input does not hold the model back: ", idle, ".");
+  }
+  if (times.waits > kHeldBack) {
+    return absl::StrCat("The loader holds the model back: ", idle,
+                        ", and the thread that feeds it waits for the loader "
+                        "for ",
+                        FormatPercent(times.waits), ".\n", OfThreads(times));
+  }
+  const char* const next =
+      feeder.sent_ahead == 0 ? "send batches while it computes (--sent_ahead=1)"
+      : !feeder.pinned       ? "send from page-locked memory (--pinned)"
+                             : "send more of them ahead (--sent_ahead), larger "
+                               "batches, or smaller inputs";
+  return absl::StrCat("Copies to the GPU hold the model back: ", idle,
+                      ", while the loader is ahead (it is waited for ",
+                      FormatPercent(times.waits), " of the time); next: ", next,
+                      ".");
+}
+
 }  // namespace
 
-bool FedTimes::is_held_back() const { return waits > kHeldBack; }
+bool FedTimes::is_held_back() const { return idle.value_or(waits) > kHeldBack; }
 
 absl::StatusOr<FedTimes> TimeFed(const FedModel& model,
                                  const graph::InputSource& source,
                                  const std::vector<graph::SampleInput>& inputs,
                                  const graph::LoaderOptions& options,
-                                 ops::CpuDevice& device) {
+                                 ops::Device& device) {
   FedTimes times;
   {
     // The model alone computes a batch of samples, too.
     OPTRAIL_ASSIGN_OR_RETURN(
         const std::unique_ptr<graph::Loader> first,
         graph::Loader::Start(source, inputs, model.batch, options));
-    OPTRAIL_RETURN_IF_ERROR(first->Next(model.inputs));
+    OPTRAIL_RETURN_IF_ERROR(Feed(model, *first));
   }
   OPTRAIL_ASSIGN_OR_RETURN(times.alone_ns, TimeAlone(model, device));
   OPTRAIL_ASSIGN_OR_RETURN(
@@ -183,20 +221,20 @@ absl::StatusOr<FedTimes> TimeFed(const FedModel& model,
       graph::Loader::Start(source, inputs, model.batch, options));
   const int64_t ahead = loader->capacity() / model.batch;
   OPTRAIL_RETURN_IF_ERROR(TimeRounds(model, 2 * ahead, *loader, device, times));
+  if (device.hardware().device_kind() != proto::CPU && times.fed.time_ns > 0) {
+    times.idle = std::max(0., 1 - times.alone_ns / times.fed.time_ns);
+  }
   return times;
 }
 
-std::string HeldBackText(const FedTimes& times) {
+std::string HeldBackText(const FedTimes& times,
+                         const graph::FeederOptions& feeder) {
+  if (times.idle) return OfGpu(times, feeder);
   std::string text = absl::StrCat(
       times.is_held_back() ? "The loader holds the model back: it"
                            : "The loader does not hold the model back: it",
       " waits for input ", FormatPercent(times.waits), " of the time.");
-  if (times.is_held_back()) {
-    absl::StrAppend(
-        &text, "\nThe loader's threads read for ", FormatPercent(times.reads),
-        ", parse for ", FormatPercent(times.parses), " and rest for ",
-        FormatPercent(times.rests), " of their time. ", Advice(times));
-  }
+  if (times.is_held_back()) absl::StrAppend(&text, "\n", OfThreads(times));
   const double beside_ns = times.fed.time_ns * (1 - times.waits - times.copies);
   if (!times.is_held_back() && times.alone_ns > 0 &&
       beside_ns > kSlowedDown * times.alone_ns) {

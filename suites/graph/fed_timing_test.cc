@@ -23,6 +23,19 @@ class ZerosSource : public graph::InputSource {
   }
 };
 
+class OnePlace : public graph::Feeder {
+ public:
+  explicit OnePlace(std::vector<float>& x)
+      : to_{reinterpret_cast<char*>(x.data())} {}
+  absl::StatusOr<absl::Span<char* const>> Next() override {
+    return absl::Span<char* const>(to_);
+  }
+  absl::Status Send() override { return absl::OkStatus(); }
+
+ private:
+  std::vector<char*> to_;
+};
+
 // A model that computes nothing waits for a loader whose reads take two
 // milliseconds, however busy the machine is.
 TEST(FedTimingTest, NamesASlowLoader) {
@@ -35,7 +48,8 @@ TEST(FedTimingTest, NamesASlowLoader) {
     ++calls;
     return absl::OkStatus();
   };
-  model.inputs = {reinterpret_cast<char*>(x.data())};
+  OnePlace feeder(x);
+  model.feeder = &feeder;
   model.batch = 4;
   const auto device = *ops::MakeCpuDevice(1);
   const auto times =
@@ -57,7 +71,8 @@ TEST(FedTimingTest, PassesOnTheErrorOfAModel) {
   std::vector<float> x(1);
   FedModel model;
   model.compute = [] { return absl::InternalError("no luck"); };
-  model.inputs = {reinterpret_cast<char*>(x.data())};
+  OnePlace feeder(x);
+  model.feeder = &feeder;
   const auto device = *ops::MakeCpuDevice(1);
   const auto times =
       TimeFed(model, source, {{"x", {optrail::proto::ELEMENT_F32, {}}}},
@@ -78,24 +93,55 @@ FedTimes Times(double waits, double reads, double parses, double rests) {
 }
 
 TEST(HeldBackTextTest, TellsWhatToChange) {
-  EXPECT_EQ(HeldBackText(Times(.01, .5, .2, .3)),
+  EXPECT_EQ(HeldBackText(Times(.01, .5, .2, .3), {}),
             "The loader does not hold the model back: it waits for input 1.0% "
             "of the time.");
-  EXPECT_EQ(HeldBackText(Times(.8, .9, .08, .02)),
+  EXPECT_EQ(HeldBackText(Times(.8, .9, .08, .02), {}),
             "The loader holds the model back: it waits for input 80.0% of the "
             "time.\nThe loader's threads read for 90.0%, parse for 8.0% and "
             "rest for 2.0% of their time. Reading takes their time: read more "
             "samples at a time (--chunk), or start more of them (--workers).");
-  EXPECT_NE(HeldBackText(Times(.8, .1, .85, .05)).find("Parsing takes"),
+  EXPECT_NE(HeldBackText(Times(.8, .1, .85, .05), {}).find("Parsing takes"),
             std::string::npos);
-  EXPECT_NE(HeldBackText(Times(.3, .4, .2, .4)).find("--prefetch"),
+  EXPECT_NE(HeldBackText(Times(.3, .4, .2, .4), {}).find("--prefetch"),
+            std::string::npos);
+}
+
+TEST(HeldBackTextTest, TellsLoaderAndCopiesOfAGpuApart) {
+  graph::FeederOptions feeder;
+  FedTimes times = Times(.4, .9, .08, .02);
+  times.idle = .5;
+  EXPECT_EQ(HeldBackText(times, feeder),
+            "The loader holds the model back: the GPU computes nothing for "
+            "50.0% of the time, and the thread that feeds it waits for the "
+            "loader for 40.0%.\nThe loader's threads read for 90.0%, parse for "
+            "8.0% and rest for 2.0% of their time. Reading takes their time: "
+            "read more samples at a time (--chunk), or start more of them "
+            "(--workers).");
+  // The thread may wait as long as the GPU has something to compute.
+  times.idle = .01;
+  EXPECT_EQ(HeldBackText(times, feeder),
+            "Its input does not hold the model back: the GPU computes nothing "
+            "for 1.0% of the time.");
+  times = Times(0, .5, .4, .1);
+  times.idle = .3;
+  feeder = {0, false};
+  EXPECT_EQ(HeldBackText(times, feeder),
+            "Copies to the GPU hold the model back: the GPU computes nothing "
+            "for 30.0% of the time, while the loader is ahead (it is waited "
+            "for 0.0% of the time); next: send batches while it computes "
+            "(--sent_ahead=1).");
+  feeder.sent_ahead = 1;
+  EXPECT_NE(HeldBackText(times, feeder).find("(--pinned)"), std::string::npos);
+  feeder.pinned = true;
+  EXPECT_NE(HeldBackText(times, feeder).find("larger batches"),
             std::string::npos);
 }
 
 TEST(HeldBackTextTest, TellsThatTheCoresAreShared) {
   FedTimes times = Times(0, .5, .4, .1);
   times.fed.time_ns = 1.5e6;
-  EXPECT_EQ(HeldBackText(times),
+  EXPECT_EQ(HeldBackText(times, {}),
             "The loader does not hold the model back: it waits for input 0.0% "
             "of the time.\nBeside the loader the model computes for 1.50 ms a "
             "batch, alone for 1.00 ms: they share the cores.");

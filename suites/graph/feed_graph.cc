@@ -8,7 +8,6 @@
 #include "base/status_macros.h"
 #include "base/units.h"
 #include "graph/runner/runner.h"
-#include "ops/device/cpu/device.h"
 #include "suites/graph/fed_timing.h"
 #include "suites/graph/graph_record.h"
 
@@ -33,6 +32,7 @@ Table TimesTable(const GraphFeedCommand& command, const FedTimes& times,
                {"model alone", Align::kRight, "model_time_ns"},
                {"waits", Align::kRight},
                {"copies", Align::kRight},
+               {"idle", Align::kRight},
                {"threads read", Align::kRight, "reads"},
                {"parse", Align::kRight, "parses"},
                {"rest", Align::kRight, "rests"}});
@@ -43,15 +43,19 @@ Table TimesTable(const GraphFeedCommand& command, const FedTimes& times,
        Cell::Integer(command.loader.chunk), Cell::Integer(batch),
        Duration(batch_ns / static_cast<double>(batch)), Duration(batch_ns),
        Duration(times.alone_ns), Percent(times.waits), Percent(times.copies),
-       Percent(times.reads), Percent(times.parses), Percent(times.rests)});
+       times.idle ? Percent(*times.idle) : Cell::None(), Percent(times.reads),
+       Percent(times.parses), Percent(times.rests)});
   return table;
 }
 
 absl::Status Record(const GraphFeedCommand& command, const FedTimes& times,
                     const graph::Runner& runner, int64_t started_unix_ns) {
   MeasuredGraph measured;
-  measured.model = std::filesystem::path(command.path).stem().string();
-  measured.threads = command.threads;
+  const GraphRunCommand& model = command.model;
+  measured.model = std::filesystem::path(model.path).stem().string();
+  measured.device = model.device;
+  measured.type = model.type;
+  measured.threads = model.threads;
   measured.fuse = "rules";
   measured.fed = true;
   measured.started_unix_ns = started_unix_ns;
@@ -59,7 +63,7 @@ absl::Status Record(const GraphFeedCommand& command, const FedTimes& times,
   measured.kernels_ns = {{"wait", times.waits * times.fed.time_ns},
                          {"copy", times.copies * times.fed.time_ns}};
   measured.arena_bytes = runner.plan().arena_bytes;
-  return RecordGraph(measured, command.history, command.store);
+  return RecordGraph(measured, model.history, model.store);
 }
 
 }  // namespace
@@ -67,42 +71,43 @@ absl::Status Record(const GraphFeedCommand& command, const FedTimes& times,
 absl::StatusOr<ExitCode> FeedGraph(const GraphFeedCommand& asked,
                                    std::ostream& out) {
   GraphFeedCommand command = asked;
+  GraphRunCommand& how = command.model;
   const int64_t started_unix_ns = Clock::Real()->WallNs();
   OPTRAIL_ASSIGN_OR_RETURN(const graph::Imported imported,
-                           graph::ImportOnnx(command.path, command.import));
+                           graph::ImportOnnx(how.path, how.import));
+  OPTRAIL_ASSIGN_OR_RETURN(const graph::RunnerOptions options,
+                           RunnerOptionsOf(how));
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<graph::SampleInput> inputs,
-                           graph::SampleInputs(imported.graph));
+                           graph::SampleInputs(imported.graph, options.type));
   FedModel model;
   OPTRAIL_ASSIGN_OR_RETURN(model.batch, graph::BatchOf(imported.graph));
   OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<graph::InputSource> source,
                            graph::OpenInput(command.input, inputs));
   const std::unique_ptr<graph::InputSource> slower =
       graph::WithReadLatency(*source, command.read_latency);
-  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<ops::CpuDevice> device,
-                           ops::MakeCpuDevice(command.threads));
-  command.threads = device->threads();  // 0 was all of them
-  graph::RunnerOptions options;
-  options.compile_cache = command.compile_cache;
-  options.store = command.store;
+  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<ops::Device> device,
+                           DeviceOf(how));
   OPTRAIL_ASSIGN_OR_RETURN(
       const std::unique_ptr<graph::Runner> runner,
       graph::Runner::Create(imported.graph, *device, options));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<graph::Feeder> feeder,
+                           runner->MakeFeeder(command.feeder));
   model.compute = [&] { return runner->Run(); };
-  model.inputs = runner->InputAddresses();
+  model.feeder = feeder.get();
   const bool is_slower = command.read_latency > absl::ZeroDuration();
   OPTRAIL_ASSIGN_OR_RETURN(const FedTimes times,
                            TimeFed(model, is_slower ? *slower : *source, inputs,
                                    command.loader, *device));
-  if (command.record && times.is_known()) {
+  if (how.record && times.is_known()) {
     OPTRAIL_RETURN_IF_ERROR(Record(command, times, *runner, started_unix_ns));
   }
   out << TimesTable(command, times, model.batch)
-             .Format(command.format, TerminalWidth());
-  if (command.format == OutputFormat::kTable) {
+             .Format(how.format, TerminalWidth());
+  if (how.format == OutputFormat::kTable) {
     out << FormatCount(source->samples()) << " samples in " << command.input
         << "\n"
         << (times.is_known()
-                ? HeldBackText(times)
+                ? HeldBackText(times, command.feeder)
                 : "the machine was too busy to tell what a batch takes")
         << "\n";
   }

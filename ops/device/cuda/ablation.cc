@@ -95,8 +95,8 @@ absl::optional<Access> ParseAccess(absl::string_view line) {
     return absl::nullopt;
   }
   access.parts = absl::StrSplit(access.mnemonic, '.');
-  // Only a copy into shared memory has two addresses; its last is global. That
-  // of a bulk copy may be either.
+  // Only a copy into shared memory has two addresses; its last is global. A
+  // bulk copy may go either way.
   if (absl::StrContains(access.before, "[") != access.is_copy() ||
       access.Has("bulk")) {
     return absl::nullopt;

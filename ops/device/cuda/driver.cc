@@ -71,7 +71,10 @@ absl::StatusOr<Driver> Driver::Load(const std::string& library) {
   symbols.Get("cuMemFreeAsync", driver.MemFreeAsync);
   symbols.Get("cuPointerGetAttribute", driver.PointerGetAttribute);
   symbols.Get("cuMemGetInfo_v2", driver.MemGetInfo);
+  symbols.Get("cuMemHostAlloc", driver.MemHostAlloc);
+  symbols.Get("cuMemFreeHost", driver.MemFreeHost);
   symbols.Get("cuMemcpyHtoD_v2", driver.MemcpyHtoD);
+  symbols.Get("cuMemcpyHtoDAsync_v2", driver.MemcpyHtoDAsync);
   symbols.Get("cuMemcpyDtoH_v2", driver.MemcpyDtoH);
   symbols.Get("cuMemcpyDtoDAsync_v2", driver.MemcpyDtoDAsync);
   symbols.Get("cuMemsetD8Async", driver.MemsetD8Async);

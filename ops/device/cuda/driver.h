@@ -165,8 +165,12 @@ class Driver {
   int (*MemFreeAsync)(Address address, Stream stream);
   int (*PointerGetAttribute)(void* value, int attribute, Address address);
   int (*MemGetInfo)(size_t* free_bytes, size_t* total_bytes);
+  int (*MemHostAlloc)(void** memory, size_t bytes, unsigned flags);
+  int (*MemFreeHost)(void* memory);
   int (*MemcpyHtoD)(Address to, const void* from, size_t bytes);
   int (*MemcpyDtoH)(void* to, Address from, size_t bytes);
+  int (*MemcpyHtoDAsync)(Address to, const void* from, size_t bytes,
+                         Stream stream);
   int (*MemcpyDtoDAsync)(Address to, Address from, size_t bytes, Stream stream);
   int (*MemsetD8Async)(Address to, unsigned char value, size_t bytes,
                        Stream stream);

@@ -65,7 +65,7 @@ def try_model(options, model, draw, folder):
     path = os.path.join(folder, 'samples.csv')
     write_samples(optrail, model, options.samples, draw, path)
     plain = [optrail, 'graph', 'feed', model, '--input=' + path,
-             '--store=' + os.path.join(folder, 'store')]
+             '--store=' + os.path.join(folder, 'store')] + options.flags.split()
     row = feed(plain)
     model_ns, batch = row['model_time_ns'], row['batch']
     times = draw.uniform(options.least, options.most)
@@ -75,8 +75,9 @@ def try_model(options, model, draw, folder):
     print(shlex.join(planted))
     print(verdict)
     named = 'The loader holds the model back' in verdict
-    knobs = ['--%s={%s}' % (knob, knob)
-             for knob in ('workers', 'prefetch', 'chunk')]
+    with open(options.space) as file:
+        names = re.findall(r'^knob { name: "(\w+)"', file.read(), re.M)
+    knobs = ['--%s={%s}' % (name, name) for name in names]
     tuned = run([optrail, 'tune', '--space=' + options.space,
                  '--command=' + shlex.join(planted) + ' ' + ' '.join(knobs) +
                  ' --format=json', '--metric=sample_time_ns:min',
@@ -103,7 +104,7 @@ def try_model(options, model, draw, folder):
         'faster': median(before, lambda row: row['sample_time_ns']) /
                   median(after, lambda row: row['sample_time_ns']),
         'removed': 1 - median(after, waited) / median(before, waited),
-        'config': ' '.join(best[-3:]),
+        'config': ' '.join(best[-len(knobs):]),
     }
 
 
@@ -118,6 +119,8 @@ def main():
     parser.add_argument('--samples', type=int, default=512)
     parser.add_argument('--trials', type=int, default=30)
     parser.add_argument('--runs', type=int, default=3)
+    parser.add_argument('--flags', default='',
+                        help='of graph feed: "--device=cuda --type=bf16"')
     options = parser.parse_args()
     options.optrail = os.path.abspath(options.optrail)
     draw = random.Random(options.seed)

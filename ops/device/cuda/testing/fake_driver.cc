@@ -172,6 +172,19 @@ FAKE(cuMemGetInfo_v2, size_t* free_bytes, size_t* total_bytes) {
   *free_bytes = *total_bytes = size_t{1} << 30;
   return 0;
 }
+FAKE(cuMemHostAlloc, void** memory, size_t bytes, unsigned) {
+  if (const int code = Scripted("cuMemHostAlloc"); code != 0) return code;
+  *memory = malloc(bytes);
+  return 0;
+}
+FAKE(cuMemFreeHost, void* memory) {
+  free(memory);
+  return 0;
+}
+FAKE(cuMemcpyHtoDAsync_v2, Address to, const void* from, size_t bytes, void*) {
+  memcpy(reinterpret_cast<void*>(to), from, bytes);
+  return Scripted("cuMemcpyHtoDAsync");
+}
 FAKE(cuMemcpyHtoD_v2, Address to, const void* from, size_t bytes) {
   memcpy(reinterpret_cast<void*>(to), from, bytes);
   return Scripted("cuMemcpyHtoD");
