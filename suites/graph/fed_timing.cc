@@ -181,7 +181,7 @@ std::string OfGpu(const FedTimes& times, const graph::FeederOptions& feeder) {
   if (!times.is_held_back()) {
     return absl::StrCat("Its input does not hold the model back: ", idle, ".");
   }
-  if (times.waits > kHeldBack) {
+  if (times.waits > kHeldBack && times.waits > times.copies) {
     return absl::StrCat("The loader holds the model back: ", idle,
                         ", and the thread that feeds it waits for the loader "
                         "for ",
@@ -192,10 +192,11 @@ std::string OfGpu(const FedTimes& times, const graph::FeederOptions& feeder) {
       : !feeder.pinned       ? "send from page-locked memory (--pinned)"
                              : "send more of them ahead (--sent_ahead), larger "
                                "batches, or smaller inputs";
-  return absl::StrCat("Copies to the GPU hold the model back: ", idle,
-                      ", while the loader is ahead (it is waited for ",
-                      FormatPercent(times.waits), " of the time); next: ", next,
-                      ".");
+  return absl::StrCat("Copies hold the model back: ", idle,
+                      "; the thread that feeds it copies for ",
+                      FormatPercent(times.copies),
+                      " and waits for the loader for ",
+                      FormatPercent(times.waits), "; next: ", next, ".");
 }
 
 }  // namespace

@@ -127,9 +127,9 @@ TEST(HeldBackTextTest, TellsLoaderAndCopiesOfAGpuApart) {
   times.idle = .3;
   feeder = {0, false};
   EXPECT_EQ(HeldBackText(times, feeder),
-            "Copies to the GPU hold the model back: the GPU computes nothing "
-            "for 30.0% of the time, while the loader is ahead (it is waited "
-            "for 0.0% of the time); next: send batches while it computes "
+            "Copies hold the model back: the GPU computes nothing for 30.0% of "
+            "the time; the thread that feeds it copies for 0.0% and waits for "
+            "the loader for 0.0%; next: send batches while it computes "
             "(--sent_ahead=1).");
   feeder.sent_ahead = 1;
   EXPECT_NE(HeldBackText(times, feeder).find("(--pinned)"), std::string::npos);
