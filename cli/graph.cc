@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "base/file.h"
 #include "base/status_macros.h"
@@ -22,6 +23,7 @@
 #include "suites/graph/graph_workload.h"
 #include "suites/graph/recompute_graph.h"
 #include "suites/graph/run_graph.h"
+#include "suites/graph/serve_graph.h"
 #include "suites/worker/opened_task.h"
 #include "suites/worker/worker.h"
 #include "tracker/command/command_support.h"
@@ -58,7 +60,9 @@ ABSL_FLAG(
 ABSL_FLAG(std::string, input, "",
           "Samples that a model is fed with: a file with a line for each, or a "
           "folder with a .npz file for each (docs/method/graphs.md).");
-ABSL_FLAG(int32_t, workers, 1, "Threads that read and parse input.");
+ABSL_FLAG(int32_t, workers, 1,
+          "feed: threads that read and parse input; serve: copies of the model "
+          "that answer requests, each with --threads.");
 ABSL_FLAG(int64_t, prefetch, 2, "Batches of input that are loaded ahead.");
 ABSL_FLAG(int64_t, chunk, 1, "Samples of input that are read at a time.");
 ABSL_FLAG(optrail::Percentage, memory, {.5},
@@ -67,6 +71,23 @@ ABSL_FLAG(optrail::Percentage, memory, {.5},
 ABSL_FLAG(absl::Duration, read_latency, absl::ZeroDuration(),
           "Every read of input takes so much longer: what storage that answers "
           "as late would cost.");
+
+ABSL_FLAG(std::string, load, "",
+          "Requests per second that arrive, such as 20000 or 20000/s; without "
+          "it the highest load that keeps --p99_limit is found.");
+ABSL_FLAG(absl::Duration, duration, absl::Seconds(5),
+          "How long requests arrive; with --p99_limit alone, of each load that "
+          "is tried.");
+ABSL_FLAG(int64_t, batch, 0,
+          "The most requests, a sample each, of one call: replaces the first "
+          "dimension of the model's inputs; 0: what that is.");
+ABSL_FLAG(absl::Duration, max_wait, absl::Milliseconds(1),
+          "A batch that is not full waits so long for more requests.");
+ABSL_FLAG(absl::Duration, p99_limit, absl::ZeroDuration(),
+          "The 99th percentile of latency, from a request's arrival to its "
+          "answer, has to be within this; 0: no limit.");
+ABSL_FLAG(bool, untuned, false,
+          "Every operator has its default config, whatever is stored.");
 
 ABSL_DECLARE_FLAG(std::string, device);
 
@@ -181,7 +202,8 @@ absl::StatusOr<int> RunRecompute(const std::vector<std::string>& paths) {
   return CodeOf(suites::RecomputeGraph(command, std::cout));
 }
 
-// Returns what `run` and `workload` share: the model and how it is run.
+// Returns what `run`, `serve` and `workload` share: the model and how it is
+// run.
 absl::StatusOr<suites::GraphRunCommand> HowToRun(const std::string& path) {
   suites::GraphRunCommand command;
   command.path = UserPath(path);
@@ -195,12 +217,85 @@ absl::StatusOr<suites::GraphRunCommand> HowToRun(const std::string& path) {
   return command;
 }
 
+// Where decisions of measured fusion are kept, beside the store.
+std::string FusionFolder(const std::string& store) {
+  return JoinPath(std::filesystem::path(store).parent_path().string(),
+                  "fusion");
+}
+
+// "20000" or "20000/s".
+absl::StatusOr<double> Load() {
+  const std::string text = absl::GetFlag(FLAGS_load);
+  if (text.empty()) return 0;
+  double load = 0;
+  const bool is_number = absl::SimpleAtod(absl::StripSuffix(text, "/s"), &load);
+  OPTRAIL_RETURN_IF_ERROR(
+      tracker::CheckFlag(is_number && load > 0 && load <= 1e8, "load", text,
+                         "requests per second, such as 20000/s, up to 1e8"));
+  return load;
+}
+
+absl::StatusOr<suites::OpenLoopOptions> LoadOptions() {
+  suites::OpenLoopOptions options;
+  OPTRAIL_ASSIGN_OR_RETURN(options.load, Load());
+  options.duration = absl::GetFlag(FLAGS_duration);
+  options.seed = absl::GetFlag(FLAGS_seed);
+  options.batch = absl::GetFlag(FLAGS_batch);
+  options.max_wait = absl::GetFlag(FLAGS_max_wait);
+  options.workers = absl::GetFlag(FLAGS_workers);
+  for (const absl::Status& status :
+       {tracker::CheckFlag(options.duration >= absl::Milliseconds(100) &&
+                               options.duration <= absl::Hours(1),
+                           "duration", absl::FormatDuration(options.duration),
+                           "a duration of 100ms to 1h"),
+        tracker::CheckFlag(options.batch >= 0 && options.batch <= 1'000'000,
+                           "batch", options.batch,
+                           "1 to 1000000, or 0 for the model's"),
+        tracker::CheckFlag(options.max_wait >= absl::ZeroDuration() &&
+                               options.max_wait <= absl::Minutes(1),
+                           "max_wait", absl::FormatDuration(options.max_wait),
+                           "a duration of 0 to 1m"),
+        tracker::CheckFlag(options.workers >= 1 && options.workers <= 256,
+                           "workers", options.workers, "1 to 256"),
+        tracker::CheckFlag(
+            options.load * absl::ToDoubleSeconds(options.duration) <=
+                suites::kMostRequests,
+            "load", options.load,
+            absl::StrCat("at most ", suites::kMostRequests,
+                         " requests within --duration"))}) {
+    OPTRAIL_RETURN_IF_ERROR(status);
+  }
+  return options;
+}
+
+absl::StatusOr<int> RunServe(const std::vector<std::string>& paths) {
+  suites::GraphServeCommand command;
+  OPTRAIL_ASSIGN_OR_RETURN(command.model, HowToRun(paths[0]));
+  command.model.fusion_store = FusionFolder(command.model.store);
+  OPTRAIL_ASSIGN_OR_RETURN(command.load, LoadOptions());
+  command.p99_limit = absl::GetFlag(FLAGS_p99_limit);
+  OPTRAIL_RETURN_IF_ERROR(
+      tracker::CheckFlag(command.p99_limit >= absl::ZeroDuration() &&
+                             command.p99_limit <= absl::Minutes(1),
+                         "p99_limit", absl::FormatDuration(command.p99_limit),
+                         "a duration of 0 to 1m"));
+  if (command.load.load == 0 && command.p99_limit == absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(
+        "--load is missing; next: --load=20000/s for a load, or "
+        "--p99_limit=5ms for the highest that keeps it");
+  }
+  command.untuned = absl::GetFlag(FLAGS_untuned);
+  command.model.format = absl::GetFlag(FLAGS_format);
+  command.model.record = absl::GetFlag(FLAGS_record);
+  command.model.history = HistoryFolder();
+  return CodeOf(suites::ServeGraph(command, std::cout));
+}
+
 absl::StatusOr<int> RunRun(const std::vector<std::string>& paths) {
   OPTRAIL_ASSIGN_OR_RETURN(suites::GraphRunCommand command, HowToRun(paths[0]));
   command.data = UserPath(absl::GetFlag(FLAGS_data));
   command.most_checked_flop = absl::GetFlag(FLAGS_check_flop);
-  command.fusion_store = JoinPath(
-      std::filesystem::path(command.store).parent_path().string(), "fusion");
+  command.fusion_store = FusionFolder(command.store);
   command.against = absl::GetFlag(FLAGS_against);
   OPTRAIL_ASSIGN_OR_RETURN(command.tolerance, Tolerance());
   command.format = absl::GetFlag(FLAGS_format);
@@ -241,13 +336,16 @@ suites::Command GraphCommand() {
   suites::Command command;
   command.name = "graph";
   command.arguments =
-      "show | check | run | feed | recompute | workload | export MODEL.onnx";
-  command.summary = "Imports a model; shows, checks, runs, feeds, exports it.";
+      "show | check | run | feed | serve | recompute | workload | export "
+      "MODEL.onnx";
+  command.summary = "Imports a model; checks, runs, feeds, serves, exports it.";
   command.details = HelpText("graph");
   command.meanings = {
       {"out", "Folder or file to write to; with run, a page about the run."},
       {"record", "Adds the run to the history."},
-      {"seed", "Seed of inputs, and of weights that the model does not have."},
+      {"seed",
+       "Seed of inputs and arrivals, and of weights that the model does not "
+       "have."},
       {"threads", "Number of threads; 0: all cores."},
       {"store", "Folder of tuned configs; by default .optrail/store."}};
   const auto part = [](std::string name, std::string summary,
@@ -269,6 +367,11 @@ suites::Command GraphCommand() {
            {"input", "workers", "prefetch", "chunk", "read_latency", "threads",
             "store", "format", "record", "history"},
            RunFeed),
+      part("serve", "Answers requests under a load; rate and latencies.",
+           {"load", "duration", "batch", "max_wait", "workers", "threads",
+            "p99_limit", "untuned", "fuse", "type", "store", "format", "record",
+            "history"},
+           RunServe),
       part("recompute", "Keeps less of a training step; front and times.",
            {"memory", "threads", "tolerance", "store", "format"}, RunRecompute),
       part("workload", "Writes its operators as a workload to tune.",
