@@ -1,5 +1,6 @@
 // `optrail graph`: whole models as graphs of operators.
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <string>
@@ -9,8 +10,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
+#include "base/cpus.h"
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "base/units.h"
@@ -24,9 +27,12 @@
 #include "suites/graph/recompute_graph.h"
 #include "suites/graph/run_graph.h"
 #include "suites/graph/serve_graph.h"
+#include "suites/graph/tune_graph.h"
 #include "suites/worker/opened_task.h"
 #include "suites/worker/worker.h"
 #include "tracker/command/command_support.h"
+#include "tracker/history/history.h"
+#include "tuning/session/parse_objective.h"
 
 ABSL_FLAG(optrail::graph::GraphView, view, optrail::graph::GraphView::kSummary,
           "What of a graph is shown: summary, text, dot (Graphviz) or json.");
@@ -75,12 +81,9 @@ ABSL_FLAG(absl::Duration, read_latency, absl::ZeroDuration(),
 ABSL_FLAG(std::string, load, "",
           "Requests per second that arrive, such as 20000 or 20000/s; without "
           "it the highest load that keeps --p99_limit is found.");
-ABSL_FLAG(absl::Duration, duration, absl::Seconds(5),
-          "How long requests arrive; with --p99_limit alone, of each load that "
-          "is tried.");
-ABSL_FLAG(int64_t, batch, 0,
-          "The most requests, a sample each, of one call: replaces the first "
-          "dimension of the model's inputs; 0: what that is.");
+ABSL_FLAG(absl::Duration, duration, absl::ZeroDuration(),
+          "How long requests arrive; 0: 5s, and 500ms for each load that is "
+          "tried where the highest is searched for.");
 ABSL_FLAG(absl::Duration, max_wait, absl::Milliseconds(1),
           "A batch that is not full waits so long for more requests.");
 ABSL_FLAG(absl::Duration, p99_limit, absl::ZeroDuration(),
@@ -90,6 +93,7 @@ ABSL_FLAG(bool, untuned, false,
           "Every operator has its default config, whatever is stored.");
 
 ABSL_DECLARE_FLAG(std::string, device);
+ABSL_DECLARE_FLAG(int32_t, batch);
 
 namespace optrail::cli {
 namespace {
@@ -235,12 +239,24 @@ absl::StatusOr<double> Load() {
   return load;
 }
 
+absl::StatusOr<int64_t> Batch() {
+  const int64_t batch = absl::GetFlag(FLAGS_batch);
+  OPTRAIL_RETURN_IF_ERROR(
+      tracker::CheckFlag(batch >= 0 && batch <= 1'000'000, "batch", batch,
+                         "1 to 1000000, or 0 for the model's"));
+  return batch;
+}
+
 absl::StatusOr<suites::OpenLoopOptions> LoadOptions() {
   suites::OpenLoopOptions options;
   OPTRAIL_ASSIGN_OR_RETURN(options.load, Load());
   options.duration = absl::GetFlag(FLAGS_duration);
+  if (options.duration == absl::ZeroDuration()) {
+    options.duration =
+        options.load > 0 ? absl::Seconds(5) : absl::Milliseconds(500);
+  }
   options.seed = absl::GetFlag(FLAGS_seed);
-  options.batch = absl::GetFlag(FLAGS_batch);
+  OPTRAIL_ASSIGN_OR_RETURN(options.batch, Batch());
   options.max_wait = absl::GetFlag(FLAGS_max_wait);
   options.workers = absl::GetFlag(FLAGS_workers);
   for (const absl::Status& status :
@@ -248,9 +264,6 @@ absl::StatusOr<suites::OpenLoopOptions> LoadOptions() {
                                options.duration <= absl::Hours(1),
                            "duration", absl::FormatDuration(options.duration),
                            "a duration of 100ms to 1h"),
-        tracker::CheckFlag(options.batch >= 0 && options.batch <= 1'000'000,
-                           "batch", options.batch,
-                           "1 to 1000000, or 0 for the model's"),
         tracker::CheckFlag(options.max_wait >= absl::ZeroDuration() &&
                                options.max_wait <= absl::Minutes(1),
                            "max_wait", absl::FormatDuration(options.max_wait),
@@ -291,6 +304,85 @@ absl::StatusOr<int> RunServe(const std::vector<std::string>& paths) {
   return CodeOf(suites::ServeGraph(command, std::cout));
 }
 
+// The limit of "requests_per_second,latency_p99<=5ms", the one objective there
+// is: the notation is that of other commands, and a duration stands for ns.
+absl::StatusOr<absl::Duration> LatencyLimit() {
+  const std::string text = absl::GetFlag(FLAGS_objective);
+  const auto wrong = absl::InvalidArgumentError(
+      absl::StrCat("flag --objective=", text,
+                   ": expected requests_per_second,latency_p99<=LIMIT, such as "
+                   "requests_per_second,latency_p99<=5ms"));
+  const std::vector<std::string> parts = absl::StrSplit(text, ',');
+  if (parts.size() != 2) return wrong;
+  std::string limited = parts[1];
+  const size_t at = limited.find("<=");
+  absl::Duration duration;
+  if (at != std::string::npos &&
+      absl::ParseDuration(limited.substr(at + 2), &duration)) {
+    limited = absl::StrCat(limited.substr(0, at + 2),
+                           absl::ToDoubleNanoseconds(duration));
+  }
+  const auto requests =
+      tuning::ParseObjective(parts[0], proto::HIGHER_IS_BETTER);
+  const auto latency = tuning::ParseObjective(limited, proto::LOWER_IS_BETTER);
+  if (!requests.ok() || requests->metric() != "requests_per_second" ||
+      requests->has_limit() || !latency.ok() ||
+      latency->metric() != "latency_p99" || !latency->has_limit()) {
+    return wrong;
+  }
+  const absl::Duration limit = absl::Nanoseconds(latency->limit());
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
+      limit >= absl::Microseconds(1) && limit <= absl::Minutes(1), "objective",
+      text, "a limit of 1us to 1m"));
+  return limit;
+}
+
+absl::StatusOr<int> RunTune(const std::vector<std::string>& paths) {
+  suites::GraphTuneCommand command;
+  command.path = UserPath(paths[0]);
+  OPTRAIL_ASSIGN_OR_RETURN(command.p99_limit, LatencyLimit());
+  OPTRAIL_RETURN_IF_ERROR(Import().status());
+  OPTRAIL_ASSIGN_OR_RETURN(const suites::OpenLoopOptions load, LoadOptions());
+  command.duration = load.duration;
+  command.max_wait = load.max_wait;
+  command.batch = std::max<int64_t>(1, load.batch);
+  command.workers = load.workers;
+  OPTRAIL_ASSIGN_OR_RETURN(command.threads, Threads());
+  command.cores = static_cast<int>(UsableCpus().size());
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
+      command.threads >= 1 &&
+          command.threads * command.workers <= command.cores,
+      "threads", command.threads,
+      absl::StrCat("at least 1, and with --workers at most ", command.cores,
+                   ", the cores that are usable")));
+  command.seed = absl::GetFlag(FLAGS_seed);
+  command.imports = {absl::StrCat("--seed=", command.seed)};
+  if (const std::string dims = absl::GetFlag(FLAGS_dims); !dims.empty()) {
+    command.imports.push_back(absl::StrCat("--dims=", dims));
+  }
+  command.places = {absl::StrCat("--store=", StoreFolder()),
+                    absl::StrCat("--history=", HistoryFolder())};
+  const auto or_else = [](int64_t value, int64_t fallback) {
+    return value == 0 ? fallback : value;
+  };
+  command.total_trials =
+      or_else(absl::GetFlag(FLAGS_total_trials), command.total_trials);
+  command.trials = or_else(absl::GetFlag(FLAGS_trials), command.trials);
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(command.trials >= 1, "trials",
+                                             command.trials, "at least 1"));
+  if (const absl::Duration proof = absl::GetFlag(FLAGS_proof_time);
+      proof != absl::ZeroDuration()) {
+    command.proof_time = proof;
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(const suites::RunContext context,
+                           suites::RunContextFromFlags());
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckHistoryIsWritable(context.history));
+  command.folder = JoinPath(context.state, "graph_tune");
+  command.format = absl::GetFlag(FLAGS_format);
+  return CodeOf(suites::TuneGraph(command, suites::OwnTools(command, context),
+                                  std::cout, std::cerr));
+}
+
 absl::StatusOr<int> RunRun(const std::vector<std::string>& paths) {
   OPTRAIL_ASSIGN_OR_RETURN(suites::GraphRunCommand command, HowToRun(paths[0]));
   command.data = UserPath(absl::GetFlag(FLAGS_data));
@@ -311,8 +403,8 @@ absl::StatusOr<int> RunWorkload(const std::vector<std::string>& paths) {
     return absl::InvalidArgumentError(
         "--out is missing; next: --out=MODEL.workload.textproto");
   }
-  OPTRAIL_ASSIGN_OR_RETURN(const suites::GraphRunCommand command,
-                           HowToRun(paths[0]));
+  OPTRAIL_ASSIGN_OR_RETURN(suites::GraphRunCommand command, HowToRun(paths[0]));
+  OPTRAIL_ASSIGN_OR_RETURN(command.import.batch, Batch());
   OPTRAIL_RETURN_IF_ERROR(suites::WriteGraphWorkload(command, out, std::cout));
   return ToInt(ExitCode::kOk);
 }
@@ -336,11 +428,24 @@ suites::Command GraphCommand() {
   suites::Command command;
   command.name = "graph";
   command.arguments =
-      "show | check | run | feed | serve | recompute | workload | export "
+      "show | check | run | feed | serve | tune | recompute | workload | "
+      "export "
       "MODEL.onnx";
   command.summary = "Imports a model; checks, runs, feeds, serves, exports it.";
   command.details = HelpText("graph");
+  command.defaults = {{"batch", "0"}, {"objective", ""}};
   command.meanings = {
+      {"batch",
+       "The most requests, a sample each, of one call: replaces the first "
+       "dimension of the model's inputs; 0: what that is."},
+      {"objective",
+       "What a model is tuned for: requests_per_second,latency_p99<=5ms, the "
+       "highest load whose 99th percentile of latency is within the limit."},
+      {"total_trials",
+       "Configs of operators to try in each stage that tunes them; 0: 100."},
+      {"trials", "Batches, workers and threads to try; 0: 16."},
+      {"proof_time",
+       "Longest comparison of a stage with the one before it; 0: 30s."},
       {"out", "Folder or file to write to; with run, a page about the run."},
       {"record", "Adds the run to the history."},
       {"seed",
@@ -372,10 +477,16 @@ suites::Command GraphCommand() {
             "p99_limit", "untuned", "fuse", "type", "store", "format", "record",
             "history"},
            RunServe),
+      part("tune", "Tunes how it serves in layers; what each brought.",
+           {"objective", "batch", "workers", "threads", "duration", "max_wait",
+            "total_trials", "trials", "proof_time", "store", "format",
+            "history"},
+           RunTune),
       part("recompute", "Keeps less of a training step; front and times.",
            {"memory", "threads", "tolerance", "store", "format"}, RunRecompute),
       part("workload", "Writes its operators as a workload to tune.",
-           {"out", "fuse", "device", "type", "threads", "store"}, RunWorkload),
+           {"out", "batch", "fuse", "device", "type", "threads", "store"},
+           RunWorkload),
       part("export", "Writes it with its weights and inputs, for a peer.",
            {"out"}, RunExport)};
   return command;

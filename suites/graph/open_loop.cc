@@ -26,6 +26,10 @@ constexpr absl::Duration kMostDraining = absl::Seconds(2);
 
 constexpr double kCapacityWithin = 1.02;
 constexpr int kMostProbes = 24;
+// Interference makes a server slower and never faster: a load is held that is
+// held once in so many attempts.
+constexpr int kAttempts = 3;
+constexpr double kFarBehind = .9;
 
 // Workers form batches one after another; while one of them waits for its batch
 // to fill, it holds the queue, since the batch of the next one comes later.
@@ -160,16 +164,23 @@ double EffectiveCount(absl::Span<const double> values, double threshold,
 std::vector<int64_t> PoissonArrivals(double per_second, absl::Duration duration,
                                      uint64_t seed) {
   Rng rng(seed);
-  const double end_ns = absl::ToDoubleNanoseconds(duration);
-  std::vector<int64_t> arrivals;
-  for (double at_ns = 0;;) {
+  const auto count = static_cast<size_t>(std::max<int64_t>(
+      1, std::llround(per_second * absl::ToDoubleSeconds(duration))));
+  // One gap more than there are arrivals lies behind the last of them.
+  std::vector<double> at(count + 1);
+  double sum = 0;
+  for (double& end : at) {
     // In (0, 1], of 53 bits.
     const double uniform =
         (static_cast<double>(rng() >> 11) + 1) / 9007199254740992.0;
-    at_ns -= std::log(uniform) / per_second * 1e9;
-    if (at_ns >= end_ns) return arrivals;
-    arrivals.push_back(static_cast<int64_t>(at_ns));
+    end = sum -= std::log(uniform);
   }
+  const double scale = absl::ToDoubleNanoseconds(duration) / sum;
+  std::vector<int64_t> arrivals(count);
+  for (size_t i = 0; i < count; ++i) {
+    arrivals[i] = static_cast<int64_t>(at[i] * scale);
+  }
+  return arrivals;
 }
 
 int64_t ArrivalQueue::Waiting(int64_t now_ns) {
@@ -270,11 +281,16 @@ absl::StatusOr<Capacity> FindCapacity(
   double load = guess;
   // Below a thousandth of the guess the limit is shorter than a call.
   while (capacity.probes < kMostProbes && load > guess / 1000) {
-    OPTRAIL_ASSIGN_OR_RETURN(ServedLoad served, probe(load));
+    ServedLoad served;
+    bool held = false;
+    for (int attempt = 0; attempt < kAttempts && !held; ++attempt) {
+      OPTRAIL_ASSIGN_OR_RETURN(served, probe(load));
+      held = !served.overloaded && !served.latencies_ns.empty() &&
+             LatencyQuantile(served.latencies_ns, .99).value_ns <= limit_ns;
+      // No pause explains so much.
+      if (served.achieved < kFarBehind * served.offered) break;
+    }
     ++capacity.probes;
-    const bool held =
-        !served.overloaded && !served.latencies_ns.empty() &&
-        LatencyQuantile(served.latencies_ns, .99).value_ns <= limit_ns;
     if (held) {
       capacity.load = load;
       capacity.served = std::move(served);

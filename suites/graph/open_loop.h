@@ -43,7 +43,8 @@ struct OpenLoopOptions {
   int workers = 1;
 };
 
-// A Poisson process: times in ns from the start of the load, rising.
+// A Poisson process of which it is known how many arrivals there are, so that
+// the load is what was asked for: times in ns from its start, rising.
 std::vector<int64_t> PoissonArrivals(double per_second, absl::Duration duration,
                                      uint64_t seed);
 
@@ -130,7 +131,8 @@ struct Capacity {
 };
 
 // The highest load at which the queue does not grow and the 99th percentile is
-// within the limit, to 2%, by bisection of its logarithm from `guess` on.
+// within the limit, to 2%, by bisection of its logarithm from `guess` on. A
+// load that is not held is tried three times, unless the server is far behind.
 absl::StatusOr<Capacity> FindCapacity(
     double guess, double limit_ns,
     absl::FunctionRef<absl::StatusOr<ServedLoad>(double load)> probe);

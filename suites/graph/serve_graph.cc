@@ -276,9 +276,18 @@ absl::StatusOr<ExitCode> ServeGraph(const GraphServeCommand& asked,
   GraphServeCommand command = asked;
   const int64_t started_unix_ns = Clock::Real()->WallNs();
   command.model.import.batch = command.load.batch;
-  OPTRAIL_ASSIGN_OR_RETURN(
-      const graph::Imported imported,
-      graph::ImportOnnx(command.model.path, command.model.import));
+  absl::StatusOr<graph::Imported> imported_or =
+      graph::ImportOnnx(command.model.path, command.model.import);
+  if (!imported_or.ok()) {
+    if (command.load.batch == 0) return imported_or.status();
+    return absl::Status(
+        imported_or.status().code(),
+        absl::StrCat(imported_or.status().message(),
+                     " (with --batch=", command.load.batch,
+                     "; without it the batch is that of "
+                     "the file, which may be all that its nodes allow)"));
+  }
+  const graph::Imported imported = *std::move(imported_or);
   if (!imported.uncovered.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat(command.model.path, ": ", imported.uncovered.size(),
