@@ -116,7 +116,7 @@ TEST(OpenLoopTest, QuantilesOfAKnownSeries) {
   }
   const LatencyInterval p99 = LatencyQuantile(series, .99);
   EXPECT_EQ(p99.value_ns, 990);
-  // Of 1001 values 10 +- 2 * 3.15 are beyond.
+  // 10 +- 2 * 3.15 of 1001 values are beyond.
   EXPECT_NEAR(p99.low_ns, 983, 2);
   EXPECT_NEAR(p99.high_ns, 996, 2);
   EXPECT_EQ(LatencyQuantile({}, .99).value_ns, 0);

@@ -251,7 +251,7 @@ default {
     return absl::OkStatus();
   }
 
-  // Of each operator, whose gains the stage proves once more as a whole.
+  // An operator's own proof; the stage proves their gains as a whole once more.
   static constexpr absl::Duration kOperatorProof = absl::Seconds(3);
 
   const GraphTuneCommand& command_;
