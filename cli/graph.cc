@@ -1,5 +1,6 @@
 // `optrail graph`: whole models as graphs of operators.
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <string>
@@ -9,7 +10,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "absl/time/time.h"
+#include "base/cpus.h"
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "base/units.h"
@@ -22,9 +26,13 @@
 #include "suites/graph/graph_workload.h"
 #include "suites/graph/recompute_graph.h"
 #include "suites/graph/run_graph.h"
+#include "suites/graph/serve_graph.h"
+#include "suites/graph/tune_graph.h"
 #include "suites/worker/opened_task.h"
 #include "suites/worker/worker.h"
 #include "tracker/command/command_support.h"
+#include "tracker/history/history.h"
+#include "tuning/session/parse_objective.h"
 
 ABSL_FLAG(optrail::graph::GraphView, view, optrail::graph::GraphView::kSummary,
           "What of a graph is shown: summary, text, dot (Graphviz) or json.");
@@ -58,7 +66,9 @@ ABSL_FLAG(
 ABSL_FLAG(std::string, input, "",
           "Samples that a model is fed with: a file with a line for each, or a "
           "folder with a .npz file for each (docs/method/graphs.md).");
-ABSL_FLAG(int32_t, workers, 1, "Threads that read and parse input.");
+ABSL_FLAG(int32_t, workers, 1,
+          "feed: threads that read and parse input; serve: copies of the model "
+          "that answer requests, each with --threads.");
 ABSL_FLAG(int64_t, prefetch, 2, "Batches of input that are loaded ahead.");
 ABSL_FLAG(int64_t, chunk, 1, "Samples of input that are read at a time.");
 ABSL_FLAG(optrail::Percentage, memory, {.5},
@@ -74,7 +84,22 @@ ABSL_FLAG(int32_t, sent_ahead, 1,
 ABSL_FLAG(bool, pinned, true,
           "Batches are sent to a GPU from page-locked memory.");
 
+ABSL_FLAG(std::string, load, "",
+          "Requests per second that arrive, such as 20000 or 20000/s; without "
+          "it the highest load that keeps --p99_limit is found.");
+ABSL_FLAG(absl::Duration, duration, absl::ZeroDuration(),
+          "How long requests arrive; 0: 5s, and 500ms for each load that is "
+          "tried where the highest is searched for.");
+ABSL_FLAG(absl::Duration, max_wait, absl::Milliseconds(1),
+          "A batch that is not full waits so long for more requests.");
+ABSL_FLAG(absl::Duration, p99_limit, absl::ZeroDuration(),
+          "The 99th percentile of latency, from a request's arrival to its "
+          "answer, has to be within this; 0: no limit.");
+ABSL_FLAG(bool, untuned, false,
+          "Every operator has its default config, whatever is stored.");
+
 ABSL_DECLARE_FLAG(std::string, device);
+ABSL_DECLARE_FLAG(int32_t, batch);
 
 namespace optrail::cli {
 namespace {
@@ -210,12 +235,173 @@ absl::StatusOr<int> RunRecompute(const std::vector<std::string>& paths) {
   return CodeOf(suites::RecomputeGraph(command, std::cout));
 }
 
+// Where decisions of measured fusion are kept, beside the store.
+std::string FusionFolder(const std::string& store) {
+  return JoinPath(std::filesystem::path(store).parent_path().string(),
+                  "fusion");
+}
+
+// "20000" or "20000/s".
+absl::StatusOr<double> Load() {
+  const std::string text = absl::GetFlag(FLAGS_load);
+  if (text.empty()) return 0;
+  double load = 0;
+  const bool is_number = absl::SimpleAtod(absl::StripSuffix(text, "/s"), &load);
+  OPTRAIL_RETURN_IF_ERROR(
+      tracker::CheckFlag(is_number && load > 0 && load <= 1e8, "load", text,
+                         "requests per second, such as 20000/s, up to 1e8"));
+  return load;
+}
+
+absl::StatusOr<int64_t> Batch() {
+  const int64_t batch = absl::GetFlag(FLAGS_batch);
+  OPTRAIL_RETURN_IF_ERROR(
+      tracker::CheckFlag(batch >= 0 && batch <= 1'000'000, "batch", batch,
+                         "1 to 1000000, or 0 for the model's"));
+  return batch;
+}
+
+absl::StatusOr<suites::OpenLoopOptions> LoadOptions() {
+  suites::OpenLoopOptions options;
+  OPTRAIL_ASSIGN_OR_RETURN(options.load, Load());
+  options.duration = absl::GetFlag(FLAGS_duration);
+  if (options.duration == absl::ZeroDuration()) {
+    options.duration =
+        options.load > 0 ? absl::Seconds(5) : absl::Milliseconds(500);
+  }
+  options.seed = absl::GetFlag(FLAGS_seed);
+  OPTRAIL_ASSIGN_OR_RETURN(options.batch, Batch());
+  options.max_wait = absl::GetFlag(FLAGS_max_wait);
+  options.workers = absl::GetFlag(FLAGS_workers);
+  for (const absl::Status& status :
+       {tracker::CheckFlag(options.duration >= absl::Milliseconds(100) &&
+                               options.duration <= absl::Hours(1),
+                           "duration", absl::FormatDuration(options.duration),
+                           "a duration of 100ms to 1h"),
+        tracker::CheckFlag(options.max_wait >= absl::ZeroDuration() &&
+                               options.max_wait <= absl::Minutes(1),
+                           "max_wait", absl::FormatDuration(options.max_wait),
+                           "a duration of 0 to 1m"),
+        tracker::CheckFlag(options.workers >= 1 && options.workers <= 256,
+                           "workers", options.workers, "1 to 256"),
+        tracker::CheckFlag(
+            options.load * absl::ToDoubleSeconds(options.duration) <=
+                suites::kMostRequests,
+            "load", options.load,
+            absl::StrCat("at most ", suites::kMostRequests,
+                         " requests within --duration"))}) {
+    OPTRAIL_RETURN_IF_ERROR(status);
+  }
+  return options;
+}
+
+absl::StatusOr<int> RunServe(const std::vector<std::string>& paths) {
+  suites::GraphServeCommand command;
+  OPTRAIL_ASSIGN_OR_RETURN(command.model, HowToRun(paths[0]));
+  command.model.fusion_store = FusionFolder(command.model.store);
+  OPTRAIL_ASSIGN_OR_RETURN(command.load, LoadOptions());
+  command.p99_limit = absl::GetFlag(FLAGS_p99_limit);
+  OPTRAIL_RETURN_IF_ERROR(
+      tracker::CheckFlag(command.p99_limit >= absl::ZeroDuration() &&
+                             command.p99_limit <= absl::Minutes(1),
+                         "p99_limit", absl::FormatDuration(command.p99_limit),
+                         "a duration of 0 to 1m"));
+  if (command.load.load == 0 && command.p99_limit == absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(
+        "--load is missing; next: --load=20000/s for a load, or "
+        "--p99_limit=5ms for the highest that keeps it");
+  }
+  command.untuned = absl::GetFlag(FLAGS_untuned);
+  command.model.format = absl::GetFlag(FLAGS_format);
+  command.model.record = absl::GetFlag(FLAGS_record);
+  command.model.history = HistoryFolder();
+  return CodeOf(suites::ServeGraph(command, std::cout));
+}
+
+// The limit of "requests_per_second,latency_p99<=5ms", the one objective there
+// is: the notation is that of other commands, and a duration stands for ns.
+absl::StatusOr<absl::Duration> LatencyLimit() {
+  const std::string text = absl::GetFlag(FLAGS_objective);
+  const auto wrong = absl::InvalidArgumentError(
+      absl::StrCat("flag --objective=", text,
+                   ": expected requests_per_second,latency_p99<=LIMIT, such as "
+                   "requests_per_second,latency_p99<=5ms"));
+  const std::vector<std::string> parts = absl::StrSplit(text, ',');
+  if (parts.size() != 2) return wrong;
+  std::string limited = parts[1];
+  const size_t at = limited.find("<=");
+  absl::Duration duration;
+  if (at != std::string::npos &&
+      absl::ParseDuration(limited.substr(at + 2), &duration)) {
+    limited = absl::StrCat(limited.substr(0, at + 2),
+                           absl::ToDoubleNanoseconds(duration));
+  }
+  const auto requests =
+      tuning::ParseObjective(parts[0], proto::HIGHER_IS_BETTER);
+  const auto latency = tuning::ParseObjective(limited, proto::LOWER_IS_BETTER);
+  if (!requests.ok() || requests->metric() != "requests_per_second" ||
+      requests->has_limit() || !latency.ok() ||
+      latency->metric() != "latency_p99" || !latency->has_limit()) {
+    return wrong;
+  }
+  const absl::Duration limit = absl::Nanoseconds(latency->limit());
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
+      limit >= absl::Microseconds(1) && limit <= absl::Minutes(1), "objective",
+      text, "a limit of 1us to 1m"));
+  return limit;
+}
+
+absl::StatusOr<int> RunTune(const std::vector<std::string>& paths) {
+  suites::GraphTuneCommand command;
+  command.path = UserPath(paths[0]);
+  OPTRAIL_ASSIGN_OR_RETURN(command.p99_limit, LatencyLimit());
+  OPTRAIL_RETURN_IF_ERROR(Import().status());
+  OPTRAIL_ASSIGN_OR_RETURN(const suites::OpenLoopOptions load, LoadOptions());
+  command.duration = load.duration;
+  command.max_wait = load.max_wait;
+  command.batch = std::max<int64_t>(1, load.batch);
+  command.workers = load.workers;
+  OPTRAIL_ASSIGN_OR_RETURN(command.threads, Threads());
+  command.cores = static_cast<int>(UsableCpus().size());
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
+      command.threads >= 1 &&
+          command.threads * command.workers <= command.cores,
+      "threads", command.threads,
+      absl::StrCat("at least 1, and with --workers at most ", command.cores,
+                   ", the cores that are usable")));
+  command.seed = absl::GetFlag(FLAGS_seed);
+  command.imports = {absl::StrCat("--seed=", command.seed)};
+  if (const std::string dims = absl::GetFlag(FLAGS_dims); !dims.empty()) {
+    command.imports.push_back(absl::StrCat("--dims=", dims));
+  }
+  command.places = {absl::StrCat("--store=", StoreFolder()),
+                    absl::StrCat("--history=", HistoryFolder())};
+  const auto or_else = [](int64_t value, int64_t fallback) {
+    return value == 0 ? fallback : value;
+  };
+  command.total_trials =
+      or_else(absl::GetFlag(FLAGS_total_trials), command.total_trials);
+  command.trials = or_else(absl::GetFlag(FLAGS_trials), command.trials);
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(command.trials >= 1, "trials",
+                                             command.trials, "at least 1"));
+  if (const absl::Duration proof = absl::GetFlag(FLAGS_proof_time);
+      proof != absl::ZeroDuration()) {
+    command.proof_time = proof;
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(const suites::RunContext context,
+                           suites::RunContextFromFlags());
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckHistoryIsWritable(context.history));
+  command.folder = JoinPath(context.state, "graph_tune");
+  command.format = absl::GetFlag(FLAGS_format);
+  return CodeOf(suites::TuneGraph(command, suites::OwnTools(command, context),
+                                  std::cout, std::cerr));
+}
+
 absl::StatusOr<int> RunRun(const std::vector<std::string>& paths) {
   OPTRAIL_ASSIGN_OR_RETURN(suites::GraphRunCommand command, HowToRun(paths[0]));
   command.data = UserPath(absl::GetFlag(FLAGS_data));
   command.most_checked_flop = absl::GetFlag(FLAGS_check_flop);
-  command.fusion_store = JoinPath(
-      std::filesystem::path(command.store).parent_path().string(), "fusion");
+  command.fusion_store = FusionFolder(command.store);
   command.against = absl::GetFlag(FLAGS_against);
   OPTRAIL_ASSIGN_OR_RETURN(command.tolerance, Tolerance());
   command.format = absl::GetFlag(FLAGS_format);
@@ -231,8 +417,8 @@ absl::StatusOr<int> RunWorkload(const std::vector<std::string>& paths) {
     return absl::InvalidArgumentError(
         "--out is missing; next: --out=MODEL.workload.textproto");
   }
-  OPTRAIL_ASSIGN_OR_RETURN(const suites::GraphRunCommand command,
-                           HowToRun(paths[0]));
+  OPTRAIL_ASSIGN_OR_RETURN(suites::GraphRunCommand command, HowToRun(paths[0]));
+  OPTRAIL_ASSIGN_OR_RETURN(command.import.batch, Batch());
   OPTRAIL_RETURN_IF_ERROR(suites::WriteGraphWorkload(command, out, std::cout));
   return ToInt(ExitCode::kOk);
 }
@@ -256,13 +442,29 @@ suites::Command GraphCommand() {
   suites::Command command;
   command.name = "graph";
   command.arguments =
-      "show | check | run | feed | recompute | workload | export MODEL.onnx";
-  command.summary = "Imports a model; shows, checks, runs, feeds, exports it.";
+      "show | check | run | feed | serve | tune | recompute | workload | "
+      "export "
+      "MODEL.onnx";
+  command.summary = "Imports a model; checks, runs, feeds, serves, exports it.";
   command.details = HelpText("graph");
+  command.defaults = {{"batch", "0"}, {"objective", ""}};
   command.meanings = {
+      {"batch",
+       "The most requests, a sample each, of one call: replaces the first "
+       "dimension of the model's inputs; 0: what that is."},
+      {"objective",
+       "What a model is tuned for: requests_per_second,latency_p99<=5ms, the "
+       "highest load whose 99th percentile of latency is within the limit."},
+      {"total_trials",
+       "Configs of operators to try in each stage that tunes them; 0: 100."},
+      {"trials", "Batches, workers and threads to try; 0: 16."},
+      {"proof_time",
+       "Longest comparison of a stage with the one before it; 0: 30s."},
       {"out", "Folder or file to write to; with run, a page about the run."},
       {"record", "Adds the run to the history."},
-      {"seed", "Seed of inputs, and of weights that the model does not have."},
+      {"seed",
+       "Seed of inputs and arrivals, and of weights that the model does not "
+       "have."},
       {"threads", "Number of threads; 0: all cores."},
       {"store", "Folder of tuned configs; by default .optrail/store."}};
   const auto part = [](std::string name, std::string summary,
@@ -285,10 +487,21 @@ suites::Command GraphCommand() {
             "sent_ahead", "pinned", "device", "type", "threads", "store",
             "format", "record", "history"},
            RunFeed),
+      part("serve", "Answers requests under a load; rate and latencies.",
+           {"load", "duration", "batch", "max_wait", "workers", "threads",
+            "p99_limit", "untuned", "fuse", "type", "store", "format", "record",
+            "history"},
+           RunServe),
+      part("tune", "Tunes how it serves in layers; what each brought.",
+           {"objective", "batch", "workers", "threads", "duration", "max_wait",
+            "total_trials", "trials", "proof_time", "store", "format",
+            "history"},
+           RunTune),
       part("recompute", "Keeps less of a training step; front and times.",
            {"memory", "threads", "tolerance", "store", "format"}, RunRecompute),
       part("workload", "Writes its operators as a workload to tune.",
-           {"out", "fuse", "device", "type", "threads", "store"}, RunWorkload),
+           {"out", "batch", "fuse", "device", "type", "threads", "store"},
+           RunWorkload),
       part("export", "Writes it with its weights and inputs, for a peer.",
            {"out"}, RunExport)};
   return command;

@@ -383,4 +383,24 @@ for command in bench tune suite compare gate convergence changes bisect \
   history; do
   expect 0 "Exit code" help "$command"
 done
+
+# A server that is killed leaves no run and no half of one.
+model=$sources/../graph/testdata/tiny_dlrm.onnx
+"$optrail" graph serve "$model" --load=100 --batch=1 --duration=10m --record \
+  --history=served > served.txt 2>&1 &
+server=$!
+until (($(ls "/proc/$server/task" | wc -l) > 1)); do
+  kill -0 "$server" || { cat served.txt; exit 1; }
+done
+kill -9 "$server"
+wait "$server" 2> /dev/null
+if [[ -n $(find served -name '*.pb*' 2> /dev/null) ]]; then
+  echo "FAILED: a killed server left $(find served)"
+  exit 1
+fi
+expect 1 "The queue grows: this load cannot be served" graph serve "$model" \
+  --load=1e7 --batch=1 --duration=100ms --record --history=served
+expect 0 "recorded: run" graph serve "$model" --load=50 --batch=4 \
+  --duration=1s --record --history=served
+expect 0 "latency_p99" show latest --history=served
 echo "all as expected"

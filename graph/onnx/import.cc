@@ -98,8 +98,17 @@ absl::Status Importer::CheckDimsAreOfInputs() const {
   return absl::OkStatus();
 }
 
+bool Importer::HasBatch(const OnnxValue& value) {
+  const Dims& dims = value.type.dims;
+  if (dims.empty()) return false;
+  if (batch_of_ == nullptr) batch_of_ = &value;
+  return dims[0] == batch_of_->type.dims[0] &&
+         (dims[0] >= 0 || value.symbols[0] == batch_of_->symbols[0]);
+}
+
 absl::StatusOr<TensorType> Importer::Bound(const OnnxValue& value) {
   TensorType type = value.type;
+  if (options_.batch > 0 && HasBatch(value)) type.dims[0] = options_.batch;
   for (size_t d = 0; d < type.dims.size(); ++d) {
     if (type.dims[d] >= 0) continue;
     const auto found = options_.dims.find(value.symbols[d]);
@@ -302,7 +311,8 @@ absl::Status Importer::CheckOutput(const OnnxValue& output, int value) {
   if (output.has_shape) {
     fits = fits && output.type.dims.size() == type.dims.size();
     for (size_t d = 0; fits && d < type.dims.size(); ++d) {
-      fits = output.type.dims[d] < 0 || output.type.dims[d] == type.dims[d];
+      fits = output.type.dims[d] < 0 || output.type.dims[d] == type.dims[d] ||
+             (d == 0 && options_.batch > 0);
     }
   }
   if (fits) return absl::OkStatus();

@@ -33,6 +33,9 @@ namespace optrail::graph {
 struct ImportOptions {
   // Sizes of symbolic dimensions; those that are not here are 1, with a note.
   std::map<std::string, int64_t> dims;
+  // Replaces the first dimension of the first input, and of the inputs whose
+  // first dimension is the same, whatever the model says; 0: the model's.
+  int64_t batch = 0;
   // Inputs that are constants: what decides about shapes must be.
   std::map<std::string, Array> known_inputs;
   uint64_t seed = 1;  // of absent constants

@@ -138,6 +138,20 @@ TEST(ImportTest, SymbolicDimensionsAreBoundByName) {
   EXPECT_SAYS(without->notes[0], "(batch) has no size");
 }
 
+TEST(ImportTest, AnotherBatchReplacesTheFirstDimension) {
+  ModelBuilder model;
+  model.Input("x", {8, 3}).Input("scale", {1, 3}).Output("y");
+  model.Node("Mul", {"x", "scale"}, "y");
+  ImportOptions options;
+  options.batch = 2;
+  const auto imported = model.Import(options);
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  const Graph& graph = imported->graph;
+  EXPECT_EQ(graph.type(graph.inputs[0]).dims, (Dims{2, 3}));
+  EXPECT_EQ(graph.type(graph.inputs[1]).dims, (Dims{1, 3}));
+  EXPECT_EQ(graph.type(graph.outputs[0]).dims, (Dims{2, 3}));
+}
+
 TEST(ImportTest, AnUnknownOperatorIsListedAndTheRestRuns) {
   ModelBuilder model;
   model.Input("x", {4});

@@ -41,6 +41,8 @@ class Importer {
 
   // Dimensions without a size get one.
   absl::StatusOr<TensorType> Bound(const OnnxValue& value);
+  // Whether its first dimension is the batch, which is that of the first input.
+  bool HasBatch(const OnnxValue& value);
   absl::Status AddInputs();
   absl::Status AddNodes(const OnnxGraph& graph, Scope& scope, int depth);
   absl::Status AddNode(const OnnxNode& node, Scope& scope, int depth);
@@ -100,6 +102,7 @@ class Importer {
   Scope scope_;
   std::map<absl::string_view, const OnnxValue*> declared_;
   Imported result_;
+  const OnnxValue* batch_of_ = nullptr;  // the input whose batch it is
   // Elements that a model may still have computed from its constants.
   int64_t work_ = int64_t{1} << 28;
   int64_t blocked_nodes_ = 0;

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "suites/stopwatch/stopwatch.h"
@@ -26,6 +27,9 @@ struct MeasuredGraph {
   int threads = 1;
   std::string fuse;  // as the flag --fuse
   bool fed = false;  // a loader brought the input meanwhile
+  // How it was served, behind "/serve"; "": it was called again and again.
+  std::string served;
+  std::vector<proto::MetricSamples> metrics;  // beside those below
   int64_t started_unix_ns = 0;
   Sampling whole;
   std::map<std::string, double> kernels_ns;  // by kernel, of all its steps
@@ -35,15 +39,27 @@ struct MeasuredGraph {
 
 // The benchmark is called "graph/MODEL/threads=1" on a CPU and
 // "graph/MODEL/cuda" on a GPU, with "/bf16" behind it in that type, and with
-// "/fuse=MODE" behind it for other modes than rules and "/fed" where a loader
-// brought the input. One process measured it; runs at one commit are one point,
-// so several calls are several processes.
+// "/fuse=MODE" behind it for other modes than rules, "/fed" where a loader
+// brought the input and "/serve" with the load where requests did. One process
+// measured it; runs at one commit are one point, so several calls are several
+// processes.
 proto::Run RunOfGraph(const MeasuredGraph& measured, const RunContext& context);
+
+// A metric of one value.
+proto::MetricSamples MetricOf(const std::string& metric,
+                              const std::string& unit, double value,
+                              proto::Direction direction);
 
 // Appends that run to a history, of the folders that the command line names,
 // and says so on standard error.
 absl::Status RecordGraph(const MeasuredGraph& measured,
                          const std::string& history, const std::string& store);
+
+// Appends a run of a suite in the given surroundings, likewise.
+absl::Status RecordRun(const proto::Run& run, const RunContext& context);
+// What is known of such a run before its results are.
+proto::Run EmptyRun(const std::string& suite, int64_t started_unix_ns,
+                    proto::DeviceKind device, const RunContext& context);
 
 }  // namespace optrail::suites
 

@@ -37,6 +37,16 @@ TEST(GraphRecordTest, ARunOfAGraphIsKeptInTheHistory) {
   measured.fuse = "none";
   EXPECT_EQ(RunOfGraph(measured, context).results(0).key().operator_name(),
             "graph/tiny/threads=1/fuse=none");
+  measured.fuse = "rules";
+  measured.served = "load=20,batch=4,workers=1,max_wait=1ms";
+  measured.metrics = {MetricOf("requests_per_second", "requests/s", 20,
+                               proto::HIGHER_IS_BETTER)};
+  const proto::Run served = RunOfGraph(measured, context);
+  EXPECT_EQ(
+      served.results(0).key().operator_name(),
+      "graph/tiny/threads=1/serve/load=20,batch=4,workers=1,max_wait=1ms");
+  EXPECT_EQ(served.results(0).measurements(0).metrics(3).direction(),
+            proto::HIGHER_IS_BETTER);
 }
 
 }  // namespace

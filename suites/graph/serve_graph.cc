@@ -1,0 +1,342 @@
+#include "suites/graph/serve_graph.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/clock.h"
+#include "base/status_macros.h"
+#include "base/table.h"
+#include "base/units.h"
+#include "graph/input/input_source.h"
+#include "graph/reference/reference.h"
+#include "ops/device/cpu/device.h"
+#include "suites/graph/graph_record.h"
+#include "suites/graph/measured_fusion.h"
+
+namespace optrail::suites {
+namespace {
+
+// Samples that requests go around, so that one's rows of a table are not in a
+// cache because the one before it read them.
+constexpr int64_t kLeastSamples = 256;
+
+// The rows of seeded inputs, to be copied into a runner's.
+class Samples {
+ public:
+  static Samples Of(const graph::Graph& graph, int64_t batch, uint64_t seed) {
+    Samples samples;
+    samples.inputs_.resize(graph.inputs.size());
+    for (; samples.count_ < kLeastSamples; samples.count_ += batch) {
+      const std::vector<graph::Array> inputs = graph::SeededInputs(
+          graph, seed + static_cast<uint64_t>(samples.count_));
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        samples.inputs_[i] += inputs[i].Encode();
+      }
+    }
+    return samples;
+  }
+
+  absl::Status Feed(int64_t first, int64_t count, graph::Feeder& feeder) const {
+    OPTRAIL_ASSIGN_OR_RETURN(const absl::Span<char* const> addresses,
+                             feeder.Next());
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      const size_t bytes = inputs_[i].size() / static_cast<size_t>(count_);
+      for (int64_t r = 0; r < count; ++r) {
+        const auto from = static_cast<size_t>((first + r) % count_);
+        std::memcpy(addresses[i] + static_cast<size_t>(r) * bytes,
+                    inputs_[i].data() + from * bytes, bytes);
+      }
+    }
+    return feeder.Send();
+  }
+
+ private:
+  std::vector<std::string> inputs_;
+  int64_t count_ = 0;
+};
+
+// One worker. Its device goes last.
+struct Worker {
+  std::unique_ptr<ops::CpuDevice> device;
+  std::unique_ptr<MeasuredFusion> fusion;
+  std::unique_ptr<graph::Runner> runner;
+  std::unique_ptr<graph::Feeder> feeder;
+};
+
+absl::StatusOr<Worker> MakeWorker(const GraphServeCommand& command,
+                                  const graph::Graph& graph) {
+  Worker worker;
+  OPTRAIL_ASSIGN_OR_RETURN(worker.device,
+                           ops::MakeCpuDevice(command.model.threads));
+  OPTRAIL_ASSIGN_OR_RETURN(graph::RunnerOptions options,
+                           RunnerOptionsOf(command.model));
+  options.tuned = !command.untuned;
+  if (command.model.fuse == FuseMode::kMeasured) {
+    // What the first worker measures the others find.
+    OPTRAIL_ASSIGN_OR_RETURN(worker.fusion,
+                             MeasuredFusion::Create(command.model.fusion_store,
+                                                    *worker.device, options));
+    options.choose = worker.fusion->chooser();
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(
+      worker.runner, graph::Runner::Create(graph, *worker.device, options));
+  if (worker.fusion != nullptr) OPTRAIL_RETURN_IF_ERROR(worker.fusion->Save());
+  OPTRAIL_ASSIGN_OR_RETURN(worker.feeder, worker.runner->MakeFeeder({}));
+  return worker;
+}
+
+// The time of a call beside those of the other workers is no better: the
+// fastest of a few calls is where a search for the highest load begins.
+absl::StatusOr<double> FastestCallNs(graph::Runner& runner) {
+  double fastest_ns = 0;
+  const int64_t start_ns = Clock::Real()->NowNs();
+  for (int call = 0; call < 50; ++call) {
+    const int64_t before_ns = Clock::Real()->NowNs();
+    OPTRAIL_RETURN_IF_ERROR(runner.Run());
+    const int64_t now_ns = Clock::Real()->NowNs();
+    const auto ns =
+        static_cast<double>(std::max<int64_t>(1, now_ns - before_ns));
+    if (call == 0 || ns < fastest_ns) fastest_ns = ns;
+    if (call >= 2 && now_ns - start_ns > 100'000'000) break;
+  }
+  return fastest_ns;
+}
+
+Cell Nanoseconds(double ns) { return Cell::Number(ns, FormatDurationNs(ns)); }
+
+Cell Rate(double per_second) {
+  return Cell::Number(per_second, absl::StrFormat("%.6g", per_second));
+}
+
+std::string IntervalText(const LatencyInterval& interval) {
+  return absl::StrCat(FormatDurationNs(interval.value_ns), " (",
+                      FormatDurationNs(interval.low_ns), " to ",
+                      FormatDurationNs(interval.high_ns), ")");
+}
+
+Table ServedTable(const GraphServeCommand& command, double load,
+                  const ServedLoad& served) {
+  Table table({{"load", Align::kRight, "load"},
+               {"batch", Align::kRight},
+               {"workers", Align::kRight},
+               {"threads", Align::kRight},
+               {"requests/s", Align::kRight, "requests_per_second"},
+               {"p50", Align::kRight, "latency_p50"},
+               {"p95", Align::kRight, "latency_p95"},
+               {"p99", Align::kRight, "latency_p99"},
+               {"at least", Align::kRight, "latency_p99_low"},
+               {"at most", Align::kRight, "latency_p99_high"},
+               {"late", Align::kRight, "late"},
+               {"of a batch", Align::kRight, "requests_of_batch"},
+               {"queue", Align::kRight, "queue_mean"},
+               {"longest", Align::kRight, "queue_most"},
+               {"overloaded", Align::kLeft, "overloaded"}});
+  const std::vector<double>& latencies_ns = served.latencies_ns;
+  const LatencyInterval p99 = LatencyQuantile(latencies_ns, .99);
+  const double limit_ns = absl::ToDoubleNanoseconds(command.p99_limit);
+  const double late = served.ShareAbove(limit_ns);
+  table.AddRow(
+      {Rate(load), Cell::Integer(command.load.batch),
+       Cell::Integer(command.load.workers),
+       Cell::Integer(command.model.threads), Rate(served.achieved),
+       Nanoseconds(LatencyQuantile(latencies_ns, .5).value_ns),
+       Nanoseconds(LatencyQuantile(latencies_ns, .95).value_ns),
+       Nanoseconds(p99.value_ns), Nanoseconds(p99.low_ns),
+       Nanoseconds(p99.high_ns),
+       limit_ns == 0 ? Cell::None()
+                     : Cell::Number(late, FormatPercent(late, 2)),
+       Cell::Number(served.requests_of_batch(),
+                    absl::StrFormat("%.1f", served.requests_of_batch())),
+       Cell::Number(served.queue_mean,
+                    absl::StrFormat("%.1f", served.queue_mean)),
+       Cell::Integer(served.queue_most), served.overloaded ? "yes" : "no"});
+  return table;
+}
+
+std::string MeaningText(const GraphServeCommand& command, double load,
+                        const ServedLoad& served) {
+  const LatencyInterval p99 = LatencyQuantile(served.latencies_ns, .99);
+  const double limit_ns = absl::ToDoubleNanoseconds(command.p99_limit);
+  if (served.overloaded) {
+    return absl::StrFormat(
+        "The queue grows: this load cannot be served. Of %.6g requests/s %.6g "
+        "were answered, and %d waited at the end. Next: a lower --load, or "
+        "--p99_limit without --load, which finds the highest that is held",
+        load, served.achieved, served.queue_final);
+  }
+  std::string text = absl::StrFormat(
+      "%.6g requests/s are served; 99th percentile of latency %s, %d requests",
+      served.achieved, IntervalText(p99), served.latencies_ns.size());
+  if (limit_ns > 0) {
+    absl::StrAppend(&text, "; ",
+                    p99.value_ns > limit_ns  ? "ABOVE the limit"
+                    : p99.high_ns > limit_ns ? "within the limit, to which "
+                                               "the interval extends"
+                                             : "within the limit",
+                    " of ", FormatDurationNs(limit_ns));
+  }
+  return text;
+}
+
+absl::Status Record(const GraphServeCommand& command, double load,
+                    const ServedLoad& served, const graph::Runner& runner,
+                    int64_t started_unix_ns) {
+  MeasuredGraph measured;
+  measured.model = std::filesystem::path(command.model.path).stem().string();
+  measured.type = command.model.type;
+  measured.threads = command.model.threads;
+  measured.fuse = AbslUnparseFlag(command.model.fuse);
+  // A load that was searched for is a result, its limit is not.
+  measured.served = absl::StrFormat(
+      "%s,batch=%d,workers=%d,max_wait=%s",
+      command.load.load > 0
+          ? absl::StrFormat("load=%.6g", load)
+          : absl::StrCat("p99_limit=", absl::FormatDuration(command.p99_limit)),
+      command.load.batch, command.load.workers,
+      absl::FormatDuration(command.load.max_wait));
+  measured.started_unix_ns = started_unix_ns;
+  measured.whole.outcome = proto::OK;
+  // The time is that of the median request.
+  measured.whole.measurement.set_median_ns(
+      LatencyQuantile(served.latencies_ns, .5).value_ns);
+  measured.whole.measurement.set_aggregate_only(true);
+  measured.arena_bytes = runner.plan().arena_bytes;
+  measured.metrics = {
+      MetricOf("requests_per_second", "requests/s", served.achieved,
+               proto::HIGHER_IS_BETTER),
+      MetricOf("latency_p95", "ns",
+               LatencyQuantile(served.latencies_ns, .95).value_ns,
+               proto::LOWER_IS_BETTER),
+      MetricOf("latency_p99", "ns",
+               LatencyQuantile(served.latencies_ns, .99).value_ns,
+               proto::LOWER_IS_BETTER),
+      MetricOf("queue_mean", "requests", served.queue_mean,
+               proto::LOWER_IS_BETTER)};
+  return RecordGraph(measured, command.model.history, command.model.store);
+}
+
+struct Served {
+  double load = 0;
+  ServedLoad result;
+  int probes = 1;
+};
+
+absl::StatusOr<Served> Serve(const GraphServeCommand& command,
+                             std::vector<Worker>& workers,
+                             const Samples& samples) {
+  const ServeBatch serve = [&](int worker, int64_t first, int64_t count) {
+    OPTRAIL_RETURN_IF_ERROR(
+        samples.Feed(first, count, *workers[worker].feeder));
+    return workers[worker].runner->Run();
+  };
+  double fastest_ns = 0;
+  for (size_t w = 0; w < workers.size(); ++w) {
+    OPTRAIL_RETURN_IF_ERROR(
+        samples.Feed(0, command.load.batch, *workers[w].feeder));
+    OPTRAIL_ASSIGN_OR_RETURN(fastest_ns, FastestCallNs(*workers[w].runner));
+  }
+  Served served;
+  if (command.load.load > 0) {
+    served.load = command.load.load;
+    OPTRAIL_ASSIGN_OR_RETURN(served.result, ServeOpenLoop(command.load, serve));
+    return served;
+  }
+  const double guess = .7e9 / fastest_ns *
+                       static_cast<double>(command.load.batch) *
+                       command.load.workers;
+  OpenLoopOptions options = command.load;
+  OPTRAIL_ASSIGN_OR_RETURN(
+      Capacity capacity,
+      FindCapacity(guess, absl::ToDoubleNanoseconds(command.p99_limit),
+                   [&](double load) -> absl::StatusOr<ServedLoad> {
+                     // Another probe has other arrivals.
+                     options.load = load;
+                     ++options.seed;
+                     if (load * absl::ToDoubleSeconds(options.duration) >
+                         kMostRequests) {
+                       return absl::InvalidArgumentError(absl::StrFormat(
+                           "%.6g requests/s are too many to keep the latency "
+                           "of each; next: a shorter --duration",
+                           load));
+                     }
+                     return ServeOpenLoop(options, serve);
+                   }));
+  served.load = capacity.load;
+  served.result = std::move(capacity.served);
+  served.probes = capacity.probes;
+  return served;
+}
+
+}  // namespace
+
+absl::StatusOr<ExitCode> ServeGraph(const GraphServeCommand& asked,
+                                    std::ostream& out) {
+  GraphServeCommand command = asked;
+  const int64_t started_unix_ns = Clock::Real()->WallNs();
+  command.model.import.batch = command.load.batch;
+  absl::StatusOr<graph::Imported> imported_or =
+      graph::ImportOnnx(command.model.path, command.model.import);
+  if (!imported_or.ok()) {
+    if (command.load.batch == 0) return imported_or.status();
+    return absl::Status(
+        imported_or.status().code(),
+        absl::StrCat(imported_or.status().message(),
+                     " (with --batch=", command.load.batch,
+                     "; without it the batch is that of "
+                     "the file, which may be all that its nodes allow)"));
+  }
+  const graph::Imported imported = *std::move(imported_or);
+  if (!imported.uncovered.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(command.model.path, ": ", imported.uncovered.size(),
+                     " nodes are not covered; next: optrail graph show ",
+                     command.model.path));
+  }
+  const graph::Graph& graph = imported.graph;
+  OPTRAIL_ASSIGN_OR_RETURN(command.load.batch, graph::BatchOf(graph));
+  std::vector<Worker> workers;
+  for (int w = 0; w < command.load.workers; ++w) {
+    OPTRAIL_ASSIGN_OR_RETURN(Worker worker, MakeWorker(command, graph));
+    workers.push_back(std::move(worker));
+  }
+  command.model.threads = workers[0].device->threads();  // 0 was all of them
+  const Samples samples =
+      Samples::Of(graph, command.load.batch, command.model.import.seed);
+  OPTRAIL_ASSIGN_OR_RETURN(const Served served,
+                           Serve(command, workers, samples));
+  const bool is_table = command.model.format == OutputFormat::kTable;
+  if (served.load == 0) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "no load keeps a 99th percentile of %s with batches of %d (%d loads "
+        "tried); next: a smaller --batch or --max_wait, or a higher "
+        "--p99_limit",
+        absl::FormatDuration(command.p99_limit), command.load.batch,
+        served.probes));
+  }
+  out << ServedTable(command, served.load, served.result)
+             .Format(command.model.format, TerminalWidth());
+  if (is_table) {
+    if (command.load.load == 0) {
+      out << "highest load held, of " << served.probes << " tried:\n";
+    }
+    out << MeaningText(command, served.load, served.result) << "\n";
+  }
+  if (served.result.overloaded) return ExitCode::kCheckFailed;
+  if (command.model.record) {
+    OPTRAIL_RETURN_IF_ERROR(Record(command, served.load, served.result,
+                                   *workers[0].runner, started_unix_ns));
+  }
+  const double limit_ns = absl::ToDoubleNanoseconds(command.p99_limit);
+  const bool is_late =
+      limit_ns > 0 &&
+      LatencyQuantile(served.result.latencies_ns, .99).value_ns > limit_ns;
+  return is_late ? ExitCode::kCheckFailed : ExitCode::kOk;
+}
+
+}  // namespace optrail::suites

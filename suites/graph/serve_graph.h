@@ -1,0 +1,51 @@
+#ifndef OPTRAIL_SUITES_GRAPH_SERVE_GRAPH_H_
+#define OPTRAIL_SUITES_GRAPH_SERVE_GRAPH_H_
+
+// The command `optrail graph serve` without its flags: a model on a CPU that
+// answers requests, one sample each, under an open-loop load (open_loop.h).
+//
+//   GraphServeCommand command;
+//   command.model.path = "dlrm.onnx";
+//   command.load.load = 20'000;
+//   command.load.batch = 64;
+//   OPTRAIL_ASSIGN_OR_RETURN(const ExitCode code,
+//                            ServeGraph(command, std::cout));
+//
+// Each worker has a runner with an arena, constants and threads of its own: a
+// runner is for one thread at a time. Workers share compiled kernels, configs
+// and fusion decisions.
+
+#include <ostream>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "base/exit_code.h"
+#include "suites/graph/open_loop.h"
+#include "suites/graph/run_graph.h"
+
+namespace optrail::suites {
+
+struct GraphServeCommand {
+  // Path, import, threads of a worker, type, fusion, stores, record, format.
+  // The device is a CPU.
+  GraphRunCommand model;
+  // A `batch` of 0 is the model's. A `load` of 0 asks for the highest that
+  // keeps `p99_limit`.
+  OpenLoopOptions load;
+  absl::Duration p99_limit = absl::ZeroDuration();  // 0: none
+  bool untuned = false;  // every operator has its default config
+};
+
+// The largest number of requests of one load, whose latencies are kept.
+inline constexpr double kMostRequests = 5e7;
+
+// Prints a row of what was served, and in a table for people what it means.
+// kCheckFailed where the load cannot be served or the 99th percentile is above
+// its limit; nothing is recorded of a load that cannot be served.
+absl::StatusOr<ExitCode> ServeGraph(const GraphServeCommand& command,
+                                    std::ostream& out);
+
+}  // namespace optrail::suites
+
+#endif  // OPTRAIL_SUITES_GRAPH_SERVE_GRAPH_H_

@@ -1,0 +1,454 @@
+#include "suites/graph/tune_graph.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/quote.h"
+#include "base/running_binary.h"
+#include "base/statistics.h"
+#include "base/status_macros.h"
+#include "base/subprocess.h"
+#include "base/units.h"
+#include "base/utf8.h"
+#include "suites/graph/graph_record.h"
+#include "tracker/history/history.h"
+#include "tuning/command/metric.h"
+#include "tuning/command/tune_command.h"
+#include "tuning/session/objective.h"
+#include "tuning/session/parse_objective.h"
+#include "tuning/session/proof.h"
+#include "tuning/session/session.h"
+
+namespace optrail::suites {
+namespace {
+
+constexpr char kRequests[] = "requests_per_second";
+constexpr char kLatency[] = "latency_p99";
+
+proto::Objective RequestsObjective() {
+  return *tuning::ParseObjective(absl::StrCat(kRequests, ":max"));
+}
+
+std::string ModelName(const GraphTuneCommand& command) {
+  return std::filesystem::path(command.path).stem().string();
+}
+
+absl::StatusOr<double> Read(const std::string& metric,
+                            const std::string& output) {
+  tuning::Metric read;
+  read.objective.set_metric(metric);
+  return tuning::ReadMetric(read, output);
+}
+
+class LayeredTuning {
+ public:
+  LayeredTuning(const GraphTuneCommand& command, const GraphTools& tools,
+                std::ostream& log)
+      : command_(command), tools_(tools), log_(log) {
+    as_.batch = command.batch;
+    as_.workers = command.workers;
+    as_.threads = command.threads;
+  }
+
+  absl::Status Run() {
+    OPTRAIL_RETURN_IF_ERROR(Operators());
+    OPTRAIL_RETURN_IF_ERROR(Fusion("fusion"));
+    const ServedAs before = as_;
+    OPTRAIL_RETURN_IF_ERROR(BatchAndThreads());
+    if (as_.batch == before.batch && as_.threads == before.threads) {
+      return absl::OkStatus();
+    }
+    return Fusion("operators and fusion again");
+  }
+
+  const std::vector<GraphStage>& stages() const { return stages_; }
+  const ServedAs& as() const { return as_; }
+
+ private:
+  GraphStage& Begin(const std::string& name) {
+    log_ << "stage " << stages_.size() + 1 << ": " << name << "\n";
+    began_ = absl::Now();
+    GraphStage& stage = stages_.emplace_back();
+    stage.name = name;
+    stage.as = as_;
+    return stage;
+  }
+
+  // `optrail tune` of the operators that the model runs with these rules.
+  absl::Status TuneOperators(const ServedAs& as, const std::string& fuse) {
+    const std::string workload =
+        JoinPath(command_.folder,
+                 absl::StrCat(ModelName(command_), ".workload.textproto"));
+    std::vector<std::string> write = {"graph",
+                                      "workload",
+                                      command_.path,
+                                      absl::StrCat("--out=", workload),
+                                      absl::StrCat("--fuse=", fuse),
+                                      absl::StrCat("--batch=", as.batch),
+                                      absl::StrCat("--threads=", as.threads)};
+    write.insert(write.end(), command_.imports.begin(), command_.imports.end());
+    OPTRAIL_RETURN_IF_ERROR(tools_.run(write).status());
+    std::vector<std::string> tune = {
+        "tune",
+        absl::StrCat("--workload=", workload),
+        absl::StrCat("--total_trials=", command_.total_trials),
+        absl::StrCat("--proof_time=", absl::FormatDuration(kOperatorProof)),
+        absl::StrCat("--seed=", command_.seed),
+        "--format=json",
+        "--quiet"};
+    tune.insert(tune.end(), command_.places.begin(), command_.places.end());
+    log_ << "  optrail " << absl::StrJoin(tune, " ") << "\n";
+    const absl::Status tuned = tools_.run(tune).status();
+    // Some operator has no config that works; the others are tuned.
+    if (!absl::IsAborted(tuned)) return tuned;
+    log_ << "note: " << tuned.message() << "\n";
+    return absl::OkStatus();
+  }
+
+  absl::Status Operators() {
+    GraphStage& stage = Begin("operators");
+    OPTRAIL_RETURN_IF_ERROR(TuneOperators(as_, "none"));
+    stage.as.untuned = false;
+    stage.changed = "tuned configs in place of the defaults";
+    return Prove(stage, /*must_gain=*/false);
+  }
+
+  // Fused operators are other tasks, which are tuned before they are compared.
+  absl::Status Fusion(const std::string& name) {
+    GraphStage& stage = Begin(name);
+    OPTRAIL_RETURN_IF_ERROR(TuneOperators(as_, "rules"));
+    stage.as.untuned = false;
+    stage.as.fuse = "measured";
+    stage.changed = absl::StrCat("operators tuned for a batch of ", as_.batch,
+                                 ", rules where they are not slower");
+    return Prove(stage, /*must_gain=*/false);
+  }
+
+  // Other batches have other sites of rules; to measure them all would take
+  // most of the search.
+  absl::Status BatchAndThreads() {
+    GraphStage& stage = Begin("batch, workers, threads");
+    if (stage.as.fuse == "measured") stage.as.fuse = "rules";
+    const std::string space =
+        JoinPath(command_.folder,
+                 absl::StrCat(ModelName(command_), ".serve.space.textproto"));
+    OPTRAIL_RETURN_IF_ERROR(WriteFileAtomically(space, SpaceText()));
+    std::vector<std::string> arguments;
+    for (const std::string& argument : ServeArguments(command_, stage.as)) {
+      const std::string flag = argument.substr(0, argument.find('='));
+      const bool is_knob =
+          flag == "--batch" || flag == "--workers" || flag == "--threads";
+      arguments.push_back(is_knob
+                              ? absl::StrCat(flag, "={", flag.substr(2), "}")
+                              : QuoteForShell(argument));
+    }
+    OPTRAIL_ASSIGN_OR_RETURN(
+        const proto::Session session,
+        tools_.search(space, absl::StrJoin(arguments, " ")));
+    for (const proto::KnobValue& value : session.winner().set()) {
+      if (value.knob() == "batch") stage.as.batch = value.int_();
+      const auto number = static_cast<int>(value.int_());
+      if (value.knob() == "workers") stage.as.workers = number;
+      if (value.knob() == "threads") stage.as.threads = number;
+    }
+    stage.changed = absl::StrFormat(
+        "batch %d to %d, workers %d to %d, threads of each %d to %d", as_.batch,
+        stage.as.batch, as_.workers, stage.as.workers, as_.threads,
+        stage.as.threads);
+    return Prove(stage, /*must_gain=*/true);
+  }
+
+  // Threads beyond the cores would only wait for each other.
+  std::string SpaceText() const {
+    return absl::StrFormat(
+        R"(knob { name: "batch" pow2 { min: 1 max: %d } doc: "requests of a call" }
+knob { name: "workers" pow2 { min: 1 max: %d } doc: "copies of the model" }
+knob { name: "threads" pow2 { min: 1 max: %d } doc: "of each worker" }
+constraint {
+  expr: "workers * threads <= %d"
+  why: "threads beyond the cores wait for each other"
+}
+default {
+  set { knob: "batch" int: %d }
+  set { knob: "workers" int: %d }
+  set { knob: "threads" int: %d }
+}
+)",
+        command_.most_batch, command_.cores, command_.cores, command_.cores,
+        as_.batch, as_.workers, as_.threads);
+  }
+
+  // One reading of a side. A pause of the machine may leave no load that keeps
+  // the limit: then once more.
+  absl::StatusOr<proto::Measurement> ReadOnce(const ServedAs& as) {
+    absl::StatusOr<std::string> output;
+    for (int attempt = 0; attempt < tuning::kReadingAttempts; ++attempt) {
+      output = tools_.run(ServeArguments(command_, as));
+      if (output.ok()) break;
+    }
+    if (!output.ok()) return output.status();
+    OPTRAIL_ASSIGN_OR_RETURN(const double requests, Read(kRequests, *output));
+    OPTRAIL_ASSIGN_OR_RETURN(const double latency_ns, Read(kLatency, *output));
+    proto::Measurement measurement;
+    *measurement.add_metrics() =
+        MetricOf(kRequests, "requests/s", requests, proto::HIGHER_IS_BETTER);
+    *measurement.add_metrics() =
+        MetricOf(kLatency, "ns", latency_ns, proto::LOWER_IS_BETTER);
+    return measurement;
+  }
+
+  absl::Status Prove(GraphStage& stage, bool must_gain) {
+    const bool first = stages_.size() == 1;
+    const absl::StatusOr<proto::Measurement> warm = ReadOnce(stage.as);
+    if (!warm.ok()) {
+      // The first call also measures rules that nobody has measured yet.
+      stage.changed = absl::StrCat(
+          stage.changed, "; failed: ", SanitiseText(warm.status().message()));
+      stage.took = absl::Now() - began_;
+      return first ? warm.status() : absl::OkStatus();
+    }
+    const proto::Objective objective = RequestsObjective();
+    tuning::ProofOptions options;
+    options.max_time = command_.proof_time;
+    tuning::PairedProof proof(options, {objective});
+    const absl::Time proof_began = absl::Now();
+    std::vector<double> before, after, latency_ns;
+    for (int round = 1; proof.Open(absl::Now() - proof_began); ++round) {
+      proto::Measurement sides[2];
+      for (const int i : {0, 1}) {
+        const int side = (round + i) % 2;
+        OPTRAIL_ASSIGN_OR_RETURN(sides[side],
+                                 ReadOnce(side == 0 ? as_ : stage.as));
+        sides[side].set_round(round);
+      }
+      before.push_back(sides[0].metrics(0).values(0));
+      after.push_back(sides[1].metrics(0).values(0));
+      latency_ns.push_back(sides[1].metrics(1).values(0));
+      *stage.proof.add_default_measurements() = sides[0];
+      *stage.proof.add_candidate_measurements() = sides[1];
+      proof.Add(tuning::CostOf(objective, after.back()),
+                tuning::CostOf(objective, before.back()));
+    }
+    proof.Fill(&stage.proof);
+    stage.before = Median(before);
+    stage.after = Median(after);
+    stage.latency_p99_ns = Median(latency_ns);
+    // What was proven piece by piece stays unless it is slower as a whole.
+    stage.kept = must_gain ? proof.Claimed() : !proof.LostBy(0);
+    stage.took = absl::Now() - began_;
+    if (stage.kept) as_ = stage.as;
+    return absl::OkStatus();
+  }
+
+  // An operator's own proof; the stage proves their gains as a whole once more.
+  static constexpr absl::Duration kOperatorProof = absl::Seconds(3);
+
+  const GraphTuneCommand& command_;
+  const GraphTools& tools_;
+  std::ostream& log_;
+  ServedAs as_;
+  absl::Time began_;
+  std::vector<GraphStage> stages_;
+};
+
+Table Ledger(const std::vector<GraphStage>& stages) {
+  Table table({{"stage", Align::kLeft, "stage"},
+               {"kept", Align::kLeft, "kept"},
+               {"before", Align::kRight, "requests_per_second_before"},
+               {"after", Align::kRight, "requests_per_second_after"},
+               {"gain", Align::kRight, "gain"},
+               {"at least", Align::kRight, "gain_low"},
+               {"at most", Align::kRight, "gain_high"},
+               {"rounds", Align::kRight, "rounds"},
+               {"p99", Align::kRight, "latency_p99"},
+               {"seconds", Align::kRight, "seconds"},
+               {"changed", Align::kLeft, "changed", Clip::kFold}});
+  const auto rate = [](double value) {
+    return value == 0 ? Cell::None()
+                      : Cell::Number(value, absl::StrFormat("%.0f/s", value));
+  };
+  const auto percent = [](bool known, double value) {
+    return known ? Cell::Number(value, FormatChange(value)) : Cell::None();
+  };
+  for (const GraphStage& stage : stages) {
+    const proto::Proof& proof = stage.proof;
+    const double seconds = absl::ToDoubleSeconds(stage.took);
+    table.AddRow({stage.name, stage.kept ? "yes" : "no", rate(stage.before),
+                  rate(stage.after), percent(proof.has_gain(), proof.gain()),
+                  percent(proof.has_gain_low(), proof.gain_low()),
+                  percent(proof.has_gain_high(), proof.gain_high()),
+                  Cell::Integer(proof.rounds()),
+                  stage.latency_p99_ns == 0
+                      ? Cell::None()
+                      : Cell::Number(stage.latency_p99_ns,
+                                     FormatDurationNs(stage.latency_p99_ns)),
+                  Cell::Number(seconds, absl::StrFormat("%.0f", seconds)),
+                  stage.changed});
+  }
+  return table;
+}
+
+// The path of this binary, which a shell can start as well.
+std::string OwnPath() {
+  const std::string binary = RunningBinary();
+  std::error_code error;
+  const auto path = std::filesystem::read_symlink(binary, error);
+  return error ? binary : path.string();
+}
+
+absl::StatusOr<std::string> RunOwn(const std::vector<std::string>& arguments) {
+  std::vector<std::string> argv = {OwnPath()};
+  argv.insert(argv.end(), arguments.begin(), arguments.end());
+  CommandOptions options;
+  options.guard = RunningBinary();
+  OPTRAIL_ASSIGN_OR_RETURN(CommandResult result, RunCommand(argv, options));
+  if (result.exit.ok()) return std::move(result.stdout_text);
+  const auto code = result.exit.kind == ExitInfo::Kind::kExited &&
+                            result.exit.code == ToInt(ExitCode::kCheckFailed)
+                        ? absl::StatusCode::kAborted
+                        : absl::StatusCode::kFailedPrecondition;
+  return absl::Status(
+      code,
+      absl::StrCat("optrail ", absl::StrJoin(arguments, " "), ": ",
+                   result.exit.ToString(), ": ",
+                   SanitiseText(TailUtf8(
+                       absl::StripAsciiWhitespace(result.stderr_text), 400))));
+}
+
+absl::StatusOr<proto::Session> SearchServing(const GraphTuneCommand& command,
+                                             const RunContext& context,
+                                             const std::string& space,
+                                             const std::string& arguments) {
+  tuning::TuneCommandOptions options;
+  options.space_file = space;
+  proto::Session& header = options.header;
+  header.set_started_unix_ns(Clock::Real()->WallNs());
+  header.set_session_id(tracker::NewRecordId(header.started_unix_ns()));
+  *header.mutable_hardware() = context.hardware;
+  *header.mutable_toolchain() = context.toolchain;
+  *header.mutable_commit() = context.commit;
+  options.command = absl::StrCat(QuoteForShell(OwnPath()), " ", arguments);
+  options.metrics = {absl::StrCat(kRequests, ":max")};
+  options.programs = {command.path};
+  options.limits.guard = RunningBinary();
+  options.seed = command.seed;
+  options.budget.set_trials(command.trials);
+  options.proof.max_time = command.proof_time;
+  options.journal_directory = JoinPath(context.state, "commands");
+  options.quiet = true;
+  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<tuning::TuneCommand> tune,
+                           tuning::TuneCommand::Prepare(std::move(options)));
+  OPTRAIL_ASSIGN_OR_RETURN(const tracker::History history,
+                           tracker::History::Open(context.history));
+  OPTRAIL_ASSIGN_OR_RETURN(proto::Session session, tune->Run({}, std::cerr));
+  const absl::Status recorded = history.AppendSession(session);
+  if (!recorded.ok() && !absl::IsAlreadyExists(recorded)) return recorded;
+  OPTRAIL_RETURN_IF_ERROR(tune->RemoveJournal());
+  return session;
+}
+
+}  // namespace
+
+std::vector<std::string> ServeArguments(const GraphTuneCommand& command,
+                                        const ServedAs& as) {
+  std::vector<std::string> arguments = {
+      "graph",
+      "serve",
+      command.path,
+      absl::StrCat("--p99_limit=", absl::FormatDuration(command.p99_limit)),
+      absl::StrCat("--duration=", absl::FormatDuration(command.duration)),
+      absl::StrCat("--max_wait=", absl::FormatDuration(command.max_wait)),
+      absl::StrCat("--batch=", as.batch),
+      absl::StrCat("--workers=", as.workers),
+      absl::StrCat("--threads=", as.threads),
+      absl::StrCat("--fuse=", as.fuse),
+      "--format=json"};
+  if (as.untuned) arguments.push_back("--untuned");
+  arguments.insert(arguments.end(), command.imports.begin(),
+                   command.imports.end());
+  arguments.insert(arguments.end(), command.places.begin(),
+                   command.places.end());
+  return arguments;
+}
+
+proto::Run RunOfStages(const GraphTuneCommand& command,
+                       const std::vector<GraphStage>& stages,
+                       int64_t started_unix_ns, const RunContext& context) {
+  const std::string suite = absl::StrCat("graph/", ModelName(command), "/tune");
+  proto::Run run = EmptyRun(suite, started_unix_ns, proto::CPU, context);
+  for (const GraphStage& stage : stages) {
+    const std::string name = absl::StrCat(
+        suite, "/p99_limit=", absl::FormatDuration(command.p99_limit), "/",
+        stage.name, "/");
+    for (const bool after : {false, true}) {
+      proto::BenchmarkResult& result = *run.add_results();
+      result.mutable_key()->set_operator_name(
+          absl::StrCat(name, after ? "after" : "before"));
+      const auto& readings = after ? stage.proof.candidate_measurements()
+                                   : stage.proof.default_measurements();
+      *result.mutable_measurements() = readings;
+      result.set_outcome(readings.empty() ? proto::CRASHED : proto::OK);
+    }
+  }
+  return run;
+}
+
+GraphTools OwnTools(const GraphTuneCommand& command,
+                    const RunContext& context) {
+  const int64_t started_unix_ns = Clock::Real()->WallNs();
+  GraphTools tools;
+  tools.run = RunOwn;
+  tools.search = [=](const std::string& space, const std::string& arguments) {
+    return SearchServing(command, context, space, arguments);
+  };
+  tools.record = [=](const std::vector<GraphStage>& stages) {
+    return RecordRun(RunOfStages(command, stages, started_unix_ns, context),
+                     context);
+  };
+  return tools;
+}
+
+absl::StatusOr<ExitCode> TuneGraph(const GraphTuneCommand& command,
+                                   const GraphTools& tools, std::ostream& out,
+                                   std::ostream& log) {
+  std::error_code error;
+  std::filesystem::create_directories(command.folder, error);
+  if (error) {
+    return absl::InternalError(
+        absl::StrCat("making ", command.folder, ": ", error.message()));
+  }
+  LayeredTuning tuning(command, tools, log);
+  OPTRAIL_RETURN_IF_ERROR(tuning.Run());
+  out << Ledger(tuning.stages()).Format(command.format, TerminalWidth());
+  if (command.format == OutputFormat::kTable) {
+    const double first = tuning.stages().front().before;
+    double last = first;
+    for (const GraphStage& stage : tuning.stages()) {
+      if (stage.kept) last = stage.after;
+    }
+    out << absl::StrFormat(
+               "%.0f to %.0f requests/s with a 99th percentile of at most %s\n",
+               first, last, absl::FormatDuration(command.p99_limit))
+        << "next: optrail "
+        << absl::StrJoin(ServeArguments(command, tuning.as()), " ",
+                         [](std::string* text, const std::string& argument) {
+                           text->append(QuoteForShell(argument));
+                         })
+        << "\n";
+  }
+  OPTRAIL_RETURN_IF_ERROR(tools.record(tuning.stages()));
+  return ExitCode::kOk;
+}
+
+}  // namespace optrail::suites
