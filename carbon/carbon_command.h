@@ -63,9 +63,10 @@ struct CarbonCertifyCommand {
   GridOptions grid;
   CertificateInputs inputs;  // but for what the grid's files say
   std::string key;           // path of a private key, or ""
-  std::string out;           // of the JSON; "": in the history
+  std::string out;           // of a copy of the JSON, or ""
 };
-// Also writes a page beside the JSON.
+// The history keeps the certificate, so that `history thin` leaves its runs
+// whole. A page stands beside each JSON.
 absl::StatusOr<ExitCode> RunCarbonCertify(const CarbonCertifyCommand& command,
                                           std::ostream& out);
 

@@ -345,6 +345,35 @@ TEST_F(CertificateTest, CertifiedRunsStayWholeWhenAHistoryIsThinned) {
       history_, policy, (1767225600LL + 400 * 86400) * 1'000'000'000);
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->kept_whole, 2);
+  // Those of one candidate against several bases stand side by side, and a copy
+  // elsewhere is kept here, too.
+  ASSERT_TRUE(RemoveFile(path).ok());
+  CarbonCertifyCommand command;
+  command.common.history = dir_;
+  command.grid.zone = "DE";
+  command.grid.intensity = JoinPath(dir_, "grid.csv");
+  ASSERT_TRUE(WriteFileAtomically(command.grid.intensity,
+                                  "zone,start,end,gco2e_per_kwh,kind\n"
+                                  "DE,2026-01-01T00:00:00Z,"
+                                  "2026-02-01T00:00:00Z,300,average\n")
+                  .ok());
+  command.inputs.candidate = inputs_.candidate;
+  command.out = JoinPath(dir_, "copy.json");
+  for (const std::string& base : {inputs_.base, third}) {
+    command.inputs.base = base;
+    std::ostringstream out;
+    const auto code = RunCarbonCertify(command, out);
+    ASSERT_TRUE(code.ok()) << code.status();
+    EXPECT_THAT(out.str(), HasSubstr(base)) << "where it is kept";
+  }
+  const auto kept = CertifiedRuns(dir_);
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  EXPECT_EQ(std::set<std::string>(kept->begin(), kept->end()),
+            (std::set<std::string>{inputs_.base, inputs_.candidate, third}));
+  EXPECT_EQ(kept->size(), 4);
+  const auto copy = ReadFile(command.out);
+  ASSERT_TRUE(copy.ok()) << copy.status();
+  EXPECT_TRUE(VerifyCertificate(*copy, history_, "").ok());
   // An unreadable one must not let its runs go.
   ASSERT_TRUE(WriteFileAtomically(path, "{").ok());
   EXPECT_FALSE(CertifiedRuns(dir_).ok());

@@ -107,10 +107,11 @@ absl::StatusOr<int> Plan(const std::vector<std::string>&) {
   for (const std::string& text : absl::GetFlag(FLAGS_slack)) {
     absl::Duration slack;
     if (!absl::ParseDuration(text, &slack) || slack < absl::ZeroDuration() ||
-        slack > absl::Hours(24 * 366)) {
+        slack > absl::Hours(24 * 366) ||
+        slack != absl::Trunc(slack, absl::Hours(1))) {
       return absl::InvalidArgumentError(
           absl::StrCat("flag --slack=", text,
-                       ": expected durations from 0h to 8784h, such as 24h"));
+                       ": expected whole hours from 0h to 8784h, such as 24h"));
     }
     command.slacks.push_back(slack);
   }
