@@ -105,7 +105,13 @@ std::string Inputs(const Json& inputs) {
       row("embodied", absl::StrCat(Show(embodied.at("grams")), " gCO2e over ",
                                    Show(embodied.at("lifetime_hours")),
                                    " hours, ", Show(embodied.at("source")))),
-      row("PUE", Show(inputs.at("pue"))), "</table>\n");
+      row("PUE", Show(inputs.at("pue"))),
+      row("energy",
+          absl::StrFormat(
+              "of one meter &plusmn;%.0f%%, of the model &plusmn;%.0f%%",
+              100 * inputs.at("energy").at("meter_uncertainty").get<double>(),
+              100 * inputs.at("energy").at("model_uncertainty").get<double>())),
+      "</table>\n");
 }
 
 }  // namespace
