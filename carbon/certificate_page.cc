@@ -26,10 +26,12 @@ std::string Show(const Json& value) {
   return EscapeHtml(value.dump());
 }
 
-std::string Row(const std::string& what, const std::string& base,
-                const std::string& candidate) {
-  return absl::StrCat("<tr><th scope=\"row\">", what, "</th><td class=\"n\">",
-                      base, "</td><td class=\"n\">", candidate, "</td></tr>\n");
+// Numbers stand to the right in one line, text wraps.
+std::string Row(const std::string& what, const Json& base,
+                const Json& candidate) {
+  const char* const cell = base.is_number() ? "<td class=\"n\">" : "<td>";
+  return absl::StrCat("<tr><th scope=\"row\">", what, "</th>", cell, Show(base),
+                      "</td>", cell, Show(candidate), "</td></tr>\n");
 }
 
 std::string Sides(const Json& json) {
@@ -55,8 +57,7 @@ std::string Sides(const Json& json) {
       {"record_sha256", "SHA-256 of the record"},
   };
   for (const auto& [field, title] : fields) {
-    absl::StrAppend(
-        &html, Row(title, Show(base.at(field)), Show(candidate.at(field))));
+    absl::StrAppend(&html, Row(title, base.at(field), candidate.at(field)));
   }
   return html + "</table>\n";
 }
