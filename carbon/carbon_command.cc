@@ -130,6 +130,24 @@ void PrintPlanSummary(const Plan& plan, const PlanProblem& problem,
   }
 }
 
+absl::Status WritePlan(const CarbonPlanCommand& command,
+                       const PlanProblem& problem, const Plan& plan,
+                       const JobsFile& jobs) {
+  const std::string& zone = command.grid.zone;
+  if (absl::EndsWith(command.out, ".json")) {
+    return WriteOutput(command.out,
+                       PlanJson(problem, plan, jobs.start_unix_s, zone));
+  }
+  std::string page = PlanPage(problem, plan, jobs.start_unix_s, zone);
+  if (absl::EndsWith(command.out, ".pdf")) {
+    if (command.print == nullptr) {
+      return absl::UnimplementedError("unsupported here: nothing prints PDFs");
+    }
+    OPTRAIL_ASSIGN_OR_RETURN(page, command.print(page));
+  }
+  return WriteOutput(command.out, page);
+}
+
 // Print is what the table of footprints shows of one record.
 struct Print {
   std::string what, id;
@@ -230,9 +248,7 @@ absl::StatusOr<ExitCode> RunCarbonPlan(const CarbonPlanCommand& command,
     PrintPlanSummary(plan, problem, jobs, out);
   }
   if (!command.out.empty()) {
-    OPTRAIL_RETURN_IF_ERROR(WriteOutput(
-        command.out,
-        PlanPage(problem, plan, jobs.start_unix_s, command.grid.zone)));
+    OPTRAIL_RETURN_IF_ERROR(WritePlan(command, problem, plan, jobs));
   }
   return plan.unplaced > 0 ? ExitCode::kCheckFailed : ExitCode::kOk;
 }
@@ -324,11 +340,12 @@ absl::StatusOr<ExitCode> RunCarbonCertify(const CarbonCertifyCommand& command,
         absl::StrCat("flag --out is missing: ", history.dir(),
                      " keeps records and no certificates; next: --out=c.json"));
   }
-  if (absl::EndsWith(command.out, ".html")) {
+  if (absl::EndsWith(command.out, ".html") ||
+      absl::EndsWith(command.out, ".pdf")) {
     return absl::InvalidArgumentError(
         absl::StrCat("--out=", command.out,
                      ": expected a name for the JSON, such as c.json; the page "
-                     "goes beside it, as c.html"));
+                     "goes beside it, as c.html, and prints"));
   }
   inputs.base = base.id();
   inputs.candidate = candidate.id();

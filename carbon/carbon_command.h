@@ -11,6 +11,7 @@
 //   OPTRAIL_ASSIGN_OR_RETURN(const ExitCode code,
 //                            RunCarbonPlan(command, std::cout));
 
+#include <functional>
 #include <iosfwd>
 #include <string>
 #include <vector>
@@ -32,6 +33,10 @@ struct GridOptions {
   std::string zone;
 };
 
+// Makes a PDF of a page (reports/pdf.h).
+using PagePrinter =
+    std::function<absl::StatusOr<std::string>(absl::string_view html)>;
+
 struct CarbonPlanCommand {
   tracker::CommonOptions common;
   GridOptions grid;
@@ -42,7 +47,10 @@ struct CarbonPlanCommand {
   // Prints what each of these brings, as a deadline that long after the
   // earliest end of each job, in place of the plan.
   std::vector<absl::Duration> slacks;
-  std::string out;  // path of a page of the plan, or ""
+  // Path of the plan as a page, or ""; one that ends in .json is data, one that
+  // ends in .pdf is printed.
+  std::string out;
+  PagePrinter print;  // null: there are no PDFs
 };
 absl::StatusOr<ExitCode> RunCarbonPlan(const CarbonPlanCommand& command,
                                        std::ostream& out);
