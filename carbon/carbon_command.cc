@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
 #include "base/file.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
@@ -20,6 +21,7 @@
 #include "carbon/plan.h"
 #include "carbon/plan_page.h"
 #include "carbon/signature.h"
+#include "tracker/history/record_store.h"
 #include "tracker/series/series_key.h"
 #include "tuning/proto/canonical.h"
 
@@ -104,12 +106,13 @@ absl::StatusOr<ExitCode> PrintCurve(const CarbonPlanCommand& command,
 
 void PrintPlanSummary(const Plan& plan, const PlanProblem& problem,
                       const JobsFile& jobs, std::ostream& out) {
+  const auto placed = static_cast<int64_t>(problem.jobs.size()) - plan.unplaced;
   out << absl::StrFormat(
-      "%d jobs, %.4g kWh: %s, %s less than starting now (%s); at most %s could "
-      "be saved, with machines without end\n",
-      problem.jobs.size() - plan.unplaced, plan.kwh, Grams(plan.grams),
-      FormatPercent(plan.SavedAgainstNow()), Grams(plan.now_grams),
-      FormatPercent(plan.MostThatCanBeSaved()));
+      "%s, %.4g kWh: %s, %s less than starting now (%s); at most %s could be "
+      "saved, with unlimited machines\n",
+      placed == 1 ? "1 job" : absl::StrCat(placed, " jobs"), plan.kwh,
+      Grams(plan.grams), FormatPercent(plan.SavedAgainstNow()),
+      Grams(plan.now_grams), FormatPercent(plan.MostThatCanBeSaved()));
   out << (plan.exact ? "no plan of these machines emits less\n"
                      : absl::StrFormat("within %s of the least possible\n",
                                        FormatPercent(plan.Gap(), 2)));
@@ -125,6 +128,24 @@ void PrintPlanSummary(const Plan& plan, const PlanProblem& problem,
     out << plan.unplaced
         << " jobs found no place: expected more machines or later deadlines\n";
   }
+}
+
+absl::Status WritePlan(const CarbonPlanCommand& command,
+                       const PlanProblem& problem, const Plan& plan,
+                       const JobsFile& jobs) {
+  const std::string& zone = command.grid.zone;
+  if (absl::EndsWith(command.out, ".json")) {
+    return WriteOutput(command.out,
+                       PlanJson(problem, plan, jobs.start_unix_s, zone));
+  }
+  std::string page = PlanPage(problem, plan, jobs.start_unix_s, zone);
+  if (absl::EndsWith(command.out, ".pdf")) {
+    if (command.print == nullptr) {
+      return absl::UnimplementedError("unsupported here: nothing prints PDFs");
+    }
+    OPTRAIL_ASSIGN_OR_RETURN(page, command.print(page));
+  }
+  return WriteOutput(command.out, page);
 }
 
 // Print is what the table of footprints shows of one record.
@@ -172,6 +193,17 @@ std::string FileName(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
 }
 
+// The JSON, and the page beside it; says where they are.
+absl::Status WriteCertificate(const std::string& path, const std::string& json,
+                              const std::string& page, std::ostream& out) {
+  OPTRAIL_RETURN_IF_ERROR(WriteOutput(path, json));
+  const std::string page_path =
+      absl::StrCat(absl::StripSuffix(path, ".json"), ".html");
+  OPTRAIL_RETURN_IF_ERROR(WriteOutput(page_path, page));
+  out << path << "\n" << page_path << "\n";
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<ExitCode> RunCarbonPlan(const CarbonPlanCommand& command,
@@ -216,9 +248,7 @@ absl::StatusOr<ExitCode> RunCarbonPlan(const CarbonPlanCommand& command,
     PrintPlanSummary(plan, problem, jobs, out);
   }
   if (!command.out.empty()) {
-    OPTRAIL_RETURN_IF_ERROR(WriteOutput(
-        command.out,
-        PlanPage(problem, plan, jobs.start_unix_s, command.grid.zone)));
+    OPTRAIL_RETURN_IF_ERROR(WritePlan(command, problem, plan, jobs));
   }
   return plan.unplaced > 0 ? ExitCode::kCheckFailed : ExitCode::kOk;
 }
@@ -305,11 +335,17 @@ absl::StatusOr<ExitCode> RunCarbonCertify(const CarbonCertifyCommand& command,
         absl::StrCat("BASE and CANDIDATE are one run, ", base.id(),
                      "; next: optrail log runs"));
   }
-  if (absl::EndsWith(command.out, ".html")) {
+  if (command.out.empty() && tracker::IsStoreUrl(history.dir())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("flag --out is missing: ", history.dir(),
+                     " keeps records and no certificates; next: --out=c.json"));
+  }
+  if (absl::EndsWith(command.out, ".html") ||
+      absl::EndsWith(command.out, ".pdf")) {
     return absl::InvalidArgumentError(
         absl::StrCat("--out=", command.out,
                      ": expected a name for the JSON, such as c.json; the page "
-                     "goes beside it, as c.html"));
+                     "goes beside it, as c.html, and prints"));
   }
   inputs.base = base.id();
   inputs.candidate = candidate.id();
@@ -338,20 +374,17 @@ absl::StatusOr<ExitCode> RunCarbonCertify(const CarbonCertifyCommand& command,
     OPTRAIL_ASSIGN_OR_RETURN(json, SignCertificate(json, key));
   }
   OPTRAIL_ASSIGN_OR_RETURN(const std::string page, CertificatePage(json));
-  std::string path = command.out;
-  if (path.empty()) {
-    const std::string folder = CertificateFolder(history.dir());
-    OPTRAIL_RETURN_IF_ERROR(CreateDirectories(folder));
-    path = JoinPath(folder, absl::StrCat(inputs.candidate, ".json"));
+  if (!command.out.empty()) {
+    OPTRAIL_RETURN_IF_ERROR(WriteCertificate(command.out, json, page, out));
   }
-  OPTRAIL_RETURN_IF_ERROR(WriteOutput(path, json));
-  const std::string page_path =
-      (path.size() > 5 && path.substr(path.size() - 5) == ".json"
-           ? path.substr(0, path.size() - 5)
-           : path) +
-      ".html";
-  OPTRAIL_RETURN_IF_ERROR(WriteOutput(page_path, page));
-  out << path << "\n" << page_path << "\n";
+  if (tracker::IsStoreUrl(history.dir())) return ExitCode::kOk;
+  // The history keeps it in any case, so that its runs stay whole.
+  const std::string folder = CertificateFolder(history.dir());
+  OPTRAIL_RETURN_IF_ERROR(CreateDirectories(folder));
+  OPTRAIL_RETURN_IF_ERROR(WriteCertificate(
+      JoinPath(folder, absl::StrCat(inputs.candidate, "_against_", inputs.base,
+                                    ".json")),
+      json, page, out));
   return ExitCode::kOk;
 }
 
@@ -448,11 +481,14 @@ absl::StatusOr<ExitCode> RunCarbonIndices(const CarbonIndicesCommand& command,
   const TuningIndex index = IndexOf(pointers, command.model);
   const std::string of =
       absl::StrCat(index.sessions, " sessions, ", index.seeds, " seeds");
-  table.AddRow({"performance gain", number(index.performance), "", of});
+  const bool any = index.sessions > 0;
+  table.AddRow({"performance gain",
+                any ? number(index.performance) : Cell::None(), "", of});
   table.AddRow({"energy-efficiency gain",
                 index.with_energy > 0 ? number(index.energy) : Cell::None(), "",
                 absl::StrCat(index.with_energy, " sessions with joules")});
-  table.AddRow({"tuning efficiency", number(index.efficiency), "", of});
+  table.AddRow({"tuning efficiency",
+                any ? number(index.efficiency) : Cell::None(), "", of});
   table.AddRow({"green tuning index",
                 index.index ? number(*index.index) : Cell::None(), "", of});
   OPTRAIL_ASSIGN_OR_RETURN(const MaturityEvidence evidence,

@@ -11,6 +11,7 @@
 //   OPTRAIL_ASSIGN_OR_RETURN(const ExitCode code,
 //                            RunCarbonPlan(command, std::cout));
 
+#include <functional>
 #include <iosfwd>
 #include <string>
 #include <vector>
@@ -32,6 +33,10 @@ struct GridOptions {
   std::string zone;
 };
 
+// Makes a PDF of a page (reports/pdf.h).
+using PagePrinter =
+    std::function<absl::StatusOr<std::string>(absl::string_view html)>;
+
 struct CarbonPlanCommand {
   tracker::CommonOptions common;
   GridOptions grid;
@@ -42,7 +47,10 @@ struct CarbonPlanCommand {
   // Prints what each of these brings, as a deadline that long after the
   // earliest end of each job, in place of the plan.
   std::vector<absl::Duration> slacks;
-  std::string out;  // path of a page of the plan, or ""
+  // Path of the plan as a page, or ""; one that ends in .json is data, one that
+  // ends in .pdf is printed.
+  std::string out;
+  PagePrinter print;  // null: there are no PDFs
 };
 absl::StatusOr<ExitCode> RunCarbonPlan(const CarbonPlanCommand& command,
                                        std::ostream& out);
@@ -63,9 +71,10 @@ struct CarbonCertifyCommand {
   GridOptions grid;
   CertificateInputs inputs;  // but for what the grid's files say
   std::string key;           // path of a private key, or ""
-  std::string out;           // of the JSON; "": in the history
+  std::string out;           // of a copy of the JSON, or ""
 };
-// Also writes a page beside the JSON.
+// The history keeps the certificate, so that `history thin` leaves its runs
+// whole. A page stands beside each JSON.
 absl::StatusOr<ExitCode> RunCarbonCertify(const CarbonCertifyCommand& command,
                                           std::ostream& out);
 

@@ -24,7 +24,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr char kFormat[] = "optrail-carbon-certificate/1";
+constexpr char kFormat[] = "optrail-carbon-certificate/2";
 constexpr char kMethod[] =
     "SCI (ISO/IEC 21031): (E x I + M) / R, without offsets";
 constexpr double kJoulesPerKwh = 3.6e6;
@@ -56,6 +56,9 @@ Json InputsJson(const CertificateInputs& inputs) {
         {"source", inputs.embodied_source},
         {"uncertainty", inputs.embodied_uncertainty}}},
       {"pue", inputs.pue},
+      {"energy",
+       {{"meter_uncertainty", kMeterUncertainty},
+        {"model_uncertainty", kModelUncertainty}}},
       {"power_model",
        {{"idle_watts_per_core", inputs.model.idle_watts_per_core},
         {"busy_watts_per_core", inputs.model.busy_watts_per_core},
@@ -191,7 +194,9 @@ absl::StatusOr<Json> Side(const Evidence& evidence, const Results& results,
                           const CertificateInputs& inputs) {
   const double intensity = MeanIntensity(inputs.intensity);
   Json benchmarks = Json::array();
-  double joules = 0, variance = 0, seconds = 0;
+  // Processes scatter on their own; one meter or model errs the same way in all
+  // that it tells.
+  double joules = 0, variance = 0, common = 0, seconds = 0;
   bool estimated = false;
   for (const auto& [name, result] : results) {
     if (others.count(name) == 0) continue;
@@ -208,7 +213,13 @@ absl::StatusOr<Json> Side(const Evidence& evidence, const Results& results,
           "; next: optrail bench --objective=joules --record, or --watts"));
     }
     joules += calls * energy.joules;
-    variance += std::pow(calls * energy.joules * energy.uncertainty, 2);
+    const double of_all = calls * energy.joules;
+    if (energy.estimated) {
+      common += of_all * energy.uncertainty;
+    } else {
+      common += of_all * kMeterUncertainty;
+      variance += std::pow(of_all * energy.uncertainty, 2);
+    }
     seconds += calls * energy.seconds;
     estimated |= energy.estimated;
     benchmarks.push_back({{"benchmark", name},
@@ -230,9 +241,9 @@ absl::StatusOr<Json> Side(const Evidence& evidence, const Results& results,
                               ? 0
                               : inputs.embodied_grams * seconds /
                                     (inputs.embodied_hours * kSecondsPerHour);
-  const double operational_uncertainty =
-      std::hypot(joules > 0 ? std::sqrt(variance) / joules : 0,
-                 inputs.intensity_uncertainty);
+  const double operational_uncertainty = std::hypot(
+      joules > 0 ? std::sqrt(variance) / joules : 0,
+      joules > 0 ? common / joules : 0, inputs.intensity_uncertainty);
   const double sci = operational + embodied;
   const double half = std::hypot(operational * operational_uncertainty,
                                  embodied * inputs.embodied_uncertainty);

@@ -26,10 +26,12 @@ std::string Show(const Json& value) {
   return EscapeHtml(value.dump());
 }
 
-std::string Row(const std::string& what, const std::string& base,
-                const std::string& candidate) {
-  return absl::StrCat("<tr><th scope=\"row\">", what, "</th><td class=\"n\">",
-                      base, "</td><td class=\"n\">", candidate, "</td></tr>\n");
+// Numbers stand to the right in one line, text wraps.
+std::string Row(const std::string& what, const Json& base,
+                const Json& candidate) {
+  const char* const cell = base.is_number() ? "<td class=\"n\">" : "<td>";
+  return absl::StrCat("<tr><th scope=\"row\">", what, "</th>", cell, Show(base),
+                      "</td>", cell, Show(candidate), "</td></tr>\n");
 }
 
 std::string Sides(const Json& json) {
@@ -55,8 +57,7 @@ std::string Sides(const Json& json) {
       {"record_sha256", "SHA-256 of the record"},
   };
   for (const auto& [field, title] : fields) {
-    absl::StrAppend(
-        &html, Row(title, Show(base.at(field)), Show(candidate.at(field))));
+    absl::StrAppend(&html, Row(title, base.at(field), candidate.at(field)));
   }
   return html + "</table>\n";
 }
@@ -105,7 +106,13 @@ std::string Inputs(const Json& inputs) {
       row("embodied", absl::StrCat(Show(embodied.at("grams")), " gCO2e over ",
                                    Show(embodied.at("lifetime_hours")),
                                    " hours, ", Show(embodied.at("source")))),
-      row("PUE", Show(inputs.at("pue"))), "</table>\n");
+      row("PUE", Show(inputs.at("pue"))),
+      row("energy",
+          absl::StrFormat(
+              "of one meter &plusmn;%.0f%%, of the model &plusmn;%.0f%%",
+              100 * inputs.at("energy").at("meter_uncertainty").get<double>(),
+              100 * inputs.at("energy").at("model_uncertainty").get<double>())),
+      "</table>\n");
 }
 
 }  // namespace

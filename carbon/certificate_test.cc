@@ -4,6 +4,9 @@
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 
+#include <cmath>
+#include <cstdlib>
+#include <iostream>
 #include <set>
 #include <sstream>
 
@@ -15,6 +18,7 @@
 #include "base/sha256.h"
 #include "base/utf8.h"
 #include "carbon/carbon_command.h"
+#include "carbon/energy_of.h"
 #include "carbon/signature.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -134,12 +138,20 @@ TEST_F(CertificateTest, VerifiesFromACopyOfTheHistoryAlone) {
   EXPECT_TRUE(verified.ok()) << verified;
 }
 
+// Of the tamperings below: OPTRAIL_TEST_SEED=7 draws others.
+uint64_t Seed() {
+  const char* const text = std::getenv("OPTRAIL_TEST_SEED");
+  const uint64_t seed = text == nullptr ? 1 : std::strtoull(text, nullptr, 10);
+  std::cout << "seed " << seed << "\n";
+  return seed;
+}
+
 // Changes of one place of the certificate: any byte, or any value of its JSON.
 TEST_F(CertificateTest, AThousandTamperingsOfItAreRefused) {
   const std::string key = NewKey();
   const std::string plain = Make();
   const std::string signed_one = *SignCertificate(plain, key);
-  Rng rng(1);
+  Rng rng(Seed());
   for (int i = 0; i < 500; ++i) {
     std::string changed = i % 2 == 0 ? plain : signed_one;
     const auto at = static_cast<size_t>(
@@ -183,7 +195,7 @@ TEST_F(CertificateTest, AThousandTamperingsOfItAreRefused) {
 
 TEST_F(CertificateTest, AThousandTamperingsOfItsRecordsAreRefused) {
   const std::string certificate = Make();
-  Rng rng(2);
+  Rng rng(Seed() + 1);
   for (int i = 0; i < 1000; ++i) {
     const std::string path =
         PathOf(i % 2 == 0 ? inputs_.base : inputs_.candidate);
@@ -263,6 +275,38 @@ TEST_F(CertificateTest, WhatWasNotMeteredIsEstimatedOrRefused) {
   EXPECT_TRUE(json::parse(certificate)["estimated"]);
   EXPECT_THAT(*CertificatePage(certificate), HasSubstr(">estimated<"));
   EXPECT_TRUE(VerifyCertificate(certificate, history_, "").ok());
+}
+
+// One model errs the same way in all that it tells: two benchmarks of it are no
+// more certain than one. What processes read scatters on its own.
+TEST_F(CertificateTest, ErrorsOfOneModelOrMeterDoNotCancel) {
+  inputs_.embodied_grams = 0;
+  inputs_.intensity_uncertainty = 0;
+  const auto width = [&](const char* side) {
+    const json sides = json::parse(Make());
+    const double sci = sides[side]["sci_gco2e_per_unit"];
+    return (sides[side]["sci_high"].get<double>() - sci) / sci;
+  };
+  const double spread =
+      json::parse(Make())["base"]["benchmarks"][0]["uncertainty"];
+  EXPECT_NEAR(width("base"), std::hypot(spread, kMeterUncertainty), 1e-9);
+  for (const int day : {5, 6}) {
+    proto::Run run;
+    run.set_started_unix_ns((1767225600 + day * 86400LL) * 1'000'000'000);
+    run.set_elapsed_ns(60'000'000'000);
+    run.set_run_id(absl::StrCat("2026010", day, "T000000Z-00000000000", day));
+    run.mutable_hardware()->set_device_kind(proto::CPU);
+    run.mutable_hardware()->set_cores(2);
+    for (const char* name : {"BM_A", "BM_B"}) {
+      proto::BenchmarkResult* result = run.add_results();
+      result->mutable_key()->set_operator_name(name);
+      result->set_outcome(proto::OK);
+      result->add_measurements()->set_median_ns(1000);
+    }
+    ASSERT_TRUE(history_.AppendRun(run).ok());
+    (day == 5 ? inputs_.base : inputs_.candidate) = run.run_id();
+  }
+  EXPECT_NEAR(width("base"), kModelUncertainty, 1e-9);
 }
 
 TEST_F(CertificateTest, ARefusalIsTextWhateverTheCertificateHolds) {
@@ -345,6 +389,35 @@ TEST_F(CertificateTest, CertifiedRunsStayWholeWhenAHistoryIsThinned) {
       history_, policy, (1767225600LL + 400 * 86400) * 1'000'000'000);
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->kept_whole, 2);
+  // Those of one candidate against several bases stand side by side, and a copy
+  // elsewhere is kept here, too.
+  ASSERT_TRUE(RemoveFile(path).ok());
+  CarbonCertifyCommand command;
+  command.common.history = dir_;
+  command.grid.zone = "DE";
+  command.grid.intensity = JoinPath(dir_, "grid.csv");
+  ASSERT_TRUE(WriteFileAtomically(command.grid.intensity,
+                                  "zone,start,end,gco2e_per_kwh,kind\n"
+                                  "DE,2026-01-01T00:00:00Z,"
+                                  "2026-02-01T00:00:00Z,300,average\n")
+                  .ok());
+  command.inputs.candidate = inputs_.candidate;
+  command.out = JoinPath(dir_, "copy.json");
+  for (const std::string& base : {inputs_.base, third}) {
+    command.inputs.base = base;
+    std::ostringstream out;
+    const auto code = RunCarbonCertify(command, out);
+    ASSERT_TRUE(code.ok()) << code.status();
+    EXPECT_THAT(out.str(), HasSubstr(base)) << "where it is kept";
+  }
+  const auto kept = CertifiedRuns(dir_);
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  EXPECT_EQ(std::set<std::string>(kept->begin(), kept->end()),
+            (std::set<std::string>{inputs_.base, inputs_.candidate, third}));
+  EXPECT_EQ(kept->size(), 4);
+  const auto copy = ReadFile(command.out);
+  ASSERT_TRUE(copy.ok()) << copy.status();
+  EXPECT_TRUE(VerifyCertificate(*copy, history_, "").ok());
   // An unreadable one must not let its runs go.
   ASSERT_TRUE(WriteFileAtomically(path, "{").ok());
   EXPECT_FALSE(CertifiedRuns(dir_).ok());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -32,8 +33,10 @@ double SpreadOf(const std::vector<double>& processes) {
 // Metered sums windows of energy up: their power, and whether it is believed.
 struct Metered {
   double joules = 0, seconds = 0;
-  std::string text;
-  bool estimated = false;
+  // How they came about: one that is unchecked, estimated or shared stands for
+  // all.
+  proto::MeterWindow label;
+  bool any = false;
 };
 
 template <typename Measurements>
@@ -45,8 +48,11 @@ void AddWindows(const Measurements& measurements, Metered* metered) {
       }
       metered->joules += window.value();
       metered->seconds += static_cast<double>(window.duration_ns()) * 1e-9;
-      metered->estimated |= window.estimated();
-      if (metered->text.empty()) metered->text = tuning::WindowText(window);
+      proto::MeterWindow& label = metered->label;
+      if (!std::exchange(metered->any, true)) label = window;
+      if (window.estimated()) label.set_estimated(true);
+      if (window.shared()) label.set_shared(true);
+      if (window.check() != proto::AGREES) label.set_check(window.check());
     }
   }
 }
@@ -92,10 +98,10 @@ Energy EnergyOfCall(const proto::BenchmarkResult& result,
   if (!joules.empty()) {
     energy.known = true;
     energy.joules = Median(joules);
-    energy.estimated = metered.estimated;
+    energy.estimated = metered.label.estimated();
     energy.uncertainty =
-        metered.estimated ? kModelUncertainty : SpreadOf(joules);
-    energy.basis = absl::StrCat("metered: ", metered.text);
+        energy.estimated ? kModelUncertainty : SpreadOf(joules);
+    energy.basis = absl::StrCat("metered: ", tuning::WindowText(metered.label));
     return energy;
   }
   if (times_ns.empty()) return energy;

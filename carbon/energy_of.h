@@ -34,8 +34,11 @@ struct Energy {
   bool of_device_watts = false;
 };
 
-// A model's answer may be off by this much either way.
+// A model's answer may be off by this much either way, the same way for all
+// that it answers.
 inline constexpr double kModelUncertainty = .5;
+// So may a meter: the accuracy that NVIDIA states for readings of power.
+inline constexpr double kMeterUncertainty = .05;
 
 Energy EnergyOfCall(const proto::BenchmarkResult& result,
                     const proto::Hardware& hardware, const PowerModel& model);

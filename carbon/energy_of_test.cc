@@ -231,6 +231,12 @@ TEST_F(JobsTest, ErrorsNameFileLineAndWhatWasExpected) {
               HasSubstr("expected a session or run of"));
   EXPECT_THAT(error("a,1,1,2026-01-01T00:00:00Z,2026-01-01T02:00:00Z,maybe\n"),
               HasSubstr("expected yes or no"));
+  const std::string hour = ",1,1,2026-01-01T00:00:00Z,2026-01-01T02:00:00Z,yes";
+  EXPECT_THAT(error(hour + "\n"), HasSubstr("jobs.csv:2: id is empty"));
+  EXPECT_THAT(error("a" + hour + "\nb" + hour + "\na" + hour + "\n"),
+              HasSubstr("jobs.csv:4: id is \"a\", the id of line 2"));
+  EXPECT_THAT(error("a,1,0,2026-01-01T00:00:00Z,2026-01-01T02:00:00Z,yes\n"),
+              HasSubstr("hours is 0"));
 }
 
 }  // namespace

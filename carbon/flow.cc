@@ -28,6 +28,7 @@ FlowPlan PlaceHours(const std::vector<FlowJob>& jobs,
                     absl::Span<const double> cost, absl::Span<const int> room) {
   FlowPlan plan;
   plan.hours.resize(jobs.size());
+  plan.prices.assign(cost.size(), 0);
   double dearest = 0;
   int64_t arcs_count = 0, total = 0;
   for (const FlowJob& job : jobs) {
@@ -95,6 +96,13 @@ FlowPlan PlaceHours(const std::vector<FlowJob>& jobs,
     if (simplex.flow(arc.arc) > 0) plan.hours[arc.job].push_back(arc.hour);
   }
   for (const Graph::Arc arc : missing) plan.missing += simplex.flow(arc);
+  for (size_t hour = 0; hour < cost.size(); ++hour) {
+    const int64_t price =
+        simplex.potential(sink) - simplex.potential(hour_nodes[hour]);
+    if (scale > 0 && price > 0) {
+      plan.prices[hour] = static_cast<double>(price) / scale;
+    }
+  }
   return plan;
 }
 

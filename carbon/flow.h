@@ -26,6 +26,8 @@ struct FlowJob {
 struct FlowPlan {
   std::vector<std::vector<int>> hours;  // by job, ascending
   int64_t missing = 0;                  // hours of jobs that found no place
+  // What room for one more job would save in each hour (the dual solution).
+  std::vector<double> prices;
 };
 
 // `cost` and `room` have one element an hour; windows lie within them. The plan

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -57,6 +58,7 @@ absl::StatusOr<Job> ParseJob(const CsvReader& reader,
   Job job;
   job.line = reader.line();
   job.job.id = std::string(fields[0]);
+  if (job.job.id.empty()) return reader.ErrorHere("id is empty");
   Energy known;
   if (fields.size() > 6 && !fields[6].empty()) {
     const absl::StatusOr<Energy> found =
@@ -82,6 +84,9 @@ absl::StatusOr<Job> ParseJob(const CsvReader& reader,
   } else {
     OPTRAIL_ASSIGN_OR_RETURN(job.hours,
                              Number(reader, "hours", fields[2], kMostHours));
+    if (job.hours == 0) {
+      return reader.ErrorHere("hours is 0, expected a duration above 0");
+    }
   }
   for (const int i : {3, 4}) {
     const absl::StatusOr<int64_t> time = ParseTime(fields[i]);
@@ -116,6 +121,7 @@ absl::StatusOr<JobsFile> ParseJobs(absl::string_view csv,
   const size_t columns = fields.size();
   JobsFile file;
   std::vector<Job> jobs;
+  absl::flat_hash_map<std::string, int64_t> lines;  // by id
   int64_t first_hour = std::numeric_limits<int64_t>::max(), last_hour = 0;
   while (true) {
     OPTRAIL_ASSIGN_OR_RETURN(const bool more, reader.Next(fields));
@@ -127,6 +133,12 @@ absl::StatusOr<JobsFile> ParseJobs(absl::string_view csv,
     }
     OPTRAIL_ASSIGN_OR_RETURN(
         Job job, ParseJob(reader, fields, history, model, &file.from_history));
+    const auto [known, is_new] = lines.emplace(job.job.id, job.line);
+    if (!is_new) {
+      return reader.ErrorHere(
+          absl::StrCat("id is ", QuoteCsvField(job.job.id), ", the id of line ",
+                       known->second, ", expected one that no other job has"));
+    }
     const int64_t release = CeilHour(job.release_unix_s);
     const int64_t deadline = job.deadline_unix_s / kHourS;
     const auto hours =

@@ -203,8 +203,10 @@ class Planner {
     return plan;
   }
 
-  // No plan of the jobs that `plan` places emits less: they may all pause, and
-  // with a price on money the limit is paid back (Lagrange).
+  // No plan of the jobs that `plan` places emits less. Two lower bounds: the
+  // flow in which all may pause; and Lagrange's, where each hour has a price
+  // for a machine and each job its best hours at these prices, whole where it
+  // must not pause. A price on money pays the limit back in both.
   double Bound(double grams_per_money, const Plan& plan) const {
     std::vector<int> placed;
     for (size_t j = 0; j < plan.jobs.size(); ++j) {
@@ -213,13 +215,98 @@ class Planner {
     const std::vector<double> costs = HourCosts(grams_per_money);
     const std::vector<int> room(costs.size(), problem_.machines);
     const FlowPlan flow = Flow(placed, costs, room);
-    double sum = -grams_per_money * problem_.most_cost.value_or(0);
+    double sum = 0;
     for (size_t i = 0; i < placed.size(); ++i) {
       for (const int hour : flow.hours[i]) {
         sum += KwhAnHour(problem_.jobs[placed[i]]) * costs[hour];
       }
     }
+    const bool all_pause =
+        std::all_of(placed.begin(), placed.end(),
+                    [&](int j) { return problem_.jobs[j].preemptible; });
+    if (!all_pause) {
+      sum = std::max(
+          sum, PricedBound(placed, costs, flow.prices, plan, grams_per_money));
+    }
+    return sum - grams_per_money * problem_.most_cost.value_or(0);
+  }
+
+  // The best of Lagrange's bounds: at prices of machines from the flow, then by
+  // subgradient steps towards what `plan` costs (Polyak).
+  double PricedBound(const std::vector<int>& placed,
+                     const std::vector<double>& costs,
+                     std::vector<double> prices, const Plan& plan,
+                     double grams_per_money) const {
+    const double target = plan.grams + grams_per_money * plan.cost;
+    std::vector<double> none(costs.size(), 0);
+    std::vector<int> used;
+    double best = AtPrices(placed, costs, none, &used);
+    for (int step = 0; step <= options_.price_steps; ++step) {
+      const double bound = AtPrices(placed, costs, prices, &used);
+      best = std::max(best, bound);
+      double squares = 0;
+      for (size_t hour = 0; hour < prices.size(); ++hour) {
+        const double over = used[hour] - problem_.machines;
+        if (over > 0 || prices[hour] > 0) squares += over * over;
+      }
+      if (squares == 0 || bound >= target) break;
+      const double length = (target - bound) / squares;
+      for (size_t hour = 0; hour < prices.size(); ++hour) {
+        const double over = used[hour] - problem_.machines;
+        prices[hour] = std::max(0.0, prices[hour] + length * over);
+      }
+    }
+    return best;
+  }
+
+  // What the placed jobs cost at least if a machine has a price in each hour,
+  // less what the machines earn; `used`: how many machines they take then.
+  double AtPrices(const std::vector<int>& placed,
+                  const std::vector<double>& costs,
+                  const std::vector<double>& prices,
+                  std::vector<int>* used) const {
+    used->assign(costs.size(), 0);
+    double sum = 0;
+    for (const int j : placed) {
+      std::vector<int> hours;
+      sum += BestHours(problem_.jobs[j], costs, prices, &hours);
+      for (const int hour : hours) ++(*used)[hour];
+    }
+    for (const double price : prices) sum -= price * problem_.machines;
     return sum;
+  }
+
+  // The hours of a job that cost least where it is alone, and their cost.
+  static double BestHours(const PlanJob& job, const std::vector<double>& costs,
+                          const std::vector<double>& prices,
+                          std::vector<int>* hours) {
+    const auto cost = [&](int hour) {
+      return KwhAnHour(job) * costs[hour] + prices[hour];
+    };
+    hours->resize(job.deadline - job.release);
+    std::iota(hours->begin(), hours->end(), job.release);
+    double sum = 0;
+    if (job.preemptible) {
+      std::nth_element(hours->begin(), hours->begin() + (job.hours - 1),
+                       hours->end(),
+                       [&](int a, int b) { return cost(a) < cost(b); });
+      hours->resize(job.hours);
+      for (const int hour : *hours) sum += cost(hour);
+      return sum;
+    }
+    for (int i = 0; i < job.hours; ++i) sum += cost(job.release + i);
+    double best = sum;
+    int start = job.release;
+    for (int end = job.release + job.hours; end < job.deadline; ++end) {
+      sum += cost(end) - cost(end - job.hours);
+      if (sum < best) {
+        best = sum;
+        start = end - job.hours + 1;
+      }
+    }
+    hours->resize(job.hours);
+    std::iota(hours->begin(), hours->end(), start);
+    return best;
   }
 
   // The cheapest plan in grams whose cost is within the limit, of those that
@@ -266,6 +353,7 @@ class Planner {
       return problem_.jobs[a].release < problem_.jobs[b].release;
     });
     std::vector<int> room(problem_.grams_per_kwh.size(), problem_.machines);
+    const std::vector<double> free(room.size(), 0);
     for (const int j : order) {
       const PlanJob& job = problem_.jobs[j];
       std::vector<int> all;
@@ -283,13 +371,8 @@ class Planner {
         if (problem_.price_per_kwh.empty()) continue;
         plan->now_cost += KwhAnHour(job) * problem_.price_per_kwh[hour];
       }
-      std::vector<double> window(problem_.grams_per_kwh.begin() + job.release,
-                                 problem_.grams_per_kwh.begin() + job.deadline);
-      std::nth_element(window.begin(), window.begin() + (job.hours - 1),
-                       window.end());
       plan->unlimited_grams +=
-          KwhAnHour(job) *
-          std::accumulate(window.begin(), window.begin() + job.hours, 0.0);
+          BestHours(job, problem_.grams_per_kwh, free, &all);
     }
   }
 

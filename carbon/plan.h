@@ -16,8 +16,8 @@
 // them together are a min-cost flow, solved exactly (network simplex). Jobs
 // that must not pause are placed one by one where they emit least, the largest
 // first, and moved while that helps; the plan says how far from the best it can
-// be at most, by the flow that lets them pause. A limit of cost is a price on
-// money, found by bisection; it, too, comes with a bound.
+// be at most, by prices of machines in each hour (Lagrange). A limit of cost is
+// a price on money, found by bisection; it, too, comes with a bound.
 //
 // Units: hours from the start of the problem, watts, grams of CO2e per kWh.
 // docs/method/carbon.md describes the model.
@@ -73,9 +73,11 @@ struct Plan {
 };
 
 struct PlanOptions {
-  // Passes over jobs that must not pause, and steps of the bisection.
+  // Passes over jobs that must not pause, steps of the bisection, and steps
+  // towards the best bound where there are such jobs.
   int passes = 8;
   int bisections = 30;
+  int price_steps = 100;
 };
 
 // InvalidArgument names the job and field that make no sense; NotFound if the

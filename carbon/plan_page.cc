@@ -9,6 +9,7 @@
 #include "base/html_page.h"
 #include "base/units.h"
 #include "carbon/grid.h"
+#include "nlohmann/json.hpp"
 
 namespace optrail::carbon {
 namespace {
@@ -108,6 +109,59 @@ std::string JobsTable(const PlanProblem& problem, const Plan& plan,
 }
 
 }  // namespace
+
+std::string PlanJson(const PlanProblem& problem, const Plan& plan,
+                     int64_t start_unix_s, const std::string& zone) {
+  using Json = nlohmann::ordered_json;
+  const bool has_prices = !problem.price_per_kwh.empty();
+  const auto time = [&](int64_t hour) {
+    return TimeText(start_unix_s + hour * kHourS);
+  };
+  Json json = {{"zone", zone},
+               {"machines", problem.machines},
+               {"kwh", plan.kwh},
+               {"gco2e", plan.grams},
+               {"gco2e_starting_now", plan.now_grams},
+               {"gco2e_unlimited_machines", plan.unlimited_grams},
+               {"gco2e_lower_bound", plan.bound_grams},
+               {"saved_against_now", plan.SavedAgainstNow()},
+               {"most_possible", plan.MostThatCanBeSaved()},
+               {"gap", plan.Gap()},
+               {"exact", plan.exact},
+               {"unplaced", plan.unplaced}};
+  if (has_prices) {
+    json["cost"] = plan.cost;
+    json["cost_starting_now"] = plan.now_cost;
+  }
+  json["hours"] = Json::array();
+  for (size_t hour = 0; hour < problem.grams_per_kwh.size(); ++hour) {
+    Json one = {{"start", time(static_cast<int64_t>(hour))},
+                {"gco2e_per_kwh", problem.grams_per_kwh[hour]}};
+    if (has_prices) one["price_per_kwh"] = problem.price_per_kwh[hour];
+    json["hours"].push_back(std::move(one));
+  }
+  json["jobs"] = Json::array();
+  for (size_t i = 0; i < plan.jobs.size(); ++i) {
+    const PlanJob& job = problem.jobs[i];
+    const PlacedJob& placed = plan.jobs[i];
+    Json windows = Json::array();
+    for (const Window& window : WindowsOf(placed.hours)) {
+      windows.push_back(
+          {{"start", time(window.start)}, {"hours", window.length}});
+    }
+    Json one = {{"id", job.id},
+                {"watts", job.watts},
+                {"hours", job.hours},
+                {"release", time(job.release)},
+                {"deadline", time(job.deadline)},
+                {"preemptible", job.preemptible},
+                {"gco2e", placed.hours.empty() ? Json() : Json(placed.grams)},
+                {"windows", std::move(windows)}};
+    if (has_prices && !placed.hours.empty()) one["cost"] = placed.cost;
+    json["jobs"].push_back(std::move(one));
+  }
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
 
 std::string HoursText(const std::vector<int>& hours, int64_t start_unix_s) {
   std::vector<std::string> parts;

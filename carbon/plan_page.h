@@ -20,6 +20,11 @@ inline constexpr int kDrawnJobs = 40;
 std::string PlanPage(const PlanProblem& problem, const Plan& plan,
                      int64_t start_unix_s, const std::string& zone);
 
+// The same as data: sums, the intensity (and price) of each hour, and the
+// windows of each job.
+std::string PlanJson(const PlanProblem& problem, const Plan& plan,
+                     int64_t start_unix_s, const std::string& zone);
+
 // "2026-01-01T02:00Z 3h, 2026-01-01T09:00Z 1h": ascending hours as windows.
 std::string HoursText(const std::vector<int>& hours, int64_t start_unix_s);
 

@@ -4,6 +4,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 
 namespace optrail::carbon {
 namespace {
@@ -42,6 +43,24 @@ TEST(PlanPageTest, DrawsEveryHourAndEveryWindow) {
   EXPECT_THAT(page, HasSubstr("nightly&lt;b&gt;"));
   EXPECT_THAT(page, Not(HasSubstr("<b>")));
   EXPECT_THAT(page, Not(HasSubstr("<script")));
+}
+
+TEST(PlanPageTest, ThePlanAsDataHasSumsHoursAndWindows) {
+  const PlanProblem problem = Problem();
+  const auto plan = MakePlan(problem);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const auto json =
+      nlohmann::json::parse(PlanJson(problem, *plan, kStart, "DE"));
+  EXPECT_EQ(json["gco2e"], 200);
+  EXPECT_EQ(json["gco2e_starting_now"], 400);
+  EXPECT_EQ(json["exact"], true);
+  EXPECT_EQ(json["hours"].size(), 6);
+  EXPECT_EQ(json["hours"][2]["gco2e_per_kwh"], 400);
+  const auto& job = json["jobs"][0];
+  EXPECT_EQ(job["id"], "nightly<b>");
+  ASSERT_EQ(job["windows"].size(), 2);
+  EXPECT_EQ(job["windows"][1]["start"], "2026-01-01T03:00:00Z");
+  EXPECT_EQ(job["windows"][1]["hours"], 1);
 }
 
 TEST(PlanPageTest, AJobWithoutAPlaceSaysSo) {

@@ -14,6 +14,7 @@
 #include "carbon/grid.h"
 #include "cli/embedded_texts.h"
 #include "cli/flags.h"
+#include "reports/pdf.h"
 
 ABSL_FLAG(std::string, intensity, "",
           "Path of a CSV: zone,start,end,gco2e_per_kwh,kind (average or "
@@ -107,14 +108,16 @@ absl::StatusOr<int> Plan(const std::vector<std::string>&) {
   for (const std::string& text : absl::GetFlag(FLAGS_slack)) {
     absl::Duration slack;
     if (!absl::ParseDuration(text, &slack) || slack < absl::ZeroDuration() ||
-        slack > absl::Hours(24 * 366)) {
+        slack > absl::Hours(24 * 366) ||
+        slack != absl::Trunc(slack, absl::Hours(1))) {
       return absl::InvalidArgumentError(
           absl::StrCat("flag --slack=", text,
-                       ": expected durations from 0h to 8784h, such as 24h"));
+                       ": expected whole hours from 0h to 8784h, such as 24h"));
     }
     command.slacks.push_back(slack);
   }
   command.out = UserPath(absl::GetFlag(FLAGS_out));
+  command.print = reports::PrintToPdf;
   if (!command.out.empty() && !command.slacks.empty()) {
     return absl::InvalidArgumentError(
         "flag --out: a page is of one plan, and --slack makes several; "
@@ -235,8 +238,9 @@ suites::Command CarbonCommand() {
   command.details = HelpText("carbon");
   command.meanings = {
       {"out",
-       "certify: JSON file to write, with a page beside it. example: "
-       "CSV file; by default standard output."},
+       "plan: page to write, or data (.json) or a PDF, as the name ends. "
+       "certify: a copy of the JSON, with a page beside it. example: CSV "
+       "file; by default standard output."},
       {"seed", "Seed of the made-up intensities."}};
   command.parts = Parts();
   return command;

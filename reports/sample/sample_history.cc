@@ -224,6 +224,7 @@ SampleHistory MakeSampleHistory(const SampleOptions& options) {
   if (options.commits > 0) sample.diagnoses = {MakeDiagnosis(options)};
   if (options.states) {
     sample.sessions.push_back(MakeCommandSession(options));
+    sample.sessions.push_back(MakeEnergySession(options));
     for (proto::Run& run : MakeStateRuns(options)) {
       sample.runs.push_back(std::move(run));
     }

@@ -55,7 +55,10 @@ function sidesPanel(session) {
   return el('div', {class: 'panel full', 'data-sides': session.sides.length},
       el('h3', {}, 'Default and chosen config'),
       el('p', {}, 'In the rounds of the proof, both sides of a round one after ',
-         'the other. Intervals and p-values hold whenever the rounds end.'),
+         'the other. Intervals and p-values hold whenever the rounds end.',
+         session.sides.some(side => side.metric === 'error') ?
+             ' The error is that of one check: the same inputs give the same ' +
+             'result, so that it has neither.' : ''),
       el('div', {class: 'scroll-x'}, el('table', {class: 'plain small'},
          el('thead', {}, el('tr', {}, el('th', {scope: 'col'}, 'Metric'),
             ['Default', 'Chosen', 'Ratio', 'Interval', 'p', 'Rounds'].map(

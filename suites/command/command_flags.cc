@@ -227,6 +227,19 @@ absl::StatusOr<proto::DeviceKind> DeviceFromFlags() {
       absl::StrCat("flag --device: ", type.status().message()));
 }
 
+// What the device's support says of its energy meter.
+std::string NoMeterText(proto::DeviceKind kind) {
+  const auto type = ops::FindDeviceType(kind);
+  if (!type.ok()) return "";
+  for (const ops::DeviceType::Support& support : (*type)->DescribeSupport()) {
+    if (absl::StartsWith(support.what, "energy meter") &&
+        absl::StartsWith(support.here, "unsupported here")) {
+      return support.here;
+    }
+  }
+  return "";
+}
+
 // --objective, by the meters of --device, which is opened for them; empty for
 // time alone.
 absl::StatusOr<std::vector<proto::Objective>> ObjectivesFromFlags(
@@ -248,6 +261,7 @@ absl::StatusOr<std::vector<proto::Objective>> ObjectivesFromFlags(
   if (may_open_device) {
     OPTRAIL_ASSIGN_OR_RETURN(device, ops::MakeDevice(kind, {}));
     source.meters = device->meters();
+    source.no_joules = NoMeterText(kind);
   }
   for (const auto& [flag, value, price] :
        {std::make_tuple("price_per_kwh", absl::GetFlag(FLAGS_price_per_kwh),

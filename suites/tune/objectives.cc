@@ -16,6 +16,7 @@
 namespace optrail::suites {
 namespace {
 
+constexpr char kEdp[] = "edp";
 constexpr char kPerFlop[] = "joules_per_flop";
 constexpr char kPerByte[] = "joules_per_byte";
 constexpr double kJoulesPerKwh = 3.6e6;
@@ -74,9 +75,9 @@ std::vector<std::pair<std::string, proto::Objective>> Offered(
     has_joules |= info.metric == tuning::kJoules;
   }
   if (has_joules) {
-    proto::Objective edp = Plain("edp", "J s");
+    proto::Objective edp = Plain(kEdp, "J s");
     AddTerm(1e-9, {tuning::kJoules, tuning::kTimeMetric}, &edp);
-    offered.emplace_back("edp", std::move(edp));
+    offered.emplace_back(kEdp, std::move(edp));
     for (const char* name : {kPerFlop, kPerByte}) {
       proto::Objective objective =
           Plain(name, name == kPerFlop ? "J/FLOP" : "J/B");
@@ -103,6 +104,9 @@ absl::Status NotOffered(absl::string_view name, const ObjectiveSource& source) {
   for (const auto& [offered, objective] : Offered(source)) {
     names.push_back(offered);
   }
+  const bool needs_joules = name == tuning::kJoules || name == kEdp ||
+                            name == kPerFlop || name == kPerByte ||
+                            (name == "cost" && source.price_per_kwh > 0);
   return absl::InvalidArgumentError(absl::StrCat(
       name, ": ", source.device, " has no such objective here, expected ",
       absl::StrJoin(names, ", "),
@@ -111,7 +115,9 @@ absl::Status NotOffered(absl::string_view name, const ObjectiveSource& source) {
           ? ", and cost with --price_per_hour alone: --price_per_kwh needs an "
             "energy meter"
           : ", and cost with --price_per_kwh or --price_per_hour",
-      "; next: optrail doctor says why"));
+      needs_joules && !source.no_joules.empty()
+          ? absl::StrCat("; energy meter: ", source.no_joules)
+          : "; next: optrail doctor says why"));
 }
 
 }  // namespace

@@ -36,6 +36,9 @@ struct ObjectiveSource {
   // The device is not open: its meters are taken to read joules, the one metric
   // that meters of today have.
   bool meters_unknown = false;
+  // Why no meter reads joules here ("unsupported here: ..."), where that is
+  // known.
+  std::string no_joules;
   double price_per_kwh = 0;
   double price_per_hour = 0;  // of the machine
 };

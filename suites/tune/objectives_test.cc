@@ -13,6 +13,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 class FakeMeter : public ops::Meter {
  public:
@@ -99,6 +100,13 @@ TEST_F(ObjectivesTest, WhatNeedsNoMeterIsThereWithoutOne) {
   source_.price_per_kwh = .2;
   EXPECT_THAT(Refusal("cost"), HasSubstr("--price_per_hour alone"));
   EXPECT_FALSE(Parse("edp").ok());
+  // The refusal says why there is none.
+  source_.no_joules = "unsupported here: no RAPL";
+  for (const char* text : {"joules", "edp", "joules_per_flop", "cost"}) {
+    EXPECT_THAT(Refusal(text),
+                HasSubstr("energy meter: unsupported here: no RAPL"));
+  }
+  EXPECT_THAT(Refusal("watts"), Not(HasSubstr("no RAPL")));
 }
 
 TEST_F(ObjectivesTest, SaysWhatThereIs) {

@@ -274,12 +274,16 @@ proto::Trial Metering::Completed(const proto::Trial& trial,
 double Metering::MeterBelowNs(
     const proto::Config& config,
     const std::vector<proto::Objective>& objectives) const {
-  if (readings_ >= kMeteredTrials) return 0;
+  const bool follows_best = std::any_of(
+      objectives.begin(), objectives.end(),
+      [](const auto& objective) { return objective.has_limit_over_best(); });
+  const int most = follows_best ? kMeteredTrials - 1 : kMeteredTrials;
+  if (readings_ >= most) return 0;
   if (!best_time_ns_) return std::numeric_limits<double>::infinity();
   if (metered_.size() < kFirstReadings) return kNear * *best_time_ns_;
   // The search gets better: readings are kept for what it finds later.
   if (budget_ > 0 &&
-      readings_ >= kFirstReadings + (kMeteredTrials - kFirstReadings) *
+      readings_ >= kFirstReadings + (most - kFirstReadings) *
                                         static_cast<double>(trials_) /
                                         static_cast<double>(budget_)) {
     return 0;

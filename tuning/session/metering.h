@@ -29,7 +29,10 @@
 
 namespace optrail::tuning {
 
-// Trials of a search that are metered at most; finalists are metered as well.
+// Trials of a search that are metered at most. Four finalists, one or more of
+// which the search has metered, and the default are metered as well: twelve
+// configs in all. One trial less where a limit follows the best value of
+// another metric, whose config is read again beside the finalists.
 inline constexpr int kMeteredTrials = 8;
 
 // A race against the fastest ends only at so many times its time: such a config

@@ -82,6 +82,12 @@ TEST(MeteringTest, ReadingsAreFewAndSpreadOverTheSearch) {
   EXPECT_EQ(After(4, 40).MeterBelowNs(config, Joules()), 0);
   EXPECT_GT(After(4, 5).MeterBelowNs(config, Joules()), 0);
   EXPECT_EQ(After(kMeteredTrials, 0).MeterBelowNs(config, Joules()), 0);
+  // The fastest, which a limit follows, is read again later.
+  std::vector<proto::Objective> limited = Joules();
+  limited.push_back(TimeObjective());
+  limited.back().set_limit_over_best(1.05);
+  EXPECT_GT(After(kMeteredTrials - 1, 0).MeterBelowNs(config, Joules()), 0);
+  EXPECT_EQ(After(kMeteredTrials - 1, 0).MeterBelowNs(config, limited), 0);
 }
 
 TEST(MeteringTest, ALimitOnTimeCountsBeforeAnythingIsMetered) {
