@@ -65,8 +65,9 @@ class Case {
     FindBaseline();
     Weigh();
     MarkNewest();
-    ForeseeAnswer();
     LookApart();
+    AddCreep();
+    ForeseeAnswer();
     Decide();
     return std::move(result_);
   }
@@ -229,7 +230,9 @@ class Case {
   // Goes on with the points since a provisional change until it is confirmed.
   void ForeseeAnswer() {
     for (Change& change : result_.changes) {
-      if (change.kind != ChangeKind::kProvisional) continue;
+      if (change.kind != ChangeKind::kProvisional || change.IsOfPastEpoch()) {
+        continue;
+      }
       const std::vector<double> since =
           ValuesOf(series_, change.change.index, size());
       OnlineDetector fold = *newest_fold_;
@@ -243,17 +246,48 @@ class Case {
 
   // Notes which provisional changes are an alert before they are confirmed.
   void LookApart() {
-    for (Change& change : result_.changes) {
-      const int begin =
-          result_.levels.empty() ? 0 : result_.levels.back().begin;
-      if (change.kind != ChangeKind::kProvisional ||
-          begin >= change.change.index) {
-        continue;
-      }
-      change.stands_apart =
-          StandApart(ValuesOf(series_, begin, change.change.index),
-                     ValuesOf(series_, change.change.index, size()));
+    const int begin = result_.levels.empty() ? 0 : result_.levels.back().begin;
+    const auto is_apart = [&](int place) {
+      return begin < place && StandApart(ValuesOf(series_, begin, place),
+                                         ValuesOf(series_, place, size()));
+    };
+    for (size_t k = 0; k < result_.changes.size(); ++k) {
+      if (result_.changes[k].kind != ChangeKind::kProvisional) continue;
+      const ChangePoint change = result_.changes[k].change;
+      result_.changes[k].stands_apart = is_apart(change.index);
+      if (result_.changes[k].stands_apart || begin >= change.index) continue;
+      // A point of the new level among those before makes them look wide.
+      const auto moved = MovedBack(series_, begin, change);
+      if (!moved || !is_apart(moved->index)) continue;
+      Add(ChangeKind::kProvisional, *moved);
+      result_.changes[k] = std::move(result_.changes.back());
+      result_.changes.pop_back();
+      result_.changes[k].provisional = result_.changes[k].stands_apart = true;
     }
+  }
+
+  // Adds a creep since the baseline. A mark on it that is no step is a part of
+  // it.
+  void AddCreep() {
+    const auto found = FindCreep(series_, result_.baseline_begin);
+    if (!found) return;
+    std::vector<Change>& changes = result_.changes;
+    changes.erase(
+        std::remove_if(changes.begin(), changes.end(),
+                       [&](const Change& change) {
+                         return change.IsOpen() && !change.stands_apart &&
+                                change.change.index >= found->earliest &&
+                                !JumpsAt(series_, found->begin, change.change);
+                       }),
+        changes.end());
+    Add(ChangeKind::kCreep, *found);
+    changes.back().before = &series_.points[found->earliest - 1];
+    std::rotate(
+        std::upper_bound(changes.begin(), changes.end() - 1, changes.back(),
+                         [](const Change& a, const Change& b) {
+                           return a.change.index < b.change.index;
+                         }),
+        changes.end() - 1, changes.end());
   }
 
   // Notes whether calibration loops shifted where the benchmark did; `shifts`
@@ -426,7 +460,8 @@ class Case {
           change.kind == ChangeKind::kEpoch) {
         return false;
       }
-      if (change.kind == ChangeKind::kReturn || change.undone ||
+      if (change.kind == ChangeKind::kReturn ||
+          change.kind == ChangeKind::kCreep || change.undone ||
           std::abs(change.worse_by) < kLeastEffect) {
         continue;
       }
@@ -460,26 +495,17 @@ class Case {
   }
 
   bool DecideByCreep() {
-    const auto found = FindCreep(series_, result_.baseline_begin);
-    if (!found) return false;
-    Add(ChangeKind::kCreep, *found);
-    Change creep = std::move(result_.changes.back());
-    result_.changes.pop_back();
-    creep.before = &series_.points[found->earliest - 1];
-    const auto place =
-        std::upper_bound(result_.changes.begin(), result_.changes.end(), creep,
-                         [](const Change& a, const Change& b) {
-                           return a.change.index < b.change.index;
-                         });
-    const int k = static_cast<int>(place - result_.changes.begin());
-    const bool is_new = creep.opinion.state == ChangeState::kNew;
+    const auto creep = std::find_if(
+        result_.changes.begin(), result_.changes.end(),
+        [](const Change& change) { return change.kind == ChangeKind::kCreep; });
+    if (creep == result_.changes.end()) return false;
+    const bool is_new = creep->opinion.state == ChangeState::kNew;
     Say(is_new ? Verdict::kMaybeSlower : Verdict::kUnchanged,
         absl::StrFormat("creeps: %s over %d points, with no step%s",
-                        FormatChange(creep.change.relative_change),
+                        FormatChange(creep->change.relative_change),
                         size() - result_.baseline_begin,
-                        is_new ? "" : "; " + creep.opinion.reason),
-        k);
-    result_.changes.insert(place, std::move(creep));
+                        is_new ? "" : "; " + creep->opinion.reason),
+        static_cast<int>(creep - result_.changes.begin()));
     return true;
   }
 
