@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "base/statistics.h"
 #include "base/units.h"
@@ -305,6 +306,17 @@ std::string MetricRows::BaselineText(size_t j) const {
     absl::StrAppend(&text, "; baseline from run ",
                     run_ids_[estimate.first_baseline_run],
                     " on: the level changed before");
+  }
+  const int last = estimate.baseline.empty() ? -1 : estimate.baseline.back();
+  const auto later =
+      std::count_if(panel_.baseline.begin(), panel_.baseline.end(), [&](int r) {
+        return last >= 0 && r > last && !panel_.runs[r][j].empty() &&
+               !absl::c_linear_search(estimate.far_off, r);
+      });
+  if (later > 0) {
+    absl::StrAppend(&text, "; baseline up to run ", run_ids_[last], ": the ",
+                    later, later == 1 ? " run" : " runs",
+                    " after it had another level, which nobody has confirmed");
   }
   if (!estimate.far_off.empty()) {
     absl::StrAppend(

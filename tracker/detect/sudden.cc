@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "base/statistics.h"
 
@@ -34,10 +35,15 @@ constexpr double kStepWithMemory = 2.5;
 // And where the level is known from few points, whose largest step is not large
 // yet: by a factor of 1 + this / points.
 constexpr double kFewPoints = 12;
-// Points stand apart beyond so many times the farthest of the level before, by
-// the same factor.
-constexpr double kApart = 1.5;
-constexpr size_t kFewestBefore = 5, kFewestApart = 4;
+// Two, three, and more points stand apart beyond so many times the farthest of
+// the level before, by the same factor, where it is known from enough points.
+// One point never does: now and then a whole run is bad.
+struct ApartRun {
+  size_t history;
+  double beyond;
+};
+constexpr size_t kFewestApart = 2;
+constexpr ApartRun kApartRuns[] = {{10, 6}, {8, 3}, {5, 1.5}};
 constexpr double kSuddenConfidence = 0.99999;
 // A level that the points before have been at so long is none that they leave
 // for the first time.
@@ -140,9 +146,10 @@ bool StandApart(absl::Span<const double> before,
   if (before.size() > kMostHistory) {
     before.remove_prefix(before.size() - kMostHistory);
   }
-  if (before.size() < kFewestBefore || since.size() < kFewestApart) {
-    return false;
-  }
+  if (since.size() < kFewestApart) return false;
+  const ApartRun& run = kApartRuns[std::min(since.size() - kFewestApart,
+                                            std::size(kApartRuns) - 1)];
+  if (before.size() < run.history) return false;
   const double level = Median(before);
   const double sign = since.back() > level ? 1 : -1;
   double farthest = 0, nearest = HUGE_VAL;
@@ -153,7 +160,7 @@ bool StandApart(absl::Span<const double> before,
     nearest = std::min(nearest, sign * (value - level));
   }
   const double factor =
-      kApart * (1 + kFewPoints / static_cast<double>(before.size()));
+      run.beyond * (1 + kFewPoints / static_cast<double>(before.size()));
   return nearest > factor * farthest && nearest > 0;
 }
 

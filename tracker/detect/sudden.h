@@ -15,10 +15,11 @@ namespace optrail::tracker {
 // `values`.
 absl::optional<ChangePoint> FindSudden(absl::Span<const double> values);
 
-// Returns whether the values since a provisional change, at least 4, lie so far
-// beyond those of the level before, at least 5, that somebody must know before
-// it is confirmed: each is further from their median than 1.5 (1 + 12 / points)
-// times the farthest of the last 60.
+// Returns whether the values since a provisional change lie so far beyond those
+// of the level before that somebody must know before it is confirmed. Each is
+// further from their median than K (1 + 12 / points before) times the farthest
+// of the last 60: K is 6 for two values after at least 10, 3 for three after 8,
+// 1.5 for more after 5. One value never stands apart.
 bool StandApart(absl::Span<const double> before,
                 absl::Span<const double> since);
 

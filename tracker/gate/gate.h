@@ -106,6 +106,7 @@ struct GateReport {
     SeriesKey key;
     std::string state;          // as `changes` has it: "provisional, new"
     bool is_confirmed = false;  // else more points must confirm it
+    bool is_norm = false;       // the baseline is of the level since then
     double relative_change = 0, worse_by = 0;
     std::string good, first;  // commits: the last before it and its first
     int points_since = 0;

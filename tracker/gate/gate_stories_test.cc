@@ -17,6 +17,8 @@
 namespace optrail::tracker {
 namespace {
 
+using ::testing::AnyOf;
+using ::testing::Eq;
 using ::testing::HasSubstr;
 
 constexpr int64_t kStart = 1795000000LL * 1000000000;
@@ -291,6 +293,37 @@ TEST_F(GateStories, OneBadRunOrAnImprovementBlindsForAtMostTwoRuns) {
           << kind << " " << factor << GateText(Latest());
     }
   }
+}
+
+// The note on a change and the row of its benchmark speak of one baseline, and
+// a baseline of fewer runs than the window has its reason.
+TEST_F(GateStories, TheNoteOnAChangeAndItsRowHaveOneBaseline) {
+  RecordMany(30);
+  bool was_level_before = false;
+  for (int since = 1; since <= 8; ++since) {
+    Record(Slower(2, 1.3));
+    const GateReport report = Latest();
+    ASSERT_EQ(report.open_changes.size(), 1) << since;
+    const GateReport::OpenChange& change = report.open_changes[0];
+    for (const GateRow& row : report.rows) {
+      if (row.row.name != "BM_2" || row.row.unused_runs == 0) continue;
+      EXPECT_EQ(change.is_norm, row.row.verdict != Verdict::kSlower) << since;
+      EXPECT_THAT(row.row.reason,
+                  change.is_norm
+                      ? AnyOf(HasSubstr("; baseline from run"), Eq(""))
+                      : AnyOf(HasSubstr("; baseline up to run"),
+                              HasSubstr("baseline far off, left out")))
+          << since;
+    }
+    if (!change.is_confirmed) continue;
+    was_level_before |= !change.is_norm;
+    const std::string text = GateText(report);
+    EXPECT_THAT(
+        text, HasSubstr(change.is_norm ? "the level since then is the baseline"
+                                       : "the baseline is the level before"));
+  }
+  EXPECT_TRUE(was_level_before);
+  EXPECT_EQ(Latest().exit_code, 0);
 }
 
 }  // namespace

@@ -95,12 +95,14 @@ std::string NameOf(const GateReport::OpenChange& change) {
       FormatChange(change.relative_change), ")");
 }
 
-// One note for all that nobody has answered: `changes` has the evidence.
-void NoteUnanswered(GateReport* report) {
+// One note for all that nobody has answered, and one for those whose level is
+// no baseline yet, for a candidate that confirms a change is judged by the
+// level before: `changes` has the evidence.
+void NoteUnanswered(bool is_norm, GateReport* report) {
   size_t count = 0;
   std::map<std::string, std::set<std::string>> names;  // by commit
   for (const GateReport::OpenChange& change : report->open_changes) {
-    if (!change.is_confirmed) continue;
+    if (!change.is_confirmed || change.is_norm != is_norm) continue;
     ++count;
     names[ShortHash(change.first)].insert(NameOf(change));
   }
@@ -113,8 +115,9 @@ void NoteUnanswered(GateReport* report) {
   }
   AddNote(
       absl::StrCat("nobody has answered ", count,
-                   count == 1 ? " change" : " changes",
-                   " for the worse, and the level since then is the baseline: ",
+                   count == 1 ? " change" : " changes", " for the worse, and ",
+                   is_norm ? "the level since then is the baseline: "
+                           : "the baseline is the level before: ",
                    absl::StrJoin(commits, "; "), "; next: optrail changes",
                    report->history_flag.value_or("")),
       report);
@@ -296,13 +299,17 @@ void KnownChanges::List(GateReport* report) const {
       if ((change.IsAlert() || change.IsOpen()) &&
           change.worse_by >= kLeastEffect) {
         report->open_changes.push_back(OpenChangeOf(change));
+        report->open_changes.back().is_norm =
+            judgements_[i].NormOf(candidates_[i], series_[i], book_) >=
+            change.change.index;
       }
     }
   }
   std::sort(
       report->open_changes.begin(), report->open_changes.end(),
       [](const auto& a, const auto& b) { return a.worse_by > b.worse_by; });
-  NoteUnanswered(report);
+  NoteUnanswered(/*is_norm=*/true, report);
+  NoteUnanswered(/*is_norm=*/false, report);
   NoteUnconfirmed(report);
   NoteForgotten(report);
 }

@@ -152,8 +152,13 @@ void Conclude(GateReport* report) {
               row.row.verdict != Verdict::kCannotTell;
   }
   const std::string problems = BaselineProblems(*report);
+  // A benchmark may have a row for each metric, hardware and baseline.
+  std::set<std::string> names;
+  for (const GateRow& row : report->rows) names.insert(row.row.name);
   const std::string of = absl::StrCat(
-      " of ", Plural(static_cast<int>(report->rows.size()), "benchmark"));
+      " of ",
+      Plural(static_cast<int>(report->rows.size()),
+             names.size() == report->rows.size() ? "benchmark" : "comparison"));
   const auto conclude = [&](int exit_code, GateReason reason,
                             std::string summary) {
     report->exit_code = exit_code;

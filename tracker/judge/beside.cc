@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "absl/strings/str_format.h"
+#include "absl/types/span.h"
 #include "base/statistics.h"
 #include "base/units.h"
 #include "tracker/detect/noise.h"
@@ -31,9 +32,15 @@ constexpr int kFewestEnd = 5;
 constexpr double kCreepErrors = 5;
 // The middle of a creep lies beyond this share of it, and before the rest.
 constexpr double kMiddleShare = .2;
+// A creep that was found lasts while this share of it does, beyond so many
+// errors.
+constexpr double kRemainingShare = .7;
+constexpr double kRemainingErrors = 3;
 
 // More of the newest points than this are for the detector.
 constexpr int kMostNewest = 10;
+// Their level's noise is that of as many points before them, if that is less.
+constexpr int kNoisePoints = 60;
 
 // Points that others may have between the last one of the old name and the
 // first one of the new: suites take turns.
@@ -112,6 +119,64 @@ ChangePoint ChangeOfLogs(const Levels& levels, int index) {
   change.relative_change_low = std::expm1(shift - margin);
   change.relative_change_high = std::expm1(shift + margin);
   return change;
+}
+
+// The first and the newest points of a level, as many of each, and how much
+// the level rose between them.
+struct Ends {
+  explicit Ends(absl::Span<const double> logs)
+      : points(std::clamp(static_cast<int>(logs.size()) / 4, kFewestEnd,
+                          kLevelPoints)),
+        first(logs.begin(), logs.begin() + points),
+        newest(logs.end() - points, logs.end()),
+        rise(Median(newest) - Median(first)) {}
+
+  int points;
+  std::vector<double> first, newest;
+  double rise;
+};
+
+// The inflation of the variance by the memory of the noise, where these points
+// creep by no more than `most_rise`; nullopt where they do not.
+absl::optional<double> CreepInflation(const Series& series,
+                                      absl::Span<const double> logs,
+                                      double most_rise) {
+  const Ends ends(logs);
+  if (WorseBy(series, std::expm1(ends.rise)) < kLeastEffect ||
+      std::abs(ends.rise) > most_rise) {
+    return absl::nullopt;
+  }
+  const int n = static_cast<int>(logs.size()), k = ends.points;
+  // The noise beside a line, which tells a walk from a slope.
+  std::vector<double> residuals(logs.begin(), logs.end());
+  for (int i = 0; i < n; ++i) residuals[i] -= ends.rise * i / (n - k);
+  const double center = Median(residuals);
+  for (double& residual : residuals) residual -= center;
+  const double inflation =
+      VarianceInflation(residuals, ResidualScale(residuals));
+  const Levels levels = LevelsOf(ends.first, ends.newest, inflation);
+  const double middle =
+      (Median(logs.subspan((n - k) / 2, k)) - levels.before) / ends.rise;
+  if (std::abs(ends.rise) <= kCreepErrors * levels.error ||
+      middle < kMiddleShare || middle > 1 - kMiddleShare) {
+    return absl::nullopt;
+  }
+  return inflation;
+}
+
+// The first of the points up to the change's place, none of which is nearer to
+// the level before.
+int EarliestPlace(const Series& series, int begin, const ChangePoint& change) {
+  const double between =
+      (std::log(change.level_before) + std::log(change.level_after)) / 2;
+  int earliest = change.index;
+  for (int i = change.index - 1; i >= begin; --i) {
+    const absl::optional<double> log = LogOfValue(series.points[i]);
+    if (!log) continue;
+    if ((*log > between) != (change.level_after > change.level_before)) break;
+    earliest = i;
+  }
+  return earliest;
 }
 
 absl::optional<ChangePoint> ChangeAcrossNames(const Series& from,
@@ -210,32 +275,38 @@ absl::optional<ChangePoint> FindCreep(const Series& series, int begin) {
   }
   const int n = static_cast<int>(logs.size());
   if (n < kFewestOfCreep) return absl::nullopt;
-  const int k = std::clamp(n / 4, kFewestEnd, kLevelPoints);
-  const auto part = [&](int from, int count) {
-    return std::vector<double>(logs.begin() + from,
-                               logs.begin() + from + count);
-  };
-  // The noise beside a line, which tells a walk from a slope.
-  const std::vector<double> first = part(0, k), newest = part(n - k, k);
-  const double rise = Median(newest) - Median(first);
-  if (WorseBy(series, std::expm1(rise)) < kLeastEffect) return absl::nullopt;
-  std::vector<double> residuals = logs;
-  for (int i = 0; i < n; ++i) residuals[i] -= rise * i / (n - k);
-  const double center = Median(residuals);
-  for (double& residual : residuals) residual -= center;
-  const double inflation =
-      VarianceInflation(residuals, ResidualScale(residuals));
-  const Levels levels = LevelsOf(first, newest, inflation);
-  const double middle = (Median(part((n - k) / 2, k)) - levels.before) / rise;
-  if (std::abs(rise) <= kCreepErrors * levels.error || middle < kMiddleShare ||
-      middle > 1 - kMiddleShare) {
+  const Ends ends(logs);
+  if (WorseBy(series, std::expm1(ends.rise)) < kLeastEffect) {
     return absl::nullopt;
   }
-  ChangePoint change = ChangeOfLogs(levels, places[n - k]);
+  // What was reported stays while the level does.
+  absl::optional<double> inflation;
+  for (int known = n; known >= kFewestOfCreep && !inflation; --known) {
+    inflation =
+        CreepInflation(series, absl::MakeSpan(logs).subspan(0, known),
+                       /*most_rise=*/std::abs(ends.rise) / kRemainingShare);
+  }
+  if (!inflation) return absl::nullopt;
+  const Levels levels = LevelsOf(ends.first, ends.newest, *inflation);
+  if (std::abs(ends.rise) <= kRemainingErrors * levels.error) {
+    return absl::nullopt;
+  }
+  ChangePoint change = ChangeOfLogs(levels, places[n - ends.points]);
   change.begin = places[0];
   change.end = places[n - 1] + 1;
-  change.earliest = places[k];
+  change.earliest = places[ends.points];
   return change;
+}
+
+bool JumpsAt(const Series& series, int begin, const ChangePoint& change) {
+  const std::vector<double> before =
+      Logs(series, change.index - 1, begin - 1, -1, kFewestBeside, LogOfValue);
+  const std::vector<double> after =
+      Logs(series, change.index, static_cast<int>(series.points.size()), 1,
+           kFewestBeside, LogOfValue);
+  return before.empty() || after.empty() ||
+         WorseBy(series, std::expm1(Median(after) - Median(before))) >=
+             kLeastEffect;
 }
 
 absl::optional<ChangePoint> FindNewest(const Series& series, int begin) {
@@ -254,7 +325,12 @@ absl::optional<ChangePoint> FindNewest(const Series& series, int begin) {
     const std::vector<double> level =
         Logs(series, places[k], begin - 1, -1, kLevelPoints, LogOfValue);
     const double middle = Median(level);
-    const double noise = kFarOff * MedianAbsoluteDeviation(level);
+    // On a slope the neighbours spread more than the level's noise.
+    const double noise =
+        kFarOff *
+        std::min(MedianAbsoluteDeviation(level),
+                 MedianAbsoluteDeviation(Logs(series, places[k], begin - 1, -1,
+                                              kNoisePoints, LogOfValue)));
     const auto is_off = [&](int place) {
       const double shift = *LogOfValue(series.points[place]) - middle;
       return WorseBy(series, std::expm1(shift)) >= kLeastEffect &&
@@ -263,23 +339,8 @@ absl::optional<ChangePoint> FindNewest(const Series& series, int begin) {
     if (std::all_of(places.begin(), places.begin() + k, is_off)) {
       absl::optional<ChangePoint> change = DifferenceAt(
           series, begin, places[k - 1], static_cast<int>(series.points.size()));
-      if (change) {
-        change->begin =
-            places[std::min(k + kLevelPoints, static_cast<int>(places.size())) -
-                   1];
-        change->end = static_cast<int>(series.points.size());
-        // The level needs so many points that some may be of the new one.
-        const double between =
-            (std::log(change->level_before) + std::log(change->level_after)) /
-            2;
-        for (size_t i = k; i < places.size(); ++i) {
-          const double log = *LogOfValue(series.points[places[i]]);
-          if ((log > between) != (change->level_after > change->level_before)) {
-            break;
-          }
-          change->earliest = places[i];
-        }
-      }
+      // The level needs so many points that some may be of the new one.
+      if (change) change->earliest = EarliestPlace(series, begin, *change);
       return change;
     }
   }
@@ -295,7 +356,25 @@ absl::optional<ChangePoint> DifferenceAt(const Series& series, int begin,
   if (static_cast<int>(before.size()) < kFewestEnd || after.empty()) {
     return absl::nullopt;
   }
-  return ChangeOfLogs(LevelsOf(before, after), place);
+  ChangePoint change = ChangeOfLogs(LevelsOf(before, after), place);
+  // Exactly the points that the levels are of.
+  change.begin = place;
+  for (size_t found = 0; found < before.size();) {
+    found += LogOfValue(series.points[--change.begin]).has_value();
+  }
+  change.end = place;
+  for (size_t found = 0; found < after.size();) {
+    found += LogOfValue(series.points[change.end++]).has_value();
+  }
+  return change;
+}
+
+absl::optional<ChangePoint> MovedBack(const Series& series, int begin,
+                                      const ChangePoint& change) {
+  const int place = EarliestPlace(series, begin, change);
+  if (place == change.index) return absl::nullopt;
+  return DifferenceAt(series, begin, place,
+                      static_cast<int>(series.points.size()));
 }
 
 std::vector<Renaming> FindRenamings(const std::vector<Series>& series) {

@@ -37,8 +37,14 @@ absl::optional<std::string> LoopBehind(const Series& series, int begin,
 // Finds a creep: the newest points from `begin` on are worse than the first
 // ones by at least kLeastEffect, beyond noise with memory, and those between
 // lie between: no single step explains it. Its `earliest` is the first point
-// that is not of the first ones, its `index` the first of the newest.
+// that is not of the first ones, its `index` the first of the newest. One that
+// earlier points alone have shown is there while at least half of it lasts.
 absl::optional<ChangePoint> FindCreep(const Series& series, int begin);
+
+// Returns whether the values jump at the change's place for the worse, by at
+// least kLeastEffect between the medians of a few neighbours: a step, where a
+// creep climbs by less.
+bool JumpsAt(const Series& series, int begin, const ChangePoint& change);
 
 // The newest points that stand off the level from `begin` on for the worse, by
 // at least kLeastEffect and beyond its noise, where they are too few for a
@@ -49,6 +55,12 @@ absl::optional<ChangePoint> FindNewest(const Series& series, int begin);
 // change or not; nullopt where the points before are too few to tell the noise.
 absl::optional<ChangePoint> DifferenceAt(const Series& series, int begin,
                                          int place, int end);
+
+// The change from the first point on that is nearer to the level after, where a
+// detector put it later: it needs more points of the level before. nullopt
+// where no other point is, or too few are before it.
+absl::optional<ChangePoint> MovedBack(const Series& series, int begin,
+                                      const ChangePoint& change);
 
 // A series that ended and one that began there, of a similar name and of the
 // same metric, hardware and branch. A guess (series/similar.h).

@@ -6,37 +6,18 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "base/distributions.h"
 #include "base/statistics.h"
-#include "base/units.h"
-#include "tracker/compare/ratio.h"
 #include "tracker/detect/online.h"
 #include "tracker/detect/sudden.h"
 #include "tracker/judge/beside.h"
 #include "tracker/judge/fold_memory.h"
-#include "tuning/proto/canonical.h"
+#include "tracker/judge/standing.h"
 
 namespace optrail::tracker {
 namespace {
 
-// Levels and their noise are not known from fewer points than this.
-constexpr int kFewestForLevel = 5;
-// A noise that hides so many times the effect that matters hides too much.
-constexpr double kBlind = 3;
-
 double ValueOf(const Point& point) {
   return point.value.value_or(std::numeric_limits<double>::quiet_NaN());
-}
-
-// The values of the points in [begin, end) that have one.
-std::vector<double> ValuesOf(const Series& series, int begin, int end) {
-  std::vector<double> values;
-  for (int i = begin; i < end; ++i) {
-    if (series.points[i].value) values.push_back(*series.points[i].value);
-  }
-  return values;
 }
 
 // One series on its way to its judgement, a step per function.
@@ -65,9 +46,10 @@ class Case {
     FindBaseline();
     Weigh();
     MarkNewest();
-    ForeseeAnswer();
     LookApart();
-    Decide();
+    AddCreep();
+    ForeseeAnswer();
+    DecideStanding(series_, options_.recent_points, result_);
     return std::move(result_);
   }
 
@@ -229,7 +211,9 @@ class Case {
   // Goes on with the points since a provisional change until it is confirmed.
   void ForeseeAnswer() {
     for (Change& change : result_.changes) {
-      if (change.kind != ChangeKind::kProvisional) continue;
+      if (change.kind != ChangeKind::kProvisional || change.IsOfPastEpoch()) {
+        continue;
+      }
       const std::vector<double> since =
           ValuesOf(series_, change.change.index, size());
       OnlineDetector fold = *newest_fold_;
@@ -243,17 +227,48 @@ class Case {
 
   // Notes which provisional changes are an alert before they are confirmed.
   void LookApart() {
-    for (Change& change : result_.changes) {
-      const int begin =
-          result_.levels.empty() ? 0 : result_.levels.back().begin;
-      if (change.kind != ChangeKind::kProvisional ||
-          begin >= change.change.index) {
-        continue;
-      }
-      change.stands_apart =
-          StandApart(ValuesOf(series_, begin, change.change.index),
-                     ValuesOf(series_, change.change.index, size()));
+    const int begin = result_.levels.empty() ? 0 : result_.levels.back().begin;
+    const auto is_apart = [&](int place) {
+      return begin < place && StandApart(ValuesOf(series_, begin, place),
+                                         ValuesOf(series_, place, size()));
+    };
+    for (size_t k = 0; k < result_.changes.size(); ++k) {
+      if (result_.changes[k].kind != ChangeKind::kProvisional) continue;
+      const ChangePoint change = result_.changes[k].change;
+      result_.changes[k].stands_apart = is_apart(change.index);
+      if (result_.changes[k].stands_apart || begin >= change.index) continue;
+      // A point of the new level among those before makes them look wide.
+      const auto moved = MovedBack(series_, begin, change);
+      if (!moved || !is_apart(moved->index)) continue;
+      Add(ChangeKind::kProvisional, *moved);
+      result_.changes[k] = std::move(result_.changes.back());
+      result_.changes.pop_back();
+      result_.changes[k].provisional = result_.changes[k].stands_apart = true;
     }
+  }
+
+  // Adds a creep since the baseline. A mark on it that is no step is a part of
+  // it.
+  void AddCreep() {
+    const auto found = FindCreep(series_, result_.baseline_begin);
+    if (!found) return;
+    std::vector<Change>& changes = result_.changes;
+    changes.erase(
+        std::remove_if(changes.begin(), changes.end(),
+                       [&](const Change& change) {
+                         return change.IsOpen() && !change.stands_apart &&
+                                change.change.index >= found->earliest &&
+                                !JumpsAt(series_, found->begin, change.change);
+                       }),
+        changes.end());
+    Add(ChangeKind::kCreep, *found);
+    changes.back().before = &series_.points[found->earliest - 1];
+    std::rotate(
+        std::upper_bound(changes.begin(), changes.end() - 1, changes.back(),
+                         [](const Change& a, const Change& b) {
+                           return a.change.index < b.change.index;
+                         }),
+        changes.end() - 1, changes.end());
   }
 
   // Notes whether calibration loops shifted where the benchmark did; `shifts`
@@ -313,174 +328,6 @@ class Case {
           spread > 0 && distance > limit ? limit / distance : 1;
       result_.weights[i] = share * share;
     }
-  }
-
-  void Say(Verdict standing, std::string why, int decided_by = -1) {
-    result_.standing = standing;
-    result_.why = std::move(why);
-    result_.decided_by = decided_by;
-  }
-
-  // The newest run measured nothing, or the result was wrong.
-  void SayUnmeasured(const Point& newest) {
-    const bool was_measured = !result_.levels.empty();
-    const auto because = [&](absl::string_view what) {
-      return absl::StrCat(what, newest.detail.empty() ? "" : ": ",
-                          newest.detail);
-    };
-    switch (newest.outcome) {
-      case proto::UNSUPPORTED:
-        // A benchmark that is skipped counts as one that the run lacks.
-        return Say(was_measured ? Verdict::kMissing : Verdict::kSkipped,
-                   because("skipped"));
-      case proto::CONTENDED:
-        return Say(Verdict::kCannotTell,
-                   because(tuning::OutcomeName(newest.outcome)));
-      case proto::OK:
-      case proto::OUTCOME_UNSPECIFIED:
-        return Say(was_measured ? Verdict::kFailed : Verdict::kNoBaseline,
-                   because("nothing was measured"));
-      default:
-        return Say(Verdict::kFailed,
-                   because(tuning::OutcomeName(newest.outcome)));
-    }
-  }
-
-  // The shift that five new points against ten old ones show at the 0.1% level
-  // with a probability of 95%. The noise is that of the newest level, robustly.
-  void FindMinimumDetectableEffect() {
-    std::vector<double> logs;
-    for (const double value :
-         ValuesOf(series_, result_.baseline_begin, size())) {
-      if (value > 0) logs.push_back(std::log(value));
-    }
-    if (logs.size() < kFewestForLevel) return;
-    constexpr double kNew = 5, kOld = 10, kLevel = .0005, kPower = .95;
-    constexpr double kManyDegrees = 1e9;  // the spread counts as known
-    result_.minimum_detectable_effect = MinimumDetectableEffect(
-        MedianAbsoluteDeviation(logs) * std::sqrt(1 / kNew + 1 / kOld),
-        kManyDegrees, -NormalQuantile(kLevel), kPower, /*min_effect=*/0);
-  }
-
-  void Decide() {
-    if (size() == 0) return;
-    FindMinimumDetectableEffect();
-    const int begin = result_.epoch_begins.back();
-    const int known = static_cast<int>(ValuesOf(series_, begin, size()).size());
-    result_.known_points = known;
-    const Point& newest = series_.points.back();
-    if (!newest.value || tuning::IsFailure(newest.outcome)) {
-      return SayUnmeasured(newest);
-    }
-    if (DecideByAlert()) return;
-    // What too few points are for, and what is not for want of more.
-    const std::string too_few = absl::StrCat(
-        known, " of ", OnlineDetector::kFewestPoints, " points",
-        begin == 0 ? "" : " of a new epoch", "; use gate or bisect");
-    if (known < 2) {
-      return Say(Verdict::kNoBaseline,
-                 begin == 0
-                     ? too_few
-                     : absl::StrCat(too_few, ": ",
-                                    series_.epochs[newest.epoch].change));
-    }
-    if (DecideByChanges(begin)) return;
-    if (known < OnlineDetector::kFewestPoints) {
-      return Say(Verdict::kCannotTell, too_few);
-    }
-    if (DecideByCreep()) return;
-    if (result_.minimum_detectable_effect > kBlind * kLeastEffect) {
-      return Say(
-          Verdict::kCannotTell,
-          absl::StrCat("noise hides what is smaller than ",
-                       FormatShortPercent(*result_.minimum_detectable_effect)));
-    }
-    Say(Verdict::kUnchanged, "");
-  }
-
-  std::string SinceText(const Change& change) const {
-    const int age = change.PointsSince();
-    return absl::StrCat("since ", age, age == 1 ? " point" : " points");
-  }
-
-  // What nobody has answered stays, however many points and epochs ago.
-  bool DecideByAlert() {
-    for (int k = static_cast<int>(result_.changes.size()) - 1; k >= 0; --k) {
-      const Change& change = result_.changes[k];
-      if (!change.IsAlert() || change.worse_by < kLeastEffect) continue;
-      Say(Verdict::kSlower,
-          change.provisional
-              ? absl::StrCat(SinceText(change), "; ", change.AnswerText())
-              : SinceText(change),
-          k);
-      return true;
-    }
-    return false;
-  }
-
-  bool DecideByChanges(int epoch_begin) {
-    for (int k = static_cast<int>(result_.changes.size()) - 1; k >= 0; --k) {
-      const Change& change = result_.changes[k];
-      if (change.change.index <
-              std::max(epoch_begin, size() - options_.recent_points) ||
-          change.kind == ChangeKind::kEpoch) {
-        return false;
-      }
-      if (change.kind == ChangeKind::kReturn || change.undone ||
-          std::abs(change.worse_by) < kLeastEffect) {
-        continue;
-      }
-      const bool provisional = change.kind == ChangeKind::kProvisional;
-      const bool worse = change.worse_by > 0;
-      // A suspected improvement is no news yet.
-      if (provisional && !worse) continue;
-      if (change.kind == ChangeKind::kMachine) {
-        Say(Verdict::kUnchanged,
-            absl::StrCat(change.provisional ? "provisional, " : "",
-                         "the machine: ", change.cause),
-            k);
-        return true;
-      }
-      std::string since =
-          absl::StrCat(provisional ? "suspected " : "", SinceText(change));
-      if (provisional && change.opinion.state == ChangeState::kNew) {
-        absl::StrAppend(&since, "; ", change.AnswerText());
-      }
-      if (worse && change.opinion.state != ChangeState::kNew) {
-        Say(Verdict::kUnchanged,
-            absl::StrCat(ChangeStateName(change.opinion.state), ": ",
-                         change.opinion.reason, "; ", since),
-            k);
-      } else {
-        Say(provisional ? Verdict::kMaybeSlower : Verdict::kFaster, since, k);
-      }
-      return true;
-    }
-    return false;
-  }
-
-  bool DecideByCreep() {
-    const auto found = FindCreep(series_, result_.baseline_begin);
-    if (!found) return false;
-    Add(ChangeKind::kCreep, *found);
-    Change creep = std::move(result_.changes.back());
-    result_.changes.pop_back();
-    creep.before = &series_.points[found->earliest - 1];
-    const auto place =
-        std::upper_bound(result_.changes.begin(), result_.changes.end(), creep,
-                         [](const Change& a, const Change& b) {
-                           return a.change.index < b.change.index;
-                         });
-    const int k = static_cast<int>(place - result_.changes.begin());
-    const bool is_new = creep.opinion.state == ChangeState::kNew;
-    Say(is_new ? Verdict::kMaybeSlower : Verdict::kUnchanged,
-        absl::StrFormat("creeps: %s over %d points, with no step%s",
-                        FormatChange(creep.change.relative_change),
-                        size() - result_.baseline_begin,
-                        is_new ? "" : "; " + creep.opinion.reason),
-        k);
-    result_.changes.insert(place, std::move(creep));
-    return true;
   }
 
   const Series& series_;

@@ -96,6 +96,10 @@ struct Change {
   // under another name, or provisional and standing apart. `changes` exits with
   // 1 for it.
   bool IsAlert() const;
+  // Its epoch has ended: no point to come can confirm it.
+  bool IsOfPastEpoch() const {
+    return after().epoch != series->points.back().epoch;
+  }
   // How many points were measured from the change to the end of the series.
   int PointsSince() const;
   // Says of a provisional change: "4 more points like it would confirm it; gate

@@ -1,79 +1,24 @@
 #include "tracker/judge/judge.h"
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "absl/strings/str_format.h"
-#include "base/random.h"
-#include "base/statistics.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tracker/detect/online.h"
 #include "tracker/judge/evidence.h"
-#include "tracker/series/series.h"
+#include "tracker/judge/judge_test_fixture.h"
 
 namespace optrail::tracker {
 namespace {
 
-using ::testing::Each;
-using ::testing::Gt;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::Lt;
 using ::testing::SizeIs;
-using ::testing::StartsWith;
-
-std::string CommitId(int i) { return absl::StrFormat("%040x", i + 1); }
-
-// One series of one process a point, in the noise of 1%.
-class JudgeTest : public ::testing::Test {
- protected:
-  void Measure(int count, double level_ns,
-               const std::function<void(proto::Run&)>& with = nullptr) {
-    for (int k = 0; k < count; ++k) {
-      const int i = static_cast<int>(runs_.size());
-      proto::Run run;
-      run.set_run_id(absl::StrFormat("20260101T%06dZ-%d", i, i));
-      run.set_started_unix_ns(i);
-      run.mutable_commit()->set_id(CommitId(i));
-      run.mutable_commit()->set_branch("main");
-      run.mutable_commit()->set_first_parent_position(i);
-      run.mutable_hardware()->set_id("machine");
-      run.mutable_toolchain()->set_compiler("g++ 12");
-      proto::BenchmarkResult* result = run.add_results();
-      result->mutable_key()->set_operator_name("BM_x");
-      result->set_outcome(proto::OK);
-      result->add_measurements()->set_median_ns(
-          level_ns * std::exp(.01 * rng_.Gaussian()));
-      if (with) with(run);
-      runs_.push_back(std::move(run));
-    }
-  }
-
-  void Say(proto::TriageKind kind, int commit, double effect = 0) {
-    proto::TriageRecord record;
-    record.set_record_id(absl::StrFormat("r%d", records_.size()));
-    record.set_kind(kind);
-    record.set_pattern("BM_.*");
-    record.mutable_commit()->set_id(CommitId(commit));
-    record.set_text("because");
-    if (kind == proto::MUTE) record.set_until_unix_ns(1000);
-    if (effect != 0) record.set_effect(effect);
-    records_.push_back(record);
-  }
-
-  Judgement Judge() {
-    series_ = BuildSeries(runs_);
-    return JudgeSeries(series_.at(0), TriageBook(records_, /*now=*/0));
-  }
-
-  Rng rng_{1};
-  std::vector<proto::Run> runs_;
-  std::vector<Series> series_;
-  std::vector<proto::TriageRecord> records_;
-};
 
 TEST_F(JudgeTest, ANewChangeForTheWorseIsARegressionAndTheNorm) {
   Measure(40, 100);
@@ -88,9 +33,7 @@ TEST_F(JudgeTest, ANewChangeForTheWorseIsARegressionAndTheNorm) {
 
 TEST_F(JudgeTest, AStepThatStandsApartAlertsBeforeItIsConfirmed) {
   Measure(12, 100);
-  Measure(3, 140);
-  EXPECT_FALSE(Judge().changes.at(0).IsAlert()) << "three points are few";
-  Measure(1, 140);
+  Measure(4, 140);
   const Judgement judgement = Judge();
   ASSERT_THAT(judgement.changes, SizeIs(1));
   EXPECT_TRUE(judgement.changes[0].provisional);
@@ -105,6 +48,86 @@ TEST_F(JudgeTest, AStepThatStandsApartAlertsBeforeItIsConfirmed) {
   for (const Change& change : Judge().changes) {
     EXPECT_FALSE(change.IsAlert());
   }
+}
+
+// A commit alone may be a bad run; the gate judges it.
+TEST_F(JudgeTest, AStepFarFromTheNoiseAlertsFromItsSecondCommitOn) {
+  Measure(20, 100);
+  Measure(1, 140);
+  EXPECT_FALSE(Judge().changes.at(0).IsAlert());
+  EXPECT_EQ(Judge().standing, Verdict::kMaybeSlower);
+  for (int since = 2; since < 8; ++since) {
+    Measure(1, 140);
+    const Judgement judgement = Judge();
+    ASSERT_THAT(judgement.changes, SizeIs(1));
+    EXPECT_TRUE(judgement.changes[0].IsAlert()) << since;
+    EXPECT_EQ(judgement.changes[0].change.index, 20) << since;
+    EXPECT_EQ(judgement.standing, Verdict::kSlower) << since;
+  }
+}
+
+// The detector needs eight points before a step to see it.
+TEST_F(JudgeTest, AStepAfterFewPointsBeginsWhereItDid) {
+  Measure(7, 100);
+  Measure(4, 140);
+  const Judgement judgement = Judge();
+  ASSERT_THAT(judgement.changes, SizeIs(1));
+  EXPECT_EQ(judgement.changes[0].change.index, 7);
+  EXPECT_EQ(judgement.changes[0].PointsSince(), 4);
+  EXPECT_TRUE(judgement.changes[0].IsAlert());
+}
+
+TEST_F(JudgeTest, ACreepThatWasReportedStaysWhileTheLevelDoes) {
+  int reported = 0;
+  for (int story = 0; story < 20; ++story) {
+    runs_.clear();
+    bool is_known = false;
+    Measure(20, 100);
+    for (int i = 1; i <= 50; ++i) {
+      Measure(1, 100 * (1 + .003 * i));
+      const Judgement judgement = Judge();
+      const auto has = [&](const auto& wanted) {
+        return std::any_of(judgement.changes.begin(), judgement.changes.end(),
+                           wanted);
+      };
+      EXPECT_TRUE(!is_known || has([](const Change& change) {
+        return change.IsOpen();
+      })) << story
+          << " at " << i;
+      is_known |= has([](const Change& change) {
+        return change.kind == ChangeKind::kCreep;
+      });
+      if (!is_known) continue;
+      EXPECT_NE(judgement.standing, Verdict::kUnchanged) << story << " " << i;
+    }
+    reported += is_known;
+  }
+  EXPECT_GE(reported, 19);
+}
+
+TEST_F(JudgeTest, ACreepThatWentBackIsGone) {
+  for (int i = 0; i < 40; ++i) Measure(1, 100 * (1 + .003 * i));
+  ASSERT_THAT(Judge().changes, SizeIs(1));
+  EXPECT_EQ(Judge().changes[0].kind, ChangeKind::kCreep);
+  Measure(30, 100);
+  for (const Change& change : Judge().changes) {
+    EXPECT_NE(change.kind, ChangeKind::kCreep);
+  }
+}
+
+// What follows a mark of an epoch that has ended is of another epoch.
+TEST_F(JudgeTest, NothingConfirmsAMarkOfAPastEpoch) {
+  Measure(30, 100);
+  Measure(3, 110);
+  ASSERT_TRUE(Judge().changes.at(0).points_to_answer);
+  Measure(1, 100, [](proto::Run& run) {
+    run.mutable_toolchain()->set_compiler("g++ 13");
+    run.mutable_results(0)->clear_measurements();
+    run.mutable_results(0)->set_outcome(proto::CRASHED);
+  });
+  ASSERT_THAT(Judge().changes, SizeIs(1));
+  EXPECT_FALSE(Judge().changes[0].points_to_answer);
+  EXPECT_THAT(Judge().changes[0].AnswerText(), HasSubstr("epoch ended"));
 }
 
 TEST_F(JudgeTest, AnAcknowledgedPointHasARowBeforeItIsConfirmed) {
@@ -313,70 +336,6 @@ TEST_F(JudgeTest, WhatIsSkippedIsMissingOrWasNeverMeasured) {
   EXPECT_EQ(Judge().why, "skipped: needs AVX-512");
 }
 
-TEST_F(JudgeTest, AFailureIsOneOfEveryMetric) {
-  const auto with_cpu_time = [](proto::Run& run) {
-    proto::MetricSamples* cpu =
-        run.mutable_results(0)->mutable_measurements(0)->add_metrics();
-    cpu->set_metric("cpu_time");
-    cpu->set_unit("ns");
-    cpu->add_values(90);
-  };
-  JudgeOptions options;
-  options.runs = &runs_;
-  for (const auto& [outcome, standing] :
-       {std::make_pair(proto::CRASHED, Verdict::kFailed),
-        std::make_pair(proto::CONTENDED, Verdict::kCannotTell),
-        std::make_pair(proto::UNSUPPORTED, Verdict::kMissing)}) {
-    Measure(30, 100, with_cpu_time);
-    Measure(1, 100, [outcome = outcome](proto::Run& run) {
-      run.mutable_results(0)->clear_measurements();
-      run.mutable_results(0)->set_outcome(outcome);
-    });
-    series_ = BuildSeries(runs_);
-    ASSERT_THAT(series_, SizeIs(2));
-    for (const Judgement& judgement :
-         JudgeAll(series_, TriageBook({}, 0), options)) {
-      EXPECT_EQ(judgement.standing, standing) << judgement.why;
-    }
-  }
-}
-
-// Nobody measures a branch again that was merged or given up.
-TEST_F(JudgeTest, AFailureIsPastOnceALaterCommitOfAnotherBranchWorks) {
-  const auto crash = [](int position) {
-    return [position](proto::Run& run) {
-      run.mutable_commit()->set_branch("feature");
-      run.mutable_commit()->set_first_parent_position(position);
-      run.mutable_results(0)->clear_measurements();
-      run.mutable_results(0)->set_outcome(proto::CRASHED);
-    };
-  };
-  const auto judge = [&] {
-    series_ = BuildSeries(runs_);
-    EXPECT_THAT(series_, SizeIs(2));
-    // The branch sorts first.
-    return JudgeAll(series_, TriageBook({}, 0)).at(0);
-  };
-  Measure(30, 100);
-  Measure(1, 100, crash(20));
-  EXPECT_EQ(judge().standing, Verdict::kFailed) << "measured after main";
-  Measure(1, 100, [](proto::Run& run) {
-    run.mutable_commit()->set_first_parent_position(19);
-  });
-  EXPECT_EQ(judge().standing, Verdict::kFailed) << "an earlier commit";
-  Measure(1, 100);
-  EXPECT_EQ(judge().standing, Verdict::kCannotTell);
-  EXPECT_EQ(judge().why, "CRASHED; a later commit of main works");
-  Measure(1, 100, crash(40));
-  Measure(1, 100);
-  EXPECT_EQ(judge().standing, Verdict::kFailed) << "the branch goes on";
-  // Without positions the clock alone tells.
-  for (proto::Run& run : runs_) {
-    run.mutable_commit()->clear_first_parent_position();
-  }
-  EXPECT_EQ(judge().standing, Verdict::kCannotTell);
-}
-
 TEST_F(JudgeTest, OneRunFarOffIsWeighedDown) {
   Measure(20, 100);
   Measure(1, 150);
@@ -421,135 +380,6 @@ TEST_F(JudgeTest, TooFewPointsSayHowManyThereAreAndWhatToUse) {
     run.mutable_toolchain()->set_compiler("g++ 13");
   });
   EXPECT_EQ(Judge().why, "3 of 20 points of a new epoch; use gate or bisect");
-}
-
-TEST_F(JudgeTest, WhatTheNewestRunOfItsSuiteLacksIsMissing) {
-  const auto judge = [&] {
-    series_ = BuildSeries(runs_);
-    JudgeOptions options;
-    options.runs = &runs_;
-    const auto judgements = JudgeAll(series_, TriageBook({}, 0), options);
-    for (size_t i = 0; i < series_.size(); ++i) {
-      if (series_[i].key.benchmark.operator_name() == "BM_x") {
-        return judgements[i].standing;
-      }
-    }
-    return Verdict::kNew;
-  };
-  const auto rename = [](proto::Run& run) {
-    run.mutable_results(0)->mutable_key()->set_operator_name("BM_other");
-  };
-  Measure(30, 100);
-  EXPECT_EQ(judge(), Verdict::kUnchanged);
-  Measure(1, 100, [&](proto::Run& run) {
-    rename(run);
-    run.set_suite("another");
-  });
-  EXPECT_EQ(judge(), Verdict::kUnchanged) << "another suite";
-  // An old commit that is measured today is not the newest.
-  Measure(1, 100, [&](proto::Run& run) {
-    rename(run);
-    run.mutable_commit()->set_id("old");
-    run.mutable_commit()->set_first_parent_position(3);
-  });
-  EXPECT_EQ(judge(), Verdict::kUnchanged);
-  Measure(1, 100, rename);
-  EXPECT_EQ(judge(), Verdict::kMissing);
-}
-
-// The gate calls the two sides so, too.
-TEST_F(JudgeTest, AnotherVersionOrNameTakesThePlaceOfABenchmark) {
-  const auto ended = [&](const std::function<void(proto::Run&)>& edit) {
-    runs_.clear();
-    Measure(30, 100);
-    Measure(1, 100, edit);
-    series_ = BuildSeries(runs_);
-    JudgeOptions options;
-    options.runs = &runs_;
-    const auto judgements = JudgeAll(series_, TriageBook({}, 0), options);
-    for (size_t i = 0; i < series_.size(); ++i) {
-      if (series_[i].points.size() == 30) return judgements[i];
-    }
-    return Judgement();
-  };
-  const Judgement versioned = ended([](proto::Run& run) {
-    run.mutable_results(0)->mutable_key()->set_version(2);
-  });
-  EXPECT_EQ(versioned.standing, Verdict::kNewVersion);
-  EXPECT_EQ(versioned.why, "version 0 -> 2: not compared");
-  const Judgement renamed = ended([](proto::Run& run) {
-    run.mutable_results(0)->mutable_key()->set_operator_name("BM_xs");
-  });
-  EXPECT_EQ(renamed.standing, Verdict::kRenamed);
-  EXPECT_EQ(renamed.why, "it may be called BM_xs now");
-}
-
-TEST_F(JudgeTest, TheEvidenceIsOfThePointsThatItNames) {
-  Measure(40, 100);
-  Measure(30, 130);
-  const Judgement judgement = Judge();
-  ASSERT_THAT(judgement.changes, SizeIs(1));
-  const Change& change = judgement.changes[0];
-  const Evidence evidence = EvidenceOf(change);
-  for (const auto& [level, value] :
-       {std::make_pair(evidence.before, change.change.level_before),
-        std::make_pair(evidence.after, change.change.level_after)}) {
-    std::vector<double> values;
-    std::vector<std::string> run_ids;
-    for (int i = level.begin; i < level.end; ++i) {
-      values.push_back(*series_[0].points[i].value);
-      run_ids.push_back(series_[0].points[i].runs->ids[0]);
-    }
-    EXPECT_EQ(Median(values), value);
-    EXPECT_EQ(level.run_ids, run_ids);
-  }
-  EXPECT_EQ(evidence.before.end, 40);
-  EXPECT_EQ(evidence.after.begin, 40);
-  EXPECT_EQ(evidence.good->id(), CommitId(39));
-  EXPECT_EQ(evidence.bad->id(), CommitId(40));
-  EXPECT_EQ(SuspectsText(evidence), CommitId(40).substr(0, 12));
-  EXPECT_THAT(NarrowingCommand(change, evidence), StartsWith("git show "));
-  EXPECT_THAT(EvidenceText(change, evidence),
-              AllOf(HasSubstr("BM_x time: 2"), HasSubstr("% slower ("),
-                    HasSubstr(" up to " + CommitId(39).substr(0, 12))));
-}
-
-TEST_F(JudgeTest, SuspectsThatWereNotMeasuredAreNarrowedByACommand) {
-  const auto every_third = [](proto::Run& run) {
-    const int i = run.commit().first_parent_position();
-    run.mutable_commit()->set_first_parent_position(3 * i);
-  };
-  Measure(40, 100, every_third);
-  Measure(30, 130, every_third);
-  const Judgement judgement = Judge();
-  ASSERT_THAT(judgement.changes, SizeIs(1));
-  const Evidence evidence = EvidenceOf(judgement.changes[0]);
-  EXPECT_EQ(evidence.suspects, 3);
-  EXPECT_THAT(
-      NarrowingCommand(judgement.changes[0], evidence),
-      HasSubstr(absl::StrCat("optrail bisect ", CommitId(39).substr(0, 12), " ",
-                             CommitId(40).substr(0, 12))));
-}
-
-TEST_F(JudgeTest, TheTimeOfABenchmarkIsItsMainMetric) {
-  Measure(3, 100, [](proto::Run& run) {
-    proto::MetricSamples* cpu =
-        run.mutable_results(0)->mutable_measurements(0)->add_metrics();
-    cpu->set_metric("cpu_time");
-    cpu->set_unit("ns");
-    cpu->add_values(90);
-    *run.add_results() = run.results(0);
-    run.mutable_results(1)->mutable_key()->set_operator_name("BM_rate");
-    proto::Measurement* rate = run.mutable_results(1)->mutable_measurements(0);
-    rate->clear_median_ns();
-  });
-  series_ = BuildSeries(runs_);
-  const std::vector<bool> main = MainSeries(series_);
-  for (size_t i = 0; i < series_.size(); ++i) {
-    const bool has_time = series_[i].key.benchmark.operator_name() == "BM_x";
-    EXPECT_EQ(main[i], has_time == (series_[i].key.metric == "time"))
-        << series_[i].text;
-  }
 }
 
 }  // namespace

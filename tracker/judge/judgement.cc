@@ -57,6 +57,7 @@ int Change::PointsSince() const {
 }
 
 std::string Change::AnswerText() const {
+  if (IsOfPastEpoch()) return "its epoch ended before enough points had come";
   return absl::StrCat(
       points_to_answer
           ? absl::StrCat(*points_to_answer, " more ",

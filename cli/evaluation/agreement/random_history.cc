@@ -37,6 +37,9 @@ struct Plan {
   double partial = 0;       // share of runs of a part of the suite
   int compiler_change = 0;  // position; 0: none
   int topic_from = 0;       // position at which a branch begins; 0: none
+  std::string creeping;     // a benchmark that becomes slower; "": none
+  double creep = 0;         // by this share of its level per commit
+  int creep_from = 0;       // after this position
 };
 
 class Maker {
@@ -103,6 +106,22 @@ class Maker {
       plan_.partial = Chance(.15) ? .2 : 0;
     }
     DrawSteps();
+    DrawCreep();
+  }
+
+  // A benchmark without a step may become slower with every commit. Its draws
+  // are its own, so that the rest of a history stays as it was without it.
+  void DrawCreep() {
+    Rng rng(history_.seed ^ 0xc7ee9);
+    const std::string name =
+        Name(0, static_cast<int>(rng.UniformInt(plan_.benchmarks)));
+    const bool has_step = std::any_of(
+        history_.steps.begin(), history_.steps.end(),
+        [&](const PlantedStep& step) { return step.benchmark == name; });
+    if (has_step || rng.UniformReal() > .3) return;
+    plan_.creeping = name;
+    plan_.creep = .001 + .007 * rng.UniformReal();
+    plan_.creep_from = static_cast<int>(rng.UniformInt(plan_.commits));
   }
 
   void DrawSteps() {
@@ -186,6 +205,9 @@ class Maker {
           benchmark.level_ns *= step.factor;
         }
       }
+      if (position > plan_.creep_from && benchmark.name == plan_.creeping) {
+        benchmark.level_ns *= 1 + plan_.creep * (position - plan_.creep_from);
+      }
       if (burst) benchmark.level_ns *= Between(1, 1.5);
       if (Chance(plan_.failing)) {
         static constexpr proto::Outcome kOutcomes[] = {
@@ -244,6 +266,9 @@ class Maker {
                             step.factor, step.at);
     }
     add(!history_.answer.empty(), history_.answer);
+    add(!plan_.creeping.empty(),
+        absl::StrCat(plan_.creeping, " creeps by ", plan_.creep, " from ",
+                     plan_.creep_from, " on"));
     add(history_.is_merged, "merged");
     add(history_.is_thinned, "thinned");
     add(!history_.sessions.empty(), "a session");

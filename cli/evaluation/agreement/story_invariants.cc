@@ -8,9 +8,11 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "base/check.h"
 #include "base/file.h"
 #include "cli/evaluation/agreement/invariants.h"
+#include "re2/re2.h"
 
 namespace optrail::agreement {
 namespace {
@@ -157,6 +159,40 @@ void TheExitCodeOfChangesIsThatOfItsRows(Examination& of, Findings& found) {
                             on_the_page));
 }
 
+// The number before ` word` in the text; 0 if it has none.
+int CountOf(const std::string& text, const std::string& word) {
+  int count = 0;
+  RE2::PartialMatch(text, absl::StrCat("(\\d+) ", word), &count);
+  return count;
+}
+
+void TheCountsOfChangesAreOfItsRows(Examination& of, Findings& found) {
+  const Answer text = of.Ask({"changes"});
+  std::string counts;
+  // Long lines are wrapped.
+  const bool has_counts = RE2::PartialMatch(
+      absl::StrReplaceAll(text.out, {{"\n", " "}}),
+      "(\\d+ new for the worse, .*?%(?: \\([^)]*\\))?)", &counts);
+  int rows = 0, alerts = 0, muted = 0, answered = 0;
+  for (const Json& row : of.AskJson({"changes"}).Parsed()) {
+    const std::string state = TextOf(row, "state");
+    if (state == "failed") continue;
+    ++rows;
+    alerts += IsAlert(row);
+    muted += absl::EndsWith(state, "muted");
+    answered += absl::EndsWith(state, "acknowledged") ||
+                absl::EndsWith(state, "expected");
+  }
+  if (!has_counts) return found.Expect(rows == 0, "rows, and no counts");
+  found.Expect(
+      CountOf(counts, "new for the worse") == alerts &&
+          CountOf(counts, "change") == rows &&
+          CountOf(counts, "muted") == muted &&
+          CountOf(counts, "answered") == answered,
+      absl::StrCat("\"", counts, "\" of ", rows, " rows with ", alerts,
+                   " alerts, ", muted, " muted, ", answered, " answered"));
+}
+
 // Whether `changes` has it from the same detector: a confirmed change of the
 // series' values, whatever the machine or people say of it.
 bool IsOfTheDetector(const Json& row) {
@@ -256,6 +292,9 @@ std::vector<Invariant> StoryInvariants() {
       {"the_exit_code_of_changes_is_of_its_rows",
        "`changes` exits with 1 exactly if a row is an alert, or failed",
        TheExitCodeOfChangesIsThatOfItsRows},
+      {"the_counts_of_changes_are_of_its_rows",
+       "the last lines of `changes` count the rows, the muted and the answered",
+       TheCountsOfChangesAreOfItsRows},
       {"detect_on_the_export_says_what_changes_says",
        "`detect` on an export has the changes of `changes` before triage",
        DetectOnTheExportSaysWhatChangesSays},

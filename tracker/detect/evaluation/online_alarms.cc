@@ -88,6 +88,20 @@ Noise Switching(double probability, double apart) {
   });
 }
 
+// Now and then, with this probability, 10 to 60% more for `length` points.
+Noise Bursts(double probability, int length) {
+  return Level([=](Rng& rng, int, double& state) {
+    // The whole part is the points that are left, the rest the size.
+    if (state < 1) {
+      if (rng.UniformReal() >= probability) return 0.;
+      state = length + .1 + .5 * rng.UniformReal();
+    }
+    const double size = state - std::floor(state);
+    state -= 1;
+    return size;
+  });
+}
+
 // Two levels in turns of `length`.
 Noise Teeth(int length) {
   return Level([=](Rng&, int t, double&) { return .1 * (t / length % 2); });
@@ -128,6 +142,9 @@ std::vector<Kind> Kinds() {
     kinds.push_back(
         {absl::StrFormat("switches at %g%%, by 20%%", 100 * probability),
          Switching(probability, .2)});
+  }
+  for (const int length : {1, 2, 3}) {
+    kinds.push_back({absl::StrCat("bursts of ", length), Bursts(.01, length)});
   }
   for (const int length : {5, 10, 20, 40}) {
     kinds.push_back({absl::StrCat("teeth of ", length), Teeth(length)});

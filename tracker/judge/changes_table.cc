@@ -1,0 +1,201 @@
+#include "tracker/judge/changes_table.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/units.h"
+#include "tracker/command/command_support.h"
+#include "tracker/compare/verdict.h"
+#include "tracker/judge/evidence.h"
+#include "tracker/series/commit.h"
+#include "tracker/series/series_key.h"
+#include "tracker/triage/triage.h"
+
+namespace optrail::tracker {
+namespace {
+
+// Explains the change by what is between the two points, beside the text of the
+// record.
+std::string Explanation(const Change& change) {
+  std::vector<std::string> parts;
+  const Series& series = *change.series;
+  const Point& after = change.after();
+  if (change.kind == ChangeKind::kEpoch) {
+    parts.push_back(series.epochs[after.epoch].change);
+  }
+  if (!change.opinion.reason.empty()) parts.push_back(change.opinion.reason);
+  for (const std::string& note : change.opinion.notes) {
+    parts.push_back(absl::StrCat("note: ", note));
+  }
+  if (change.kind == ChangeKind::kMachine) parts.push_back(change.cause);
+  if (change.kind == ChangeKind::kProvisional && change.IsOpen()) {
+    parts.push_back(change.AnswerText());
+  }
+  if (change.kind == ChangeKind::kRenamed) {
+    parts.push_back(absl::StrCat("called ", change.cause, " before"));
+  } else if (change.before != nullptr && change.kind != ChangeKind::kEpoch) {
+    const std::string settings =
+        DescribeSettingsChange(series, *change.before, after);
+    if (!settings.empty()) parts.push_back(settings);
+  }
+  if (change.before != nullptr &&
+      after.attributes->config != change.before->attributes->config) {
+    parts.push_back("another config was chosen");
+  }
+  if (parts.empty()) parts.push_back(after.runs->commit.subject());
+  return absl::StrJoin(parts, "; ");
+}
+
+// The report's words: "slower", "maybe slower", of other metrics "worse".
+std::string DirectionText(const Change& change) {
+  const bool is_time = change.series->key.metric == "time";
+  const bool may_go = (change.provisional && !change.stands_apart) ||
+                      change.kind == ChangeKind::kCreep;
+  return absl::StrCat(may_go ? "maybe " : "",
+                      change.worse_by > 0 ? (is_time ? "slower" : "worse")
+                                          : (is_time ? "faster" : "better"));
+}
+
+// The row of a failure, in the order of the columns that programs or people
+// get. It has no size, and its commits are the last one that was measured and
+// the newest.
+std::vector<Cell> FailureRow(const Failure& failure, bool for_people,
+                             bool with_metric) {
+  const Series& series = *failure.series;
+  const Point& newest = series.points.back();
+  const auto measured =
+      std::find_if(series.points.rbegin(), series.points.rend(),
+                   [](const Point& point) { return point.value.has_value(); });
+  const std::string name = DisplayName(series.key.benchmark);
+  std::vector<Cell> row = {VerdictName(Verdict::kFailed), name};
+  if (with_metric) row.push_back(series.key.metric);
+  row.insert(row.end(), {Cell::None(), "", Cell::None(),
+                         measured == series.points.rend()
+                             ? "-"
+                             : CommitText(measured->runs->commit),
+                         CommitText(newest.runs->commit), Cell::Integer(0)});
+  if (for_people) {
+    row.insert(row.end(), {series.key.hardware_id, failure.why});
+    return row;
+  }
+  row.insert(row.end(), {Cell::None(), failure.why, series.text,
+                         Cell::Integer(1), Cell::Integer(0)});
+  row.insert(row.end(), 4, Cell::None());
+  row.insert(row.end(), 2, Cell::Integer(0));
+  row.push_back(Cell::None());
+  row.push_back(series.key.unit);
+  row.insert(row.end(), 2, "");
+  row.push_back(absl::StrCat(name, " ", series.key.metric, ": ", failure.why));
+  row.push_back("");
+  return row;
+}
+
+}  // namespace
+
+Table ChangesTable(const std::vector<Change>& changes,
+                   const std::vector<Failure>& failures, OutputFormat format,
+                   Explainer& explainer) {
+  const bool for_people = IsForPeople(format);
+  const bool with_metric =
+      !for_people ||
+      std::any_of(changes.begin(), changes.end(),
+                  [](const Change& change) {
+                    return change.series->key.metric != "time";
+                  }) ||
+      std::any_of(failures.begin(), failures.end(), [](const Failure& failure) {
+        return failure.series->key.metric != "time";
+      });
+  std::vector<Column> columns = {{"state"},
+                                 {"benchmark", Align::kLeft, "", Clip::kNever}};
+  if (with_metric) columns.push_back({"metric"});
+  columns.insert(
+      columns.end(),
+      std::initializer_list<Column>{
+          {"change", Align::kRight, "relative_change"},
+          {"interval", Align::kRight},
+          {"verdict", Align::kLeft, "worse_by"},
+          {"good", Align::kLeft, "last_commit_before", Clip::kNever},
+          {"first", Align::kLeft, "first_commit_after", Clip::kNever},
+          {"points since", Align::kRight, "points_since"}});
+  if (for_people) {
+    // A name that is in the row already makes lines that no terminal holds.
+    columns.push_back({"hardware", Align::kLeft, "", Clip::kNever});
+    columns.push_back({"why"});
+  } else {
+    columns.push_back({"confidence", Align::kRight});
+    columns.push_back({"why"});
+    columns.push_back({"series", Align::kLeft, "", Clip::kNever});
+    for (const char* name :
+         {"alert", "provisional", "relative_change_low", "relative_change_high",
+          "level_before", "level_after", "runs_before", "runs_after",
+          "points_to_answer"}) {
+      columns.push_back({name, Align::kRight});
+    }
+    for (const char* name :
+         {"unit", "suspects", "narrow_with", "evidence", "changed"}) {
+      columns.push_back({name});
+    }
+  }
+  Table table(std::move(columns));
+  for (const Change& change : changes) {
+    const ChangePoint& point = change.change;
+    std::vector<Cell> row = {ChangeText(change),
+                             DisplayName(change.series->key.benchmark)};
+    if (with_metric) row.push_back(change.series->key.metric);
+    row.insert(
+        row.end(),
+        std::initializer_list<Cell>{
+            Cell::Number(point.relative_change,
+                         FormatChange(point.relative_change)),
+            absl::StrCat(FormatChange(point.relative_change_low), "..",
+                         FormatChange(point.relative_change_high)),
+            Cell::Number(change.worse_by, DirectionText(change)),
+            change.before == nullptr ? "-"
+                                     : CommitText(change.before->runs->commit),
+            CommitText(change.after().runs->commit),
+            Cell::Integer(change.PointsSince())});
+    if (for_people) {
+      row.push_back(change.series->key.hardware_id);
+      row.push_back(Explanation(change));
+    } else {
+      row.push_back(
+          change.kind == ChangeKind::kEpoch
+              ? Cell::None()
+              : Cell::Number(point.confidence,
+                             absl::StrFormat("%.3f", point.confidence)));
+      row.push_back(Explanation(change));
+      row.push_back(change.series->text);
+      const Evidence evidence = EvidenceOf(change);
+      row.push_back(Cell::Integer(change.IsAlert() ? 1 : 0));
+      row.push_back(Cell::Integer(change.provisional ? 1 : 0));
+      row.push_back(Cell::Number(point.relative_change_low, ""));
+      row.push_back(Cell::Number(point.relative_change_high, ""));
+      row.push_back(Cell::Number(point.level_before, ""));
+      row.push_back(Cell::Number(point.level_after, ""));
+      row.push_back(Cell::Integer(evidence.before.run_ids.size()));
+      row.push_back(Cell::Integer(evidence.after.run_ids.size()));
+      row.push_back(change.points_to_answer
+                        ? Cell::Integer(*change.points_to_answer)
+                        : Cell::None());
+      row.push_back(change.series->key.unit);
+      row.push_back(SuspectsText(evidence));
+      row.push_back(NarrowingCommand(change, evidence));
+      row.push_back(EvidenceText(change, evidence));
+      row.push_back(
+          change.IsAlert()
+              ? absl::StrJoin(ChangedWith(evidence, change, explainer), "; ")
+              : "");
+    }
+    table.AddRow(std::move(row));
+  }
+  for (const Failure& failure : failures) {
+    table.AddRow(FailureRow(failure, for_people, with_metric));
+  }
+  return table;
+}
+
+}  // namespace optrail::tracker

@@ -1,0 +1,31 @@
+#ifndef OPTRAIL_TRACKER_JUDGE_CHANGES_TABLE_H_
+#define OPTRAIL_TRACKER_JUDGE_CHANGES_TABLE_H_
+
+// The table of `optrail changes`. Part of changes_command.h.
+
+#include <string>
+#include <vector>
+
+#include "base/table.h"
+#include "tracker/explain/explain.h"
+#include "tracker/judge/judge.h"
+#include "tracker/series/series.h"
+
+namespace optrail::tracker {
+
+// A series whose newest run crashed or was wrong: nobody can say how much it
+// changed, and no record of triage answers it.
+struct Failure {
+  const Series* series = nullptr;
+  std::string why;
+};
+
+// Programs get every piece of the evidence; people get what they need to choose
+// a row, and a sentence for each that wants an answer.
+Table ChangesTable(const std::vector<Change>& changes,
+                   const std::vector<Failure>& failures, OutputFormat format,
+                   Explainer& explainer);
+
+}  // namespace optrail::tracker
+
+#endif  // OPTRAIL_TRACKER_JUDGE_CHANGES_TABLE_H_
