@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Finds long lines and broken links in the documentation.
+"""Finds long lines, long sentences and broken links in the documentation.
 
   docs_test.py WORKSPACE_FILE
 
@@ -9,6 +9,8 @@
 - Every relative link of README.md, CONTRIBUTING.md and docs/**/*.md names a file
   or folder that exists and, if it has a fragment, a heading of that page.
 - Every page that code names (docs/guide/install.md) exists.
+- Sentences are short: MOST_WORDS says how many words those of a room have on
+  average on each page, and at most. A code span counts as one word.
 """
 
 import glob
@@ -20,6 +22,9 @@ LONGEST_LINE = 100
 NO_EXCEPTIONS = ('docs/guide/', 'docs/reference/', 'README.md',
                  'CONTRIBUTING.md')
 CODE = ('.h', '.cc', '.cu', '.cuh', '.py', '.sh', '.bzl', '.proto', 'BUILD')
+# Room -> words of a page's mean sentence, and of its longest. They only fall.
+MOST_WORDS = {'docs/guide/': (16, 32), 'docs/reference/': (20, 50),
+              'docs/method/': (22, 80)}
 SKIPPED = ('.git', 'node_modules', 'testdata')
 
 
@@ -43,6 +48,39 @@ def prose(text):
             line = ''
         kept.append('' if inside else re.sub(r'`[^`]*`', '``', line))
     return '\n'.join(kept)
+
+
+def sentences(text):
+    """The sentences of prose and lists; tables and headings have none."""
+    blocks, block = [], []
+    for line in prose(text).split('\n') + ['']:
+        line = line.strip()
+        item = re.match(r'(?:[-*]|\d+\.) (.*)', line)
+        if item or not line or line.startswith(('#', '|', '<!--', '![')):
+            blocks.append(' '.join(block))
+            block = [item.group(1)] if item else []
+        else:
+            block.append(line)
+    found = []
+    for block in blocks:
+        block = re.sub(r'\[([^\]]*)\]\([^)]*\)', r'\1', block)
+        found += re.split(r'(?<=[.!?:])["\')*]*\s+(?=[A-Z`*"\'0-9])', block)
+    return [one for one in found if len(one.split()) >= 3]
+
+
+def check_sentences(page, text):
+    """What is wrong with the length of a page's sentences."""
+    wrong = []
+    for room, (mean, most) in MOST_WORDS.items():
+        found = sentences(text) if page.startswith(room) else []
+        counts = [len(one.split()) for one in found]
+        if counts and sum(counts) > mean * len(counts):
+            wrong.append('%.1f words a sentence, expected at most %d' %
+                         (sum(counts) / len(counts), mean))
+        wrong += ['%d words, expected at most %d: "%s ..."' %
+                  (count, most, one[:60])
+                  for one, count in zip(found, counts) if count > most]
+    return wrong
 
 
 def is_too_long(page, line, in_code):
@@ -123,6 +161,13 @@ def test_of_the_test():
                 return 'anchors() of %r' % text
         elif len(check_page(page, text)) != count:
             return 'check_page(%r): %s' % (text, check_page(page, text))
+    for text, count in [
+            ('Ten words, ' * 5 + 'end.', 0), ('word ' * 40 + 'end.', 2),
+            ('word ' * 20 + 'end.', 1), ('| ' + 'word ' * 40, 0),
+            ('- ' + 'word ' * 9 + '\n' + '- ' + 'word ' * 9, 0),
+            ('`' + 'word ' * 40 + '` is a word.', 0)]:
+        if len(check_sentences(page, text)) != count:
+            return 'check_sentences(%r)' % text
     return ''
 
 
@@ -139,6 +184,9 @@ def main():
         for number, what in sorted(check_page(page, text)):
             failures += 1
             print('FAILED: %s:%d: %s' % (page, number, what))
+        for what in check_sentences(page, text):
+            failures += 1
+            print('FAILED: %s: %s' % (page, what))
     for path in sources('.', CODE):
         if path.startswith('ci/docs_test'):
             continue

@@ -6,8 +6,9 @@
 - A sentence of a comment that begins with Of, That, What, Whose, As, Where,
   Whether, Than or Beside has a main clause. "Of a call." and "As Foo()." hang on
   a line before them; "Where the file says nothing, the id is made." does not.
-- Documentation and public headers do not use the words of PRIVATE_WORDS, which
-  have a meaning of their own here and a standard word in the field.
+- Documentation, public headers and messages (the texts in .cc files) do not use
+  the words of PRIVATE_WORDS, which have a meaning of their own here and a
+  standard word in the field.
 
 CLEAN lists the folders and files in which nothing is found. It only grows; a
 folder that is named in it stays clean. --count prints what each folder has.
@@ -124,6 +125,24 @@ PRIVATE_WORDS = [
 ]
 
 
+def messages(text):
+    """[(line number, text)] of the string literals of C++."""
+    return [(number, literal) for number, line in enumerate(text.split('\n'), 1)
+            if not re.match(r'\s*(//|#include)', line)
+            for literal in re.findall(r'"((?:[^"\\]|\\.)*)"', line)
+            if literal not in STORED]
+
+
+# Values of JSON that scripts may read keep their words.
+STORED = ('contention witnesses',)
+
+
+def messages_test():
+    found = messages('// "in turns"\n#include "x/witnesses.h"\n'
+                     'Print("in \\"turns\\"", "b");\nx = "contention witnesses";')
+    assert found == [(3, 'in \\"turns\\"'), (3, 'b')], found
+
+
 def check(path, text):
     """[(line number, what is wrong)] of a file."""
     wrong = []
@@ -136,6 +155,8 @@ def check(path, text):
                 if hangs(sentence):
                     wrong.append((number, 'hangs: "%s"' % sentence[:70]))
         said = blocks if path.endswith('.h') else []
+        if path.endswith('.cc') and not re.search(r'_(test|benchmark)\.', path):
+            said = messages(text)
     for number, line in said:
         for pattern, standard in PRIVATE_WORDS:
             found = re.search(pattern, line)
@@ -161,6 +182,7 @@ def self_test():
 
 def main():
     self_test()
+    messages_test()
     root = os.path.dirname(os.path.realpath(sys.argv[1]))
     counts, failures, files = collections.Counter(), [], 0
     for path in docs_test.sources(root, docs_test.CODE + ('.md',)):

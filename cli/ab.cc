@@ -10,6 +10,7 @@
 #include "base/paired_test.h"
 #include "base/status_macros.h"
 #include "cli/flags.h"
+#include "cli/shared_machine.h"
 #include "diagnosis/code_difference.h"
 #include "suites/worker/run_context.h"
 
@@ -114,6 +115,7 @@ absl::StatusOr<int> CompareByRunning(tracker::AbCommand options,
   OPTRAIL_ASSIGN_OR_RETURN(options.hardware, HardwareOfRuns());
   options.seed = absl::GetFlag(FLAGS_seed);
   options.quiet = absl::GetFlag(FLAGS_quiet);
+  AdviseMetricIfShared();
   if (!commits) {
     options.a = UserPath(options.a);
     options.b = UserPath(options.b);

@@ -8,6 +8,7 @@
 #include "cli/ab.h"
 #include "cli/embedded_texts.h"
 #include "cli/flags.h"
+#include "cli/shared_machine.h"
 #include "tracker/bisect/bisect_command.h"
 
 ABSL_FLAG(int32_t, rounds, 6,
@@ -54,6 +55,7 @@ suites::Command BisectCommand() {
     options.confidence = absl::GetFlag(FLAGS_confidence).fraction;
     options.seed = absl::GetFlag(FLAGS_seed);
     options.quiet = absl::GetFlag(FLAGS_quiet);
+    AdviseMetricIfShared();
     return tracker::RunBisect(options, std::cout);
   };
   return command;

@@ -136,13 +136,15 @@ pack_deb() {
   for part in ci docs lib share; do
     ln -s "../../../lib/optrail/$part" "$root/usr/share/doc/optrail/$part"
   done
-  # "optrail 1a2b3c4d5e6f (2026-11-24)"; an unstamped build has no commit.
+  # "optrail 1a2b3c4d5e6f (2026-11-24T10:11Z)"; an unstamped build has no commit,
+  # and is older than any that has one.
   version=$("$binary" --version |
-    sed -nE 's/^optrail ([0-9a-f]+)\+? \(([0-9-]+)\)$/0.1+\2.\1/p' | tr -d -)
+    sed -nE 's/^optrail ([0-9a-f]+)\+? \(([0-9TZ:-]+)\)$/0.1+\2.\1/p' |
+    tr -d 'TZ:-')
   mv "$root/usr/lib/optrail/share/copyright" "$root/usr/share/doc/optrail/"
   cat >"$root/DEBIAN/control" <<END
 Package: optrail
-Version: ${version:-0.1+unstamped}
+Version: ${version:-0.1~unstamped}
 Architecture: amd64
 Maintainer: Optrail <optrail@localhost>
 Section: devel

@@ -33,7 +33,7 @@ if ! command -v dpkg-deb >/dev/null; then
 fi
 [ "$(dpkg-deb --field "$folder/optrail.deb" Package Architecture | tr '\n' ' ')" = \
   "Package: optrail Architecture: amd64 " ]
-dpkg-deb --field "$folder/optrail.deb" Version | grep -q '^0\.1+'
+dpkg-deb --field "$folder/optrail.deb" Version | grep -qE '^0\.1(\+[0-9]{12}\.[0-9a-f]{12}|~unstamped)$'
 dpkg-deb --extract "$folder/optrail.deb" "$folder/root"
 root=$folder/root/usr
 # Terms of the libraries, as texts.

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <fstream>
 #include <iostream>
 #include <map>
@@ -28,6 +27,7 @@
 #include "cli/embedded_texts.h"
 #include "cli/flags.h"
 #include "cli/old_journals.h"
+#include "cli/shared_machine.h"
 #include "ops/core/device_type.h"
 #include "ops/core/registry.h"
 #include "ops/device/cpu/noise.h"
@@ -218,15 +218,6 @@ std::string Percent(absl::optional<double> fraction) {
   return fraction.has_value() ? FormatPercent(*fraction, 2) : "unknown";
 }
 
-// Above it the clock on the wall says more of neighbours than of code.
-constexpr double kSharedMachine = .05;
-
-// So many processes that about ten are left with a core to themselves, within
-// what anybody waits for.
-int ProcessesFor(double waiting) {
-  return std::min(100, static_cast<int>(std::ceil(10 / (1 - waiting))));
-}
-
 std::vector<std::string> Advice(const suites::RunContext& context,
                                 const ops::NoiseReport& noise) {
   std::vector<std::string> advice;
@@ -241,7 +232,7 @@ std::vector<std::string> Advice(const suites::RunContext& context,
         "other processes want this core: stop them, or expect measurements to "
         "be marked as contended");
   }
-  if (waiting > kSharedMachine) {
+  if (IsSharedMachine(waiting)) {
     advice.push_back(absl::StrCat(
         "programs that you gate wait for a core ", FormatPercent(waiting, 0),
         " of their time: judge the time on the processor "

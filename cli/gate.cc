@@ -13,6 +13,7 @@
 #include "cli/ab.h"
 #include "cli/embedded_texts.h"
 #include "cli/flags.h"
+#include "cli/shared_machine.h"
 #include "diagnosis/code_difference.h"
 #include "tracker/gate/gate_command.h"
 
@@ -111,6 +112,7 @@ absl::StatusOr<int> GateByRunning() {
   options.record = absl::GetFlag(FLAGS_record);
   options.suite = SuiteOfRuns();
   OPTRAIL_ASSIGN_OR_RETURN(options.hardware, HardwareOfRuns());
+  AdviseMetricIfShared();
   return tracker::RunGateCommits(options, std::cout);
 }
 

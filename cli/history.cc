@@ -106,6 +106,10 @@ suites::Command HistoryCommand() {
   command.summary = "Checks, repairs, merges, thins or exports a history.";
   command.details = HelpText("history");
   command.meanings = {
+      {"format", "What to print: table, json, csv or markdown."},
+      {"file_format",
+       "What export writes: csv, csvw (also its columns' types) or "
+       "openmetrics; by default csv."},
       {"out",
        "File to write, replaced atomically; - or none: standard output."},
       {"hardware", "Only series of the hardware with this id."},

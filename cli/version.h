@@ -13,7 +13,7 @@ namespace optrail::cli {
 // The version of this binary.
 std::string VersionText();
 
-// "optrail COMMIT (DATE)"; an empty commit is a build that was not stamped.
+// "optrail COMMIT (TIME)"; an empty commit is a build that was not stamped.
 std::string VersionText(absl::string_view commit, absl::string_view date);
 
 }  // namespace optrail::cli

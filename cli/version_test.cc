@@ -11,8 +11,8 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 TEST(VersionTest, IsCommitAndDateOfAStampedBuild) {
-  EXPECT_EQ(VersionText("1a2b3c4d5e6f+", "2026-11-21"),
-            "optrail 1a2b3c4d5e6f+ (2026-11-21)");
+  EXPECT_EQ(VersionText("1a2b3c4d5e6f+", "2026-11-21T10:11Z"),
+            "optrail 1a2b3c4d5e6f+ (2026-11-21T10:11Z)");
 }
 
 TEST(VersionTest, AnUnstampedBuildSaysSoAndHowToStampIt) {

@@ -51,10 +51,14 @@ Json ObjectivesJson(const SessionAnalysis& session) {
 Json ProofJson(const proto::Session& session) {
   if (!session.has_proof()) return nullptr;
   const proto::Proof& proof = session.proof();
+  // Absent are a gain without rounds and an interval of too few of them.
+  const auto known = [](bool has, double value) {
+    return has ? Number(value) : Json(nullptr);
+  };
   return {{"metric", proof.metric()},
-          {"gain", Number(proof.gain())},
-          {"gain_low", Number(proof.gain_low())},
-          {"gain_high", Number(proof.gain_high())},
+          {"gain", known(proof.has_gain(), proof.gain())},
+          {"gain_low", known(proof.has_gain_low(), proof.gain_low())},
+          {"gain_high", known(proof.has_gain_high(), proof.gain_high())},
           {"confidence", Number(proof.confidence())},
           {"rounds", proof.rounds()},
           {"claimed", proof.claimed()},

@@ -152,8 +152,8 @@ class Session {
     if (in_turns_ == 0 || one_by_one_.empty()) return;
     std::cerr << "note: " << one_by_one_.size() << " of "
               << in_turns_ + static_cast<int>(one_by_one_.size())
-              << " groups of benchmarks were read one by one, not in turns, "
-                 "so that their ratios say less: those of "
+              << " groups of benchmarks were measured one by one, not "
+                 "interleaved, so that their ratios say less: those of "
               << one_by_one_[0] << (one_by_one_.size() > 1 ? ", ..." : "")
               << "\n";
   }

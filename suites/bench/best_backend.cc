@@ -88,13 +88,14 @@ absl::Status KeepBest(const proto::Run& run, const RunContext& context) {
     ++written;
   }
   if (written > 0) {
-    std::cerr << "kept in " << context.store << " for --backend=best: who is "
-              << "best of " << written << " comparison"
+    std::cerr << "kept in " << context.store << " for --backend=best: the "
+              << "fastest backend of " << written << " comparison"
               << (written == 1 ? "" : "s") << "\n";
   }
   if (untold > 0) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "who is best of ", untold, " comparison", untold == 1 ? "" : "s",
+        "the fastest backend of ", untold, " comparison",
+        untold == 1 ? "" : "s",
         " is not kept: no two processes read both; next: --processes=",
         std::max(2, 2 * processes),
         processes > 1 ? ", or a quieter machine" : ""));

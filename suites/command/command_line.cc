@@ -282,6 +282,18 @@ absl::Status SetFromFile(const Command& command, const Given& given) {
   return absl::OkStatus();
 }
 
+// "; --file_format names that of the file" for a refused --format of a command
+// that writes files.
+std::string OtherFormat(const Command& command, absl::string_view flag) {
+  if (flag != "format") return "";
+  for (const std::string& other : AllFlags(command)) {
+    if (absl::EndsWith(other, "_format")) {
+      return absl::StrCat("; --", other, " names that of the file");
+    }
+  }
+  return "";
+}
+
 absl::Status SetFlags(const Command& command, const Given& given) {
   std::string error;
   Origins().clear();
@@ -302,7 +314,8 @@ absl::Status SetFlags(const Command& command, const Given& given) {
     Origins()[name] = kCommandLine;
     if (flag->ParseFrom(value, &error)) continue;
     return absl::InvalidArgumentError(absl::StrCat(
-        "flag --", name, "=", value, ": ", WhyRefused(*flag, value, error)));
+        "flag --", name, "=", value, ": ", WhyRefused(*flag, value, error),
+        OtherFormat(command, name)));
   }
   return absl::OkStatus();
 }

@@ -262,7 +262,7 @@ absl::Status PrintPairs(absl::string_view name, ops::Timer& other,
   options.most = absl::Seconds(60);
   OPTRAIL_ASSIGN_OR_RETURN(const PairedTimes times,
                            TimePairs(other, timer->get(), options));
-  out << name << " in turns with this: " << FormatDurationNs(times.first_ns)
+  out << name << " interleaved with this: " << FormatDurationNs(times.first_ns)
       << " and " << FormatDurationNs(times.second_ns)
       << (times.of_processor ? " of processor time, " : ", ")
       << RatioText(times) << "\n";

@@ -344,7 +344,7 @@ std::string TooShortCold(const Sampling& sampling) {
 proto::WorkerReply Measure(const proto::WorkerRequest::Evaluate& request,
                            OpenedTask& task, const TimeElsewhere& elsewhere) {
   if (request.contenders().empty()) {
-    return ReplyOf(proto::INVALID, "nothing was asked for");
+    return ReplyOf(proto::INVALID, "nothing was requested");
   }
   return Measuring(request, task, elsewhere).Run();
 }

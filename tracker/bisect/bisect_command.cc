@@ -6,11 +6,14 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/progress.h"
@@ -25,6 +28,17 @@
 
 namespace optrail::tracker {
 namespace {
+
+// The first few of "+1.1%, -11.0%, ...", and how many more there are.
+std::string FirstLooks(const std::string& looks) {
+  constexpr size_t kShown = 4;
+  std::vector<std::string> shown = absl::StrSplit(looks, ", ");
+  const size_t all = shown.size();
+  if (all <= kShown) return looks;
+  shown.resize(kShown);
+  return absl::StrCat(absl::StrJoin(shown, ", "), " and ", all - kShown,
+                      " more");
+}
 
 class Bisection {
  public:
@@ -332,7 +346,9 @@ class Bisection {
           {line_[i].substr(0, 12), named ? "yes" : "",
            Cell::Number(search.Probability(i),
                         absl::StrFormat("%.3f", search.Probability(i))),
-           look == looks_.end() ? "" : look->second,
+           look == looks_.end()  ? ""
+           : IsForPeople(format) ? FirstLooks(look->second)
+                                 : look->second,
            builder_.trees().Subject(line_[i])});
     }
     out_ << table.Format(format, TerminalWidth());

@@ -324,7 +324,7 @@ class Decider {
       return absl::StrCat(reason, ": no reasonable number of processes tells");
     }
     return absl::StrCat(reason, ": ", *row.processes_needed,
-                        " processes a side, both sides in turn, would tell");
+                        " processes a side, interleaved, would tell");
   }
 
   const CompareOptions& options_;

@@ -26,7 +26,9 @@ std::string GainText(const proto::Proof& proof, absl::string_view than) {
   return absl::StrCat(
       text(gain), worse ? " worse" : " better", " than ", than,
       proof.metric().empty() ? "" : absl::StrCat(" in ", proof.metric()), " (",
-      text(low), " to ", text(high), ", ", proof.rounds(), " paired rounds",
+      proof.has_gain_low() ? absl::StrCat(text(low), " to ", text(high))
+                           : "too few rounds for an interval",
+      ", ", proof.rounds(), " paired round", proof.rounds() == 1 ? "" : "s",
       note.empty() ? "" : absl::StrCat("; ", note), ")");
 }
 
@@ -57,8 +59,14 @@ std::string ProofText(const proto::Session& session) {
   const char* const stays = IncumbentStays(session)
                                 ? "no gain is proven, the stored config stays"
                                 : "no gain is proven, the default stays";
-  return absl::StrCat(session.proof().claimed() ? "proven" : stays, ": ",
-                      GainText(session.proof(), "the default"));
+  const proto::Proof& proof = session.proof();
+  if (proof.rounds() == 0) {
+    const std::string note = ProofEndNote(proof);
+    return absl::StrCat(stays, ": not one paired round could be measured",
+                        note.empty() ? "" : absl::StrCat(" (", note, ")"));
+  }
+  return absl::StrCat(proof.claimed() ? "proven" : stays, ": ",
+                      GainText(proof, "the default"));
 }
 
 bool IncumbentStays(const proto::Session& session) {

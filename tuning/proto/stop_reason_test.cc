@@ -66,6 +66,22 @@ TEST(StopReasonTest, AProofIsASentence) {
             "default in time (4.4% to 10.0%, 44 paired rounds)");
 }
 
+TEST(StopReasonTest, AProofWithoutRoundsHasNoGain) {
+  proto::Session session;
+  proto::Proof& proof = *session.mutable_proof();
+  proof.set_metric("time");
+  proof.set_end(proto::PROOF_DISTURBED);
+  EXPECT_EQ(ProofText(session),
+            "no gain is proven, the default stays: not one paired round could "
+            "be measured (disturbed)");
+  proof.set_rounds(1);
+  proof.set_gain(.03);
+  EXPECT_EQ(ProofText(session),
+            "no gain is proven, the default stays: 3.0% better than the "
+            "default in time (too few rounds for an interval, 1 paired round; "
+            "disturbed)");
+}
+
 TEST(StopReasonTest, AStoredConfigThatStaysIsNamed) {
   proto::Session session;
   *session.mutable_incumbent() = *ParseConfig("tile=8");

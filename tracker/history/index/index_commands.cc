@@ -255,6 +255,11 @@ absl::StatusOr<int> RunHistoryExport(const HistoryExportCommand& options,
   OPTRAIL_RETURN_IF_ERROR(
       CheckFlag(format != "csvw" || is_file, "file_format", format,
                 "--out=FILE, beside which the schema is written"));
+  OPTRAIL_RETURN_IF_ERROR(
+      CheckFlag(is_file || options.common.format == OutputFormat::kTable ||
+                    options.common.format == OutputFormat::kCsv,
+                "format", AbslUnparseFlag(options.common.format),
+                "--out=FILE beside it: without, the output is the file"));
   OPTRAIL_ASSIGN_OR_RETURN(const History history, OpenHistory(options.common));
   OPTRAIL_ASSIGN_OR_RETURN(const auto index, HistoryIndex::Open(history));
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<BadFile> bad, index->BadFiles());
@@ -277,9 +282,15 @@ absl::StatusOr<int> RunHistoryExport(const HistoryExportCommand& options,
                             CsvMetadata(FileNameOf(options.file))));
   }
   // On the standard output it would look like one of the points.
-  if (!IsStream(options.file)) {
+  if (IsStream(options.file)) return ExitCodeOfExport(history, rows);
+  if (options.common.format == OutputFormat::kTable) {
     out << options.file << ": " << FormatCount(rows)
         << (is_open_metrics ? " series\n" : " points\n");
+  } else {
+    Table table({{"file"}, {"file_format"}, {"rows"}});
+    table.AddRow({options.file, format.empty() ? "csv" : format,
+                  Cell::Number(static_cast<double>(rows), absl::StrCat(rows))});
+    PrintTable(table, options.common.format, out);
   }
   return ExitCodeOfExport(history, rows);
 }

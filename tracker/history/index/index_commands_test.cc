@@ -80,6 +80,11 @@ TEST_F(IndexCommandsTest, ExportsWhatDetectReads) {
   command.file = JoinPath(common_.workspace, "out.csv");
   EXPECT_THAT(Run(RunHistoryExport, command), HasSubstr("8 points"));
   EXPECT_TRUE(ParseSeriesCsv(*ReadFile(command.file), "x").ok());
+  common_.format = OutputFormat::kJson;
+  EXPECT_THAT(
+      Run(RunHistoryExport, command),
+      AllOf(HasSubstr("\"file_format\": \"csv\""), HasSubstr("\"rows\": 8")));
+  common_.format = OutputFormat::kTable;
 }
 
 TEST_F(IndexCommandsTest, AnExportOfNothingHasItsHeaderAndIsNoSuccess) {

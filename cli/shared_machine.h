@@ -1,0 +1,35 @@
+#ifndef OPTRAIL_CLI_SHARED_MACHINE_H_
+#define OPTRAIL_CLI_SHARED_MACHINE_H_
+
+// What to do where other programs want the same cores: `doctor` advises it, and
+// what measures programs says it before minutes are spent on the wrong metric.
+//
+//   AdviseMetricIfShared();  // "note: programs on this machine wait ..."
+//
+// Shares are fractions of wall time. Thread safety: functions without state.
+
+#include <string>
+
+namespace optrail::cli {
+
+// Whether the clock on the wall says more of neighbours than of code, where
+// programs wait for a core for the share `waiting` of their time.
+bool IsSharedMachine(double waiting);
+
+// So many processes that about ten are left with a core to themselves, within
+// what anybody waits for.
+int ProcessesFor(double waiting);
+
+// A note that names the other metric, without a line's end; "" if few wait or
+// `metric` is not `time`.
+std::string MetricAdvice(double waiting, const std::string& metric);
+
+// Looks at the machine for a third of a second, and prints that note on
+// standard error. It does nothing with --quiet, --policy or --target: a policy
+// names its metrics, and the stopwatch of Optrail's operators leaves out the
+// time that they waited.
+void AdviseMetricIfShared();
+
+}  // namespace optrail::cli
+
+#endif  // OPTRAIL_CLI_SHARED_MACHINE_H_
