@@ -278,7 +278,7 @@ TEST_F(CertificateTest, WhatWasNotMeteredIsEstimatedOrRefused) {
 }
 
 // One model errs the same way in all that it tells: two benchmarks of it are no
-// more certain than one. What processes read scatters on its own.
+// more certain than one. Readings of processes scatter on their own.
 TEST_F(CertificateTest, ErrorsOfOneModelOrMeterDoNotCancel) {
   inputs_.embodied_grams = 0;
   inputs_.intensity_uncertainty = 0;

@@ -26,7 +26,7 @@ struct FlowJob {
 struct FlowPlan {
   std::vector<std::vector<int>> hours;  // by job, ascending
   int64_t missing = 0;                  // hours of jobs that found no place
-  // What room for one more job would save in each hour (the dual solution).
+  // The saving of room for one more job in each hour (the dual solution).
   std::vector<double> prices;
 };
 

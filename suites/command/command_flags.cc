@@ -227,7 +227,7 @@ absl::StatusOr<proto::DeviceKind> DeviceFromFlags() {
       absl::StrCat("flag --device: ", type.status().message()));
 }
 
-// What the device's support says of its energy meter.
+// The device's support tells of its energy meter.
 std::string NoMeterText(proto::DeviceKind kind) {
   const auto type = ops::FindDeviceType(kind);
   if (!type.ok()) return "";
