@@ -138,7 +138,7 @@ TEST_F(CertificateTest, VerifiesFromACopyOfTheHistoryAlone) {
   EXPECT_TRUE(verified.ok()) << verified;
 }
 
-// Of the tamperings below: OPTRAIL_TEST_SEED=7 draws others.
+// Among the tamperings below: OPTRAIL_TEST_SEED=7 draws others.
 uint64_t Seed() {
   const char* const text = std::getenv("OPTRAIL_TEST_SEED");
   const uint64_t seed = text == nullptr ? 1 : std::strtoull(text, nullptr, 10);
