@@ -212,6 +212,14 @@ class Planner {
     for (size_t j = 0; j < plan.jobs.size(); ++j) {
       if (!plan.jobs[j].hours.empty()) placed.push_back(static_cast<int>(j));
     }
+    const bool all_pause =
+        std::all_of(placed.begin(), placed.end(),
+                    [&](int j) { return problem_.jobs[j].preemptible; });
+    const double owed = grams_per_money * problem_.most_cost.value_or(0);
+    // The plan is that flow.
+    if (all_pause && plan.unplaced == 0) {
+      return plan.grams + grams_per_money * plan.cost - owed;
+    }
     const std::vector<double> costs = HourCosts(grams_per_money);
     const std::vector<int> room(costs.size(), problem_.machines);
     const FlowPlan flow = Flow(placed, costs, room);
@@ -221,14 +229,11 @@ class Planner {
         sum += KwhAnHour(problem_.jobs[placed[i]]) * costs[hour];
       }
     }
-    const bool all_pause =
-        std::all_of(placed.begin(), placed.end(),
-                    [&](int j) { return problem_.jobs[j].preemptible; });
     if (!all_pause) {
       sum = std::max(
           sum, PricedBound(placed, costs, flow.prices, plan, grams_per_money));
     }
-    return sum - grams_per_money * problem_.most_cost.value_or(0);
+    return sum - owed;
   }
 
   // The best of Lagrange's bounds: at prices of machines from the flow, then by
