@@ -164,9 +164,9 @@ ABSL_FLAG(std::string, suite, "",
           "Name of the run in the history; by default the workload, the "
           "operator, or of imported results what made them.");
 ABSL_FLAG(std::string, pairing, "",
-          "Id of the runs that are interleaved with this one; they are judged "
-          "as pairs of a --round.");
-ABSL_FLAG(int, round, 0, "Which round of --pairing this is, from 1.");
+          "Id of the runs that are measured in turn with this one; they are "
+          "judged as pairs of a --round.");
+ABSL_FLAG(int, round, 0, "Which turn of --pairing this is, from 1.");
 ABSL_FLAG(std::string, listen, "", "Where to serve: unix:PATH, or HOST:PORT.");
 ABSL_FLAG(bool, allow_network, false,
           "Also serve other machines, which are not asked who they are.");
@@ -227,7 +227,7 @@ absl::StatusOr<proto::DeviceKind> DeviceFromFlags() {
       absl::StrCat("flag --device: ", type.status().message()));
 }
 
-// The device's support tells of its energy meter.
+// The reason why the device has no energy meter; "" if it has one.
 std::string NoMeterText(proto::DeviceKind kind) {
   const auto type = ops::FindDeviceType(kind);
   if (!type.ok()) return "";
