@@ -304,7 +304,7 @@ def main():
                 failures.append('%s: `bazel run %s`: no target' %
                                 (where, label))
             own = re.sub(r'"[^"]*"', '""', rest)
-            for flag in re.findall(r'(?<!\S)--([a-z_]+)', own):
+            for flag in re.findall(r'(?<!\S)--([a-z0-9_]+)', own):
                 checked += 1
                 if flag not in flags_of_programs and \
                         not flag.startswith(('benchmark_', 'gtest_')):
@@ -316,7 +316,7 @@ def main():
             if not words or not re.fullmatch(r'[a-z]+', words[0]):
                 continue
             own = re.sub(r"'[^']*'", "''", code.split(' -- ')[0])
-            for flag in re.findall(r'(?<!\S)(--[a-z_]+)', own):
+            for flag in re.findall(r'(?<!\S)(--[a-z0-9_]+)', own):
                 checked += 1
                 if flag + '=' not in help_of(words[0]) and \
                         flag + ' ' not in help_of(words[0]) and \

@@ -355,7 +355,7 @@ for command in $("$optrail" help | sed -n 's/^  \([a-z]*\) .*/\1/p'); do
   "$optrail" help "$command"
 done > helps.txt
 for flag in $(cat "$sources"/*.cc | tr '\n' ' ' |
-    grep -o 'ABSL_FLAG([^,]*, *[a-z_]*' | sed 's/.*[, ]//'); do
+    grep -o 'ABSL_FLAG([^,]*, *[a-z0-9_]*' | sed 's/.*[, ]//'); do
   grep -q -- "^  --$flag\b" helps.txt ||
     { echo "FAILED: no command takes --$flag"; exit 1; }
 done

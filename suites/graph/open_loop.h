@@ -12,8 +12,7 @@
 //   OPTRAIL_ASSIGN_OR_RETURN(
 //       const ServedLoad served,
 //       ServeOpenLoop(options, [&](int worker, int64_t first, int64_t count) {
-//         return Compute(worker, first, count);  // requests [first, first +
-//         count)
+//         return Compute(worker, first, count);
 //       }));
 //   Use(LatencyQuantile(served.latencies_ns, .99).value_ns);
 //

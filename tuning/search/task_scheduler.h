@@ -16,8 +16,11 @@
 // that the next trial may save:
 //  - by its history: what the later half of its trials saved, per trial. The
 //    span grows with the trials, since gains come ever more rarely;
-//  - by the strategy's model, if it has one: its expected improvement. The two
-//    err in different ways; their geometric mean counts.
+//  - by its trials: the next one saves less than the mean of the later half,
+//  the
+//    more so the more there were (n^-1/4);
+//  - by the strategy's model, if it has one: its expected improvement. History
+//    and model err in different ways; their geometric mean counts.
 // It chooses tasks, never configs. What it answers depends on the reports
 // alone, so a journal replayed gives the same schedule.
 
@@ -48,7 +51,7 @@ struct TaskSchedulerOptions {
   double min_gain = 0.002;
   // Added to the logarithm of what the later half of the trials saved: a task
   // that saved nothing there is not hopeless yet.
-  double prior_gain = 0.1;
+  double prior_gain = 0.2;
 };
 
 // Returns the warm-up of each task for a total of so many trials over so many
