@@ -6,12 +6,12 @@
 //
 //   FedModel model;
 //   model.compute = [&] { return runner->Run(); };
-//   model.feeder = feeder.get();
+//   model.feeder = feeder;
 //   OPTRAIL_ASSIGN_OR_RETURN(
 //       const FedTimes times,
 //       TimeFed(model, *source, *graph::SampleInputs(graph), loader_options,
 //               *device));
-//   std::cout << HeldBackText(times) << "\n";
+//   std::cout << HeldBackText(times, feeder_options) << "\n";
 //
 // A call of the one stopwatch is a round of batches: the next batch is waited
 // for, brought to the model and computed. The loader starts with nothing ahead,
