@@ -3,9 +3,6 @@
 
 // What to do where other programs want the same cores: `doctor` advises it, and
 // what measures programs says it before minutes are spent on the wrong metric.
-//
-//   AdviseMetricIfShared();  // "note: programs on this machine wait ..."
-//
 // Shares are fractions of wall time. Thread safety: functions without state.
 
 #include <string>

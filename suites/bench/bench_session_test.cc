@@ -281,9 +281,9 @@ TEST_F(InTurnsTest, WhatWasNotSampledInTurnsIsSaid) {
   wrong_ = "round 2:";
   ::testing::internal::CaptureStderr();
   const auto results = Run();
-  EXPECT_THAT(
-      ::testing::internal::GetCapturedStderr(),
-      ::testing::HasSubstr("1 of 2 groups of benchmarks were read one by one"));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              ::testing::HasSubstr(
+                  "1 of 2 groups of benchmarks were measured one by one"));
   EXPECT_THAT(log_,
               ElementsAre("round 1: a b c", "round 2: a b c", "a", "b", "c"));
   EXPECT_EQ(results[0].measurements_size(), 2);

@@ -157,9 +157,11 @@ absl::StatusOr<int> ReportGate(const AbCommand& options, const Sides& sides,
       row.suite = result->candidate.suite();
       row.hardware_id = result->candidate.hardware().id();
     }
+    report.rounds = result->rounds;
     report.notes.push_back(
         absl::StrCat(result->rounds, result->rounds == 1 ? " round" : " rounds",
-                     ", a fresh process of each side in every one"));
+                     ", a fresh process of each side in every one",
+                     options.record ? "" : "; --record would keep both runs"));
     if (!result->candidate_failure.empty()) {
       report.notes.push_back(
           absl::StrCat("the candidate ", result->candidate_failure));

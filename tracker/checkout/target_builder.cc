@@ -24,6 +24,12 @@ absl::StatusOr<std::pair<std::string, std::string>> ParseTarget(
     const std::string& target) {
   static const RE2* const kLabel =
       new RE2("//([A-Za-z0-9_./+=~@-]*)(?::([A-Za-z0-9_./+=~@-]+))?");
+  if (target.empty()) {
+    return absl::InvalidArgumentError(
+        "what to measure is missing; next: --run='./bench "
+        "--benchmark_format=json' (and --build), or with Bazel "
+        "--target=//path:my_benchmark");
+  }
   std::string package, name;
   if (!RE2::FullMatch(target, *kLabel, &package, &name) ||
       absl::StrContains(target, "...") || (package.empty() && name.empty()) ||

@@ -134,6 +134,7 @@ struct GateReport {
 
   // The flags by which `bisect` measures as this gate did, if it did.
   std::string measured_by = "--build=... --run=...";
+  int rounds = 0;  // that such a gate has measured
   // The flag by which other commands find the runs (HistoryFlag); absent where
   // they are in no history.
   absl::optional<std::string> history_flag;

@@ -300,10 +300,15 @@ std::string GateText(const GateReport& report, int width) {
   }
   absl::StrAppend(&prose, Reasons(notable, /*width=*/0));
   if (const auto request = RemeasureRequest(report)) {
-    absl::StrAppend(&prose, "\nto tell, measure ",
-                    request->additional_processes,
-                    " more processes on each side:\n  --benchmark_filter=",
-                    EscapeForTerminal(QuoteForShell(request->filter)), "\n");
+    if (report.rounds > 0) {
+      absl::StrAppend(&prose, "\nto tell, repeat it with --max_rounds=",
+                      report.rounds + request->additional_processes, "\n");
+    } else {
+      absl::StrAppend(&prose, "\nto tell, measure ",
+                      request->additional_processes,
+                      " more processes on each side:\n  --benchmark_filter=",
+                      EscapeForTerminal(QuoteForShell(request->filter)), "\n");
+    }
   }
   return absl::StrCat(text, WrapProse(prose, width));
 }

@@ -133,7 +133,7 @@ TEST_F(GateTest, TheFilterToMeasureAgainIsReadable) {
   }
   GateOptions options;
   options.baseline = *ParseBaseline("latest~1");
-  const GateReport report = Judged("", options);
+  GateReport report = Judged("", options);
   const absl::optional<Remeasure> request = RemeasureRequest(report);
   ASSERT_TRUE(request.has_value());
   EXPECT_EQ(request->filter, "^(BM_<a'b>\\n\\(1\\.5\\)|add/cpu/n=4,m=2/f32)$");
@@ -142,6 +142,12 @@ TEST_F(GateTest, TheFilterToMeasureAgainIsReadable) {
   EXPECT_THAT(text, AllOf(HasSubstr("RERUN"), Not(HasSubstr("FAIL")),
                           HasSubstr("BM_<a'\\''b>")))
       << "safe to paste into a shell";
+  // A gate that measured by itself goes on by itself.
+  report.rounds = 4;
+  EXPECT_THAT(GateText(report),
+              AllOf(HasSubstr(absl::StrCat("repeat it with --max_rounds=",
+                                           4 + request->additional_processes)),
+                    Not(HasSubstr("--benchmark_filter"))));
 }
 
 TEST_F(GateTest, LooksShareTheFalseAlarmRate) {
