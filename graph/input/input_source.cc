@@ -189,7 +189,7 @@ class FilesSource : public InputSource {
 
   absl::Status Parse(int64_t sample, absl::string_view text,
                      absl::Span<char* const> to) const override {
-    absl::StatusOr<NamedArrays> arrays = ParseNpz(text);
+    const absl::StatusOr<NamedArrays> arrays = ParseNpz(text);
     const auto wrong = [&](absl::string_view why) {
       return absl::InvalidArgumentError(
           absl::StrCat(paths_[sample], ": ", why));
@@ -203,12 +203,7 @@ class FilesSource : public InputSource {
       }
       TensorType as_batch = input.type;
       as_batch.dims.insert(as_batch.dims.begin(), 1);
-      TensorType& type = found->second.type;
-      // Files hold f32; the model may read it in another type.
-      if (type.type == proto::ELEMENT_F32 && found->second.is_real() &&
-          input.type.type == proto::ELEMENT_BF16) {
-        type.type = proto::ELEMENT_BF16;
-      }
+      const TensorType& type = found->second.type;
       if (!(type == input.type) && !(type == as_batch)) {
         return wrong(absl::StrCat("array ", Quoted(input.name), " is ",
                                   TypeText(type), "; expected ",
@@ -285,15 +280,13 @@ absl::StatusOr<int64_t> BatchOf(const Graph& graph) {
   return batch;
 }
 
-absl::StatusOr<std::vector<SampleInput>> SampleInputs(
-    const Graph& graph, proto::ElementType floats) {
+absl::StatusOr<std::vector<SampleInput>> SampleInputs(const Graph& graph) {
   OPTRAIL_RETURN_IF_ERROR(BatchOf(graph).status());
   const std::vector<int64_t> bounds = IndexBounds(graph);
   std::vector<SampleInput> inputs;
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
     TensorType type = graph.type(graph.inputs[i]);
     type.dims.erase(type.dims.begin());
-    if (type.type == proto::ELEMENT_F32) type.type = floats;
     inputs.push_back(
         {graph.values[graph.inputs[i]].name, std::move(type), bounds[i]});
   }

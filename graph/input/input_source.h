@@ -39,10 +39,8 @@ struct SampleInput {
 // have one that is the same for all.
 absl::StatusOr<int64_t> BatchOf(const Graph& graph);
 
-// In the order of the graph's inputs; those that are f32 there are floats of
-// `floats`. Errors are BatchOf's.
-absl::StatusOr<std::vector<SampleInput>> SampleInputs(
-    const Graph& graph, proto::ElementType floats = proto::ELEMENT_F32);
+// In the order of the graph's inputs. Errors are BatchOf's.
+absl::StatusOr<std::vector<SampleInput>> SampleInputs(const Graph& graph);
 
 // Thread-safe.
 class InputSource {

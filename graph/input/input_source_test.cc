@@ -152,25 +152,6 @@ TEST(InputSourceTest, ReadsAFolderOfArrays) {
             JoinPath(folder, "b.npz") + ": has no array \"absent\"");
 }
 
-TEST(InputSourceTest, FloatsAreOfTheTypeThatTheModelReads) {
-  Graph graph;
-  graph.AddInput("x", F32({8, 2}));
-  graph.AddInput("id", I64({8}));
-  const auto inputs = SampleInputs(graph, optrail::proto::ELEMENT_BF16);
-  ASSERT_TRUE(inputs.ok()) << inputs.status();
-  const auto source = OpenInput(Write("bf16.csv", "1.5,-2,7\n"), *inputs);
-  ASSERT_TRUE(source.ok()) << source.status();
-  uint16_t x[2] = {};
-  int64_t id = 0;
-  char* const to[] = {reinterpret_cast<char*>(x), reinterpret_cast<char*>(&id)};
-  const absl::Status parsed = (*source)->Parse(0, "1.5,-2,7", to);
-  ASSERT_TRUE(parsed.ok()) << parsed;
-  // The upper halves of the f32.
-  EXPECT_EQ(x[0], 0x3fc0);
-  EXPECT_EQ(x[1], 0xc000);
-  EXPECT_EQ(id, 7);
-}
-
 TEST(InputSourceTest, TakesTheBatchFromTheFirstDimension) {
   Graph graph;
   graph.AddInput("x", F32({8, 2}));

@@ -15,8 +15,13 @@ namespace {
 class InPlaceFeeder : public Feeder {
  public:
   explicit InPlaceFeeder(const std::vector<FedInput>& inputs) {
-    for (const FedInput& input : inputs) addresses_.push_back(input.address);
+    for (const FedInput& input : inputs) {
+      addresses_.push_back(input.address);
+      bytes_.push_back(input.bytes);
+    }
   }
+
+  std::vector<int64_t> bytes() const override { return bytes_; }
 
   absl::StatusOr<absl::Span<char* const>> Next() override {
     return absl::Span<char* const>(addresses_);
@@ -25,6 +30,7 @@ class InPlaceFeeder : public Feeder {
 
  private:
   std::vector<char*> addresses_;
+  std::vector<int64_t> bytes_;
 };
 
 class CpuMachine : public Machine {

@@ -57,6 +57,12 @@ class CudaFeeder : public Feeder {
     return absl::OkStatus();
   }
 
+  std::vector<int64_t> bytes() const override {
+    std::vector<int64_t> bytes;
+    for (const FedInput& input : inputs_) bytes.push_back(input.bytes);
+    return bytes;
+  }
+
   absl::StatusOr<absl::Span<char* const>> Next() override {
     Slot& slot = slots_[next_];
     if (std::exchange(slot.is_on_its_way, false)) {

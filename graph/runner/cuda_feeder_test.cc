@@ -3,11 +3,14 @@
 
 #include "graph/runner/cuda_feeder.h"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_split.h"
 #include "ops/device/cuda/measured_gpu.h"
 #include "ops/device/cuda/testing/fake_driver.h"
 
@@ -28,6 +31,19 @@ class CudaFeederTest : public testing::Test {
 
   absl::StatusOr<std::unique_ptr<Feeder>> Make(const FeederOptions& options) {
     return MakeCudaFeeder({{x_, 5}, {y_, 300}}, options, *gpu_);
+  }
+
+  // The calls since the last question: what, of which stream, which event.
+  static std::vector<std::vector<std::string>> Order() {
+    static void* const library = dlopen(kFakeDriver, RTLD_NOW);
+    auto* const order =
+        reinterpret_cast<const char* (*)()>(dlsym(library, "FakeOrder"));
+    std::vector<std::vector<std::string>> calls;
+    for (const absl::string_view line :
+         absl::StrSplit(order(), '\n', absl::SkipEmpty())) {
+      calls.push_back(absl::StrSplit(line, ' '));
+    }
+    return calls;
   }
 
   const absl::StatusOr<Driver> driver_;
@@ -53,6 +69,55 @@ TEST_F(CudaFeederTest, EachBatchArrivesWhereItIsRead) {
       }
     }
   }
+}
+
+// What a batch waits for, in the order of calls: the buffer on the device until
+// the inputs have been copied from it, the inputs until the batch is there, and
+// the host's memory until it has been sent.
+TEST_F(CudaFeederTest, StreamsWaitForEachOther) {
+  const auto feeder = Make({1, true});
+  ASSERT_TRUE(feeder.ok()) << feeder.status();
+  for (int batch = 0; batch < 2; ++batch) {
+    Order();
+    ASSERT_TRUE((*feeder)->Next().ok());
+    ASSERT_TRUE((*feeder)->Send().ok());
+    const std::vector<std::vector<std::string>> calls = Order();
+    const size_t awaited = batch == 0 ? 0 : 1;
+    ASSERT_EQ(calls.size(), awaited + 7);
+    const auto call = [&](size_t i) { return calls[awaited + i]; };
+    const std::string beside = call(0)[1], used = call(0)[2];
+    const std::string computes = call(3)[1], sent = call(2)[2];
+    EXPECT_NE(beside, computes);
+    EXPECT_NE(sent, used);
+    if (batch > 0) EXPECT_EQ(calls[0][0] + calls[0][2], "await" + sent);
+    using Call = std::vector<std::string>;
+    EXPECT_EQ(call(0), (Call{"wait", beside, used}));
+    EXPECT_EQ(call(1)[0] + call(1)[1], "send" + beside);
+    EXPECT_EQ(call(2), (Call{"record", beside, sent}));
+    EXPECT_EQ(call(3), (Call{"wait", computes, sent}));
+    EXPECT_EQ(call(4)[0] + call(4)[1], "copy" + computes);
+    EXPECT_EQ(call(5)[0] + call(5)[1], "copy" + computes);
+    EXPECT_EQ(call(6), (Call{"record", computes, used}));
+  }
+}
+
+TEST_F(CudaFeederTest, WithoutBatchesAheadOneStreamDoesAll) {
+  const auto feeder = Make({0, true});
+  ASSERT_TRUE(feeder.ok()) << feeder.status();
+  Order();
+  for (int batch = 0; batch < 2; ++batch) {
+    ASSERT_TRUE((*feeder)->Next().ok());
+    ASSERT_TRUE((*feeder)->Send().ok());
+  }
+  const auto calls = Order();
+  ASSERT_EQ(calls.size(), 7);
+  std::vector<std::string> names;
+  for (const auto& call : calls) {
+    names.push_back(call[0]);
+    if (call[0] != "await") EXPECT_EQ(call[1], calls[0][1]);
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"send", "send", "record", "await",
+                                             "send", "send", "record"}));
 }
 
 TEST_F(CudaFeederTest, BatchesOnTheirWayHaveMemoryOfTheirOwn) {

@@ -16,6 +16,9 @@
 // request while the batch before it is computed. The runner must outlive the
 // feeder, and the thread that uses the one uses the other.
 
+#include <cstdint>
+#include <vector>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -35,6 +38,9 @@ struct FeederOptions {
 class Feeder {
  public:
   virtual ~Feeder() = default;
+
+  // Returns the size of each input of a batch.
+  virtual std::vector<int64_t> bytes() const = 0;
 
   // Returns where the next batch is to be written: an address of the host for
   // each input. Waits until nothing is read from there.

@@ -91,6 +91,19 @@ absl::Status Feed(const FedModel& model, graph::Loader& loader) {
   return model.feeder->Send();
 }
 
+absl::Status CheckBytes(const FedModel& model,
+                        const std::vector<graph::SampleInput>& inputs) {
+  const std::vector<int64_t> bytes = model.feeder->bytes();
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const int64_t brought = model.batch * inputs[i].type.bytes();
+    if (i < bytes.size() && brought == bytes[i]) continue;
+    return absl::InternalError(absl::StrCat(
+        "a batch of input \"", inputs[i].name, "\" has ", brought,
+        " bytes; the model reads ", i < bytes.size() ? bytes[i] : int64_t{0}));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<double> TimeAlone(const FedModel& model, ops::Device& device) {
   OPTRAIL_ASSIGN_OR_RETURN(
       const std::unique_ptr<CallTimer> timer,
@@ -209,6 +222,7 @@ absl::StatusOr<FedTimes> TimeFed(const FedModel& model,
                                  const graph::LoaderOptions& options,
                                  ops::Device& device) {
   FedTimes times;
+  OPTRAIL_RETURN_IF_ERROR(CheckBytes(model, inputs));
   {
     // The model alone computes a batch of samples, too.
     OPTRAIL_ASSIGN_OR_RETURN(
@@ -222,7 +236,8 @@ absl::StatusOr<FedTimes> TimeFed(const FedModel& model,
       graph::Loader::Start(source, inputs, model.batch, options));
   const int64_t ahead = loader->capacity() / model.batch;
   OPTRAIL_RETURN_IF_ERROR(TimeRounds(model, 2 * ahead, *loader, device, times));
-  if (device.hardware().device_kind() != proto::CPU && times.fed.time_ns > 0) {
+  if (device.hardware().device_kind() != proto::CPU && times.fed.time_ns > 0 &&
+      times.alone_ns > 0) {
     times.idle = std::max(0., 1 - times.alone_ns / times.fed.time_ns);
   }
   return times;

@@ -26,7 +26,9 @@ class ZerosSource : public graph::InputSource {
 class OnePlace : public graph::Feeder {
  public:
   explicit OnePlace(std::vector<float>& x)
-      : to_{reinterpret_cast<char*>(x.data())} {}
+      : to_{reinterpret_cast<char*>(x.data())},
+        bytes_(static_cast<int64_t>(x.size() * sizeof(float))) {}
+  std::vector<int64_t> bytes() const override { return {bytes_}; }
   absl::StatusOr<absl::Span<char* const>> Next() override {
     return absl::Span<char* const>(to_);
   }
@@ -34,6 +36,7 @@ class OnePlace : public graph::Feeder {
 
  private:
   std::vector<char*> to_;
+  int64_t bytes_ = 0;
 };
 
 // A model that computes nothing waits for a loader whose reads take two
@@ -78,6 +81,22 @@ TEST(FedTimingTest, PassesOnTheErrorOfAModel) {
       TimeFed(model, source, {{"x", {optrail::proto::ELEMENT_F32, {}}}},
               graph::LoaderOptions(), *device);
   EXPECT_EQ(times.status().message(), "no luck");
+}
+
+TEST(FedTimingTest, RefusesSamplesThatAreNoBatchOfTheModel) {
+  const ZerosSource source;
+  std::vector<float> x(3);
+  OnePlace feeder(x);
+  FedModel model;
+  model.compute = [] { return absl::OkStatus(); };
+  model.feeder = &feeder;
+  model.batch = 4;
+  const auto device = *ops::MakeCpuDevice(1);
+  const auto times =
+      TimeFed(model, source, {{"x", {optrail::proto::ELEMENT_F32, {}}}},
+              graph::LoaderOptions(), *device);
+  EXPECT_EQ(times.status().message(),
+            "a batch of input \"x\" has 16 bytes; the model reads 12");
 }
 
 FedTimes Times(double waits, double reads, double parses, double rests) {

@@ -78,7 +78,7 @@ absl::StatusOr<ExitCode> FeedGraph(const GraphFeedCommand& asked,
   OPTRAIL_ASSIGN_OR_RETURN(const graph::RunnerOptions options,
                            RunnerOptionsOf(how));
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<graph::SampleInput> inputs,
-                           graph::SampleInputs(imported.graph, options.type));
+                           graph::SampleInputs(imported.graph));
   FedModel model;
   OPTRAIL_ASSIGN_OR_RETURN(model.batch, graph::BatchOf(imported.graph));
   OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<graph::InputSource> source,

@@ -15,7 +15,8 @@
 // none.
 //
 // FakeLaunches(stream), FakeModules() and FakeMappings() count launches into a
-// stream, modules that are loaded, and ranges and granules that are not freed.
+// stream, modules that are loaded, and ranges and granules that are not freed;
+// FakeOrder() tells the calls that order what streams do.
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -28,6 +29,7 @@
 #include <list>
 #include <map>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -65,6 +67,14 @@ int Scripted(const char* call) {
   const std::string key = std::string(",") + call + "=";
   const size_t at = text.find(key);
   return at == std::string::npos ? 0 : atoi(text.c_str() + at + key.size());
+}
+
+// "send stream=0x1 event=0x2".
+std::string order;
+void Log(const char* call, void* stream, void* event = nullptr) {
+  char line[96];
+  snprintf(line, sizeof line, "%s stream=%p event=%p\n", call, stream, event);
+  order += line;
 }
 
 }  // namespace
@@ -181,7 +191,9 @@ FAKE(cuMemFreeHost, void* memory) {
   free(memory);
   return 0;
 }
-FAKE(cuMemcpyHtoDAsync_v2, Address to, const void* from, size_t bytes, void*) {
+FAKE(cuMemcpyHtoDAsync_v2, Address to, const void* from, size_t bytes,
+     void* stream) {
+  Log("send", stream);
   memcpy(reinterpret_cast<void*>(to), from, bytes);
   return Scripted("cuMemcpyHtoDAsync");
 }
@@ -193,7 +205,9 @@ FAKE(cuMemcpyDtoH_v2, void* to, Address from, size_t bytes) {
   memcpy(to, reinterpret_cast<const void*>(from), bytes);
   return Scripted("cuMemcpyDtoH");
 }
-FAKE(cuMemcpyDtoDAsync_v2, Address to, Address from, size_t bytes, void*) {
+FAKE(cuMemcpyDtoDAsync_v2, Address to, Address from, size_t bytes,
+     void* stream) {
+  Log("copy", stream);
   memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from),
          bytes);
   fake.now_ns += kLaunchNs;
@@ -340,10 +354,13 @@ FAKE(cuLaunchKernel, void* function, unsigned grid_x, unsigned grid_y, unsigned,
   return 0;
 }
 FAKE(cuStreamCreate, void** stream, unsigned) {
-  *stream = &fake;
+  *stream = new char();
   return 0;
 }
-FAKE(cuStreamDestroy_v2, void*) { return 0; }
+FAKE(cuStreamDestroy_v2, void* stream) {
+  delete static_cast<char*>(stream);
+  return 0;
+}
 FAKE(cuStreamSynchronize, void*) { return Scripted("cuStreamSynchronize"); }
 FAKE(cuStreamBeginCapture_v2, void*, int) {
   fake.capturing = true;
@@ -463,7 +480,8 @@ FAKE(cuMemSetAccess, Address address, size_t bytes, const void*, size_t) {
   return mprotect(reinterpret_cast<void*>(address), bytes,
                   PROT_READ | PROT_WRITE);
 }
-FAKE(cuStreamWaitEvent, void*, void*, unsigned) {
+FAKE(cuStreamWaitEvent, void* stream, void* event, unsigned) {
+  Log("wait", stream, event);
   return Scripted("cuStreamWaitEvent");
 }
 FAKE(cuEventCreate, void** event, unsigned) {
@@ -474,11 +492,15 @@ FAKE(cuEventDestroy_v2, void* event) {
   delete static_cast<long long*>(event);
   return 0;
 }
-FAKE(cuEventRecord, void* event, void*) {
+FAKE(cuEventRecord, void* event, void* stream) {
+  Log("record", stream, event);
   *static_cast<long long*>(event) = fake.now_ns;
   return 0;
 }
-FAKE(cuEventSynchronize, void*) { return 0; }
+FAKE(cuEventSynchronize, void* event) {
+  Log("await", nullptr, event);
+  return 0;
+}
 FAKE(cuEventElapsedTime, float* milliseconds, void* start, void* end) {
   *milliseconds = static_cast<float>(*static_cast<long long*>(end) -
                                      *static_cast<long long*>(start)) *
@@ -486,6 +508,13 @@ FAKE(cuEventElapsedTime, float* milliseconds, void* start, void* end) {
   return 0;
 }
 
+// The calls so far that order what streams do, a line each; forgets them.
+extern "C" const char* FakeOrder();
+extern "C" const char* FakeOrder() {
+  static std::string told;
+  told = std::exchange(order, "");
+  return told.c_str();
+}
 FAKE(FakeLaunches, void* stream) { return launches[stream]; }
 FAKE(FakeModules) { return loaded; }
 FAKE(FakeMappings) { return mappings; }
