@@ -8,12 +8,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/strip.h"
 #include "base/file.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
 #include "base/table.h"
 #include "base/units.h"
+#include "carbon/certificate_folder.h"
 #include "carbon/energy_of.h"
 #include "carbon/grid.h"
 #include "carbon/indices.h"
@@ -197,10 +197,8 @@ std::string FileName(const std::string& path) {
 absl::Status WriteCertificate(const std::string& path, const std::string& json,
                               const std::string& page, std::ostream& out) {
   OPTRAIL_RETURN_IF_ERROR(WriteOutput(path, json));
-  const std::string page_path =
-      absl::StrCat(absl::StripSuffix(path, ".json"), ".html");
-  OPTRAIL_RETURN_IF_ERROR(WriteOutput(page_path, page));
-  out << path << "\n" << page_path << "\n";
+  OPTRAIL_RETURN_IF_ERROR(WriteOutput(PagePathOf(path), page));
+  out << path << "\n" << PagePathOf(path) << "\n";
   return absl::OkStatus();
 }
 
@@ -379,12 +377,9 @@ absl::StatusOr<ExitCode> RunCarbonCertify(const CarbonCertifyCommand& command,
   }
   if (tracker::IsStoreUrl(history.dir())) return ExitCode::kOk;
   // The history keeps it in any case, so that its runs stay whole.
-  const std::string folder = CertificateFolder(history.dir());
-  OPTRAIL_RETURN_IF_ERROR(CreateDirectories(folder));
-  OPTRAIL_RETURN_IF_ERROR(WriteCertificate(
-      JoinPath(folder, absl::StrCat(inputs.candidate, "_against_", inputs.base,
-                                    ".json")),
-      json, page, out));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string kept,
+                           KeepCertificate(history.dir(), json));
+  out << kept << "\n" << PagePathOf(kept) << "\n";
   return ExitCode::kOk;
 }
 

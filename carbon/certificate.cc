@@ -4,10 +4,7 @@
 #include <cmath>
 #include <map>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/file.h"
-#include "base/file_system.h"
 #include "base/json.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
@@ -434,39 +431,6 @@ absl::Status VerifyCertificate(absl::string_view json,
         absl::StrCat("certificate: none that `optrail carbon certify` writes: ",
                      JsonReason(error)));
   }
-}
-
-std::string CertificateFolder(const std::string& history_dir) {
-  return JoinPath(history_dir, "certificates");
-}
-
-absl::StatusOr<std::vector<std::string>> CertifiedRuns(
-    const std::string& history_dir) {
-  std::vector<std::string> runs;
-  const std::string folder = CertificateFolder(history_dir);
-  const auto files = ListDirectory(folder);
-  if (absl::IsNotFound(files.status())) return runs;
-  if (!files.ok()) return files.status();
-  for (const std::string& file : *files) {
-    if (!absl::EndsWith(file, ".json")) continue;
-    const std::string path = JoinPath(folder, file);
-    OPTRAIL_ASSIGN_OR_RETURN(const std::string text, ReadRegularFile(path));
-    OPTRAIL_ASSIGN_OR_RETURN(const Json json, ParseJson(text, path));
-    for (const char* field : {"base_run", "candidate_run"}) {
-      const Json* run = nullptr;
-      if (json.is_object() && json.contains("inputs") &&
-          json["inputs"].is_object() && json["inputs"].contains(field)) {
-        run = &json["inputs"][field];
-      }
-      if (run == nullptr || !run->is_string()) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            path, ": inputs/", field,
-            " is missing, expected a certificate; next: repair or remove it"));
-      }
-      runs.push_back(run->get<std::string>());
-    }
-  }
-  return runs;
 }
 
 }  // namespace optrail::carbon

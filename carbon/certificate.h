@@ -75,12 +75,6 @@ absl::Status VerifyCertificate(absl::string_view json,
 // For people: one HTML file without scripts, which prints.
 absl::StatusOr<std::string> CertificatePage(absl::string_view json);
 
-// Certificates of a history lie in its folder certificates/. Their runs, so
-// that `history thin` leaves them whole; an unreadable certificate is an error.
-std::string CertificateFolder(const std::string& history_dir);
-absl::StatusOr<std::vector<std::string>> CertifiedRuns(
-    const std::string& history_dir);
-
 }  // namespace optrail::carbon
 
 #endif  // OPTRAIL_CARBON_CERTIFICATE_H_

@@ -1,13 +1,8 @@
 #include "carbon/certificate.h"
 
-#include <openssl/bio.h>
-#include <openssl/evp.h>
-#include <openssl/pem.h>
-
 #include <cmath>
 #include <cstdlib>
 #include <iostream>
-#include <set>
 #include <sstream>
 
 #include "absl/strings/ascii.h"
@@ -18,97 +13,17 @@
 #include "base/sha256.h"
 #include "base/utf8.h"
 #include "carbon/carbon_command.h"
+#include "carbon/certificate_test_base.h"
 #include "carbon/energy_of.h"
 #include "carbon/signature.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tracker/history/history_files.h"
-#include "tracker/history/retention.h"
 
 namespace optrail::carbon {
 namespace {
 
 using nlohmann::json;
 using testing::HasSubstr;
-
-std::string Folder(const std::string& name) {
-  std::string pattern = testing::TempDir() + "/" + name + "_XXXXXX";
-  return mkdtemp(pattern.data());
-}
-
-std::string NewKey() {
-  EVP_PKEY* key = EVP_PKEY_Q_keygen(nullptr, nullptr, "ED25519");
-  BIO* bio = BIO_new(BIO_s_mem());
-  PEM_write_bio_PrivateKey(bio, key, nullptr, nullptr, 0, nullptr, nullptr);
-  char* data = nullptr;
-  const auto size = BIO_get_mem_data(bio, &data);
-  std::string pem(data, static_cast<size_t>(size));
-  BIO_free(bio);
-  EVP_PKEY_free(key);
-  return pem;
-}
-
-class CertificateTest : public testing::Test {
- protected:
-  CertificateTest()
-      : dir_(Folder("history")), history_(*tracker::History::Open(dir_)) {
-    inputs_.base = Record(1, {1.2, 1.21, 1.19});
-    inputs_.candidate = Record(2, {.9, .91, .89});
-    inputs_.zone = "DE";
-    inputs_.intensity_kind = "average";
-    inputs_.intensity_source = "made up";
-    inputs_.intensity_sha256 = Sha256Hex("made up");
-    inputs_.intensity = {{1767225600, 1767229200, 300},
-                         {1767229200, 1767232800, 400}};
-    inputs_.embodied_grams = 150'000;
-    inputs_.embodied_hours = 35040;
-    inputs_.embodied_source = "a data sheet";
-    inputs_.issued_unix_s = 1767232800;
-  }
-
-  std::string Record(int day, const std::vector<double>& joules,
-                     bool metered = true) {
-    proto::Run run;
-    run.set_started_unix_ns((1767225600 + day * 86400LL) * 1'000'000'000);
-    run.set_elapsed_ns(60'000'000'000);
-    run.set_run_id(absl::StrCat("2026010", day, "T000000Z-00000000000", day));
-    run.mutable_hardware()->set_id("nvidia-h200");
-    run.mutable_hardware()->set_device_kind(proto::CUDA);
-    run.mutable_commit()->set_id(std::string(40, 'a' + day));
-    proto::BenchmarkResult* result = run.add_results();
-    result->mutable_key()->set_operator_name("BM_Product");
-    result->set_outcome(proto::OK);
-    for (const double one : joules) {
-      proto::Measurement* process = result->add_measurements();
-      process->set_median_ns(1'600'000);
-      if (!metered) continue;
-      proto::MeterWindow* window = process->add_windows();
-      window->set_metric("joules");
-      window->set_unit("J");
-      window->set_value(one * 1000);
-      window->set_calls(1000);
-      window->set_duration_ns(1'600'000'000);
-      window->set_source("NVML energy counter");
-      window->set_check(proto::AGREES);
-    }
-    EXPECT_TRUE(history_.AppendRun(run).ok());
-    return run.run_id();
-  }
-
-  std::string Make() {
-    const auto certificate = MakeCertificate(inputs_, history_);
-    EXPECT_TRUE(certificate.ok()) << certificate.status();
-    return certificate.ok() ? *certificate : "";
-  }
-
-  std::string PathOf(const std::string& run) {
-    return *tracker::PlaceOf(dir_, "runs", run);
-  }
-
-  const std::string dir_;
-  const tracker::History history_;
-  CertificateInputs inputs_;
-};
 
 TEST_F(CertificateTest, IsEnergyTimesIntensityAndAShareOfTheHardware) {
   const json certificate = json::parse(Make());
@@ -369,58 +284,6 @@ TEST_F(CertificateTest, ThePageHoldsWhatIsHostileAsText) {
   EXPECT_THAT(page, HasSubstr("&lt;script&gt;"));
   EXPECT_FALSE(CertificatePage("{}").ok());
   EXPECT_FALSE(CertificatePage("[").ok());
-}
-
-TEST_F(CertificateTest, CertifiedRunsStayWholeWhenAHistoryIsThinned) {
-  const std::string third = Record(4, {1});
-  ASSERT_TRUE(CreateDirectories(CertificateFolder(dir_)).ok());
-  const std::string path = CertificateFolder(dir_) + "/one.json";
-  ASSERT_TRUE(WriteFileAtomically(path, Make()).ok());
-  const auto certified = CertifiedRuns(dir_);
-  ASSERT_TRUE(certified.ok()) << certified.status();
-  EXPECT_EQ(std::set<std::string>(certified->begin(), certified->end()),
-            (std::set<std::string>{inputs_.base, inputs_.candidate}));
-  tracker::RetentionPolicy policy;
-  policy.keep_runs = 0;
-  policy.keep_days = 0;
-  policy.keep_every = 1000;
-  policy.keep_ids = *certified;
-  const auto plan = tracker::PlanRetention(
-      history_, policy, (1767225600LL + 400 * 86400) * 1'000'000'000);
-  ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_EQ(plan->kept_whole, 2);
-  // Those of one candidate against several bases stand side by side, and a copy
-  // elsewhere is kept here, too.
-  ASSERT_TRUE(RemoveFile(path).ok());
-  CarbonCertifyCommand command;
-  command.common.history = dir_;
-  command.grid.zone = "DE";
-  command.grid.intensity = JoinPath(dir_, "grid.csv");
-  ASSERT_TRUE(WriteFileAtomically(command.grid.intensity,
-                                  "zone,start,end,gco2e_per_kwh,kind\n"
-                                  "DE,2026-01-01T00:00:00Z,"
-                                  "2026-02-01T00:00:00Z,300,average\n")
-                  .ok());
-  command.inputs.candidate = inputs_.candidate;
-  command.out = JoinPath(dir_, "copy.json");
-  for (const std::string& base : {inputs_.base, third}) {
-    command.inputs.base = base;
-    std::ostringstream out;
-    const auto code = RunCarbonCertify(command, out);
-    ASSERT_TRUE(code.ok()) << code.status();
-    EXPECT_THAT(out.str(), HasSubstr(base)) << "where it is kept";
-  }
-  const auto kept = CertifiedRuns(dir_);
-  ASSERT_TRUE(kept.ok()) << kept.status();
-  EXPECT_EQ(std::set<std::string>(kept->begin(), kept->end()),
-            (std::set<std::string>{inputs_.base, inputs_.candidate, third}));
-  EXPECT_EQ(kept->size(), 4);
-  const auto copy = ReadFile(command.out);
-  ASSERT_TRUE(copy.ok()) << copy.status();
-  EXPECT_TRUE(VerifyCertificate(*copy, history_, "").ok());
-  // An unreadable one must not let its runs go.
-  ASSERT_TRUE(WriteFileAtomically(path, "{").ok());
-  EXPECT_FALSE(CertifiedRuns(dir_).ok());
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 #include "absl/flags/flag.h"
 #include "base/status_macros.h"
-#include "carbon/certificate.h"
+#include "carbon/certificate_folder.h"
 #include "cli/embedded_texts.h"
 #include "cli/flags.h"
 #include "tracker/history/index/index_commands.h"

@@ -1,0 +1,124 @@
+#include "carbon/certificate_folder.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/sha256.h"
+#include "base/status_macros.h"
+#include "carbon/certificate.h"
+#include "nlohmann/json.hpp"
+#include "tracker/history/history_files.h"
+
+namespace optrail::carbon {
+namespace {
+
+using Json = nlohmann::json;
+
+// 48 bits, as in the ids of records.
+constexpr size_t kDigestLetters = 12;
+
+// The runs of one certificate, by their ids.
+struct Pair {
+  std::string base, candidate;
+};
+
+absl::StatusOr<Pair> PairOf(const std::string& text, const std::string& path) {
+  OPTRAIL_ASSIGN_OR_RETURN(const Json json, ParseJson(text, path));
+  Pair pair;
+  for (const auto& [field, id] :
+       {std::pair{"base_run", &pair.base},
+        std::pair{"candidate_run", &pair.candidate}}) {
+    const Json* run = nullptr;
+    if (json.is_object() && json.contains("inputs") &&
+        json["inputs"].is_object() && json["inputs"].contains(field)) {
+      run = &json["inputs"][field];
+    }
+    if (run == nullptr || !run->is_string()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          path, ": inputs/", field,
+          " is missing, expected a certificate; next: repair or remove it"));
+    }
+    *id = run->get<std::string>();
+  }
+  return pair;
+}
+
+std::string WithDigest(absl::string_view stem, const std::string& json) {
+  return absl::StrCat(stem, "_", Sha256Hex(json).substr(0, kDigestLetters),
+                      ".json");
+}
+
+// Returns whether `bytes` are new there. AlreadyExists if others are.
+absl::StatusOr<bool> PutNew(const std::string& path, const std::string& bytes) {
+  const absl::Status written = WriteNewFileAtomically(path, bytes);
+  if (!absl::IsAlreadyExists(written)) {
+    if (!written.ok()) return written;
+    return true;
+  }
+  const auto present = ReadRegularFile(path);
+  if (present.ok() && *present == bytes) return false;
+  return absl::AlreadyExistsError(absl::StrCat(
+      path,
+      ": it holds other bytes than those that its name tells; next: "
+      "optrail carbon verify it, and move it out of the folder"));
+}
+
+// The names of the certificates in the folder.
+absl::StatusOr<std::vector<std::string>> NamesIn(const std::string& folder) {
+  std::vector<std::string> names;
+  const auto files = ListDirectory(folder);
+  if (absl::IsNotFound(files.status())) return names;
+  if (!files.ok()) return files.status();
+  for (const std::string& file : *files) {
+    if (absl::EndsWith(file, ".json")) names.push_back(file);
+  }
+  return names;
+}
+
+}  // namespace
+
+std::string CertificateFolder(const std::string& history_dir) {
+  return JoinPath(history_dir, "certificates");
+}
+
+std::string PagePathOf(absl::string_view certificate_path) {
+  return absl::StrCat(absl::StripSuffix(certificate_path, ".json"), ".html");
+}
+
+absl::StatusOr<std::string> KeepCertificate(const std::string& history_dir,
+                                            const std::string& json) {
+  OPTRAIL_ASSIGN_OR_RETURN(const Pair pair, PairOf(json, "certificate"));
+  for (const std::string& id : {pair.base, pair.candidate}) {
+    // They become a file's name.
+    OPTRAIL_RETURN_IF_ERROR(tracker::PlaceOf(history_dir, "runs", id).status());
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string page, CertificatePage(json));
+  const std::string folder = CertificateFolder(history_dir);
+  OPTRAIL_RETURN_IF_ERROR(CreateDirectories(folder));
+  const std::string path = JoinPath(
+      folder,
+      WithDigest(absl::StrCat(pair.candidate, "_against_", pair.base), json));
+  OPTRAIL_RETURN_IF_ERROR(PutNew(path, json).status());
+  OPTRAIL_RETURN_IF_ERROR(WriteFileAtomically(PagePathOf(path), page));
+  return path;
+}
+
+absl::StatusOr<std::vector<std::string>> CertifiedRuns(
+    const std::string& history_dir) {
+  std::vector<std::string> runs;
+  const std::string folder = CertificateFolder(history_dir);
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<std::string> names,
+                           NamesIn(folder));
+  for (const std::string& name : names) {
+    const std::string path = JoinPath(folder, name);
+    OPTRAIL_ASSIGN_OR_RETURN(const std::string text, ReadRegularFile(path));
+    OPTRAIL_ASSIGN_OR_RETURN(Pair pair, PairOf(text, path));
+    runs.push_back(std::move(pair.base));
+    runs.push_back(std::move(pair.candidate));
+  }
+  return runs;
+}
+
+}  // namespace optrail::carbon

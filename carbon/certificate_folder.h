@@ -1,0 +1,42 @@
+#ifndef OPTRAIL_CARBON_CERTIFICATE_FOLDER_H_
+#define OPTRAIL_CARBON_CERTIFICATE_FOLDER_H_
+
+// A history keeps its certificates as files in its folder certificates/, so
+// that `history thin` leaves their runs whole.
+//
+//   OPTRAIL_ASSIGN_OR_RETURN(const std::string path,
+//                            KeepCertificate(history.dir(), json));
+//   OPTRAIL_ASSIGN_OR_RETURN(policy.keep_ids, CertifiedRuns(history.dir()));
+//
+// A certificate never changes after it was written: its name holds a digest of
+// its bytes, so another one of the same two runs stands beside it. Names
+// without a digest are those that an older Optrail wrote; they are read alike.
+// A history in PostgreSQL keeps no certificates: its URL is an empty folder.
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace optrail::carbon {
+
+std::string CertificateFolder(const std::string& history_dir);
+
+// The name of the page beside a certificate: c.html for c.json.
+std::string PagePathOf(absl::string_view certificate_path);
+
+// Writes the certificate, CANDIDATE_against_BASE_DIGEST.json, and its page, and
+// returns the path of the JSON. If the same bytes are there, they stay.
+// AlreadyExists, and nothing changes, if the file of that name was changed.
+absl::StatusOr<std::string> KeepCertificate(const std::string& history_dir,
+                                            const std::string& json);
+
+// The runs of all certificates in the folder. An unreadable one is an error.
+absl::StatusOr<std::vector<std::string>> CertifiedRuns(
+    const std::string& history_dir);
+
+}  // namespace optrail::carbon
+
+#endif  // OPTRAIL_CARBON_CERTIFICATE_FOLDER_H_

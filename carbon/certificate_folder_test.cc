@@ -1,0 +1,129 @@
+#include "carbon/certificate_folder.h"
+
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_replace.h"
+#include "base/file.h"
+#include "carbon/carbon_command.h"
+#include "carbon/certificate.h"
+#include "carbon/certificate_test_base.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tracker/history/retention.h"
+
+namespace optrail::carbon {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+CarbonCertifyCommand Certify(const std::string& dir,
+                             const CertificateInputs& inputs) {
+  CarbonCertifyCommand command;
+  command.common.history = dir;
+  command.grid.zone = "DE";
+  command.grid.intensity = JoinPath(dir, "grid.csv");
+  EXPECT_TRUE(WriteFileAtomically(command.grid.intensity,
+                                  "zone,start,end,gco2e_per_kwh,kind\n"
+                                  "DE,2026-01-01T00:00:00Z,"
+                                  "2026-02-01T00:00:00Z,300,average\n")
+                  .ok());
+  command.inputs.base = inputs.base;
+  command.inputs.candidate = inputs.candidate;
+  return command;
+}
+
+// The certificates in the folder, by their names.
+std::vector<std::string> Kept(const std::string& dir) {
+  std::vector<std::string> names;
+  for (const std::string& name : *ListDirectory(CertificateFolder(dir))) {
+    if (absl::EndsWith(name, ".json")) names.push_back(name);
+  }
+  return names;
+}
+
+TEST_F(CertificateTest, CertifiedRunsStayWholeWhenAHistoryIsThinned) {
+  const std::string third = Record(4, {1});
+  ASSERT_TRUE(CreateDirectories(CertificateFolder(dir_)).ok());
+  const std::string path = CertificateFolder(dir_) + "/one.json";
+  ASSERT_TRUE(WriteFileAtomically(path, Make()).ok());
+  const auto certified = CertifiedRuns(dir_);
+  ASSERT_TRUE(certified.ok()) << certified.status();
+  EXPECT_EQ(std::set<std::string>(certified->begin(), certified->end()),
+            (std::set<std::string>{inputs_.base, inputs_.candidate}));
+  tracker::RetentionPolicy policy;
+  policy.keep_runs = 0;
+  policy.keep_days = 0;
+  policy.keep_every = 1000;
+  policy.keep_ids = *certified;
+  const auto plan = tracker::PlanRetention(
+      history_, policy, (1767225600LL + 400 * 86400) * 1'000'000'000);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->kept_whole, 2);
+  // Those of one candidate against several bases stand side by side, and a copy
+  // elsewhere is kept here, too.
+  ASSERT_TRUE(RemoveFile(path).ok());
+  CarbonCertifyCommand command = Certify(dir_, inputs_);
+  command.out = JoinPath(dir_, "copy.json");
+  for (const std::string& base : {inputs_.base, third}) {
+    command.inputs.base = base;
+    std::ostringstream out;
+    const auto code = RunCarbonCertify(command, out);
+    ASSERT_TRUE(code.ok()) << code.status();
+    EXPECT_THAT(out.str(), HasSubstr(base)) << "where it is kept";
+  }
+  const auto kept = CertifiedRuns(dir_);
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  EXPECT_EQ(std::set<std::string>(kept->begin(), kept->end()),
+            (std::set<std::string>{inputs_.base, inputs_.candidate, third}));
+  EXPECT_EQ(kept->size(), 4);
+  const auto copy = ReadFile(command.out);
+  ASSERT_TRUE(copy.ok()) << copy.status();
+  EXPECT_TRUE(VerifyCertificate(*copy, history_, "").ok());
+  // An unreadable one must not let its runs go.
+  ASSERT_TRUE(WriteFileAtomically(path, "{").ok());
+  EXPECT_FALSE(CertifiedRuns(dir_).ok());
+}
+
+TEST_F(CertificateTest, AnotherCertificateOfAPairStandsBesideTheFirst) {
+  CarbonCertifyCommand command = Certify(dir_, inputs_);
+  command.key = JoinPath(dir_, "key.pem");
+  ASSERT_TRUE(WriteFileAtomically(command.key, NewKey()).ok());
+  std::ostringstream out;
+  ASSERT_EQ(*RunCarbonCertify(command, out), ExitCode::kOk);
+  ASSERT_EQ(Kept(dir_).size(), 1);
+  const std::string path = JoinPath(CertificateFolder(dir_), Kept(dir_)[0]);
+  EXPECT_THAT(out.str(), HasSubstr(path));
+  EXPECT_TRUE(FileExists(PagePathOf(path)));
+  const std::string with_signature = *ReadFile(path);
+  EXPECT_THAT(with_signature, HasSubstr("Ed25519"));
+  command.key = "";
+  ASSERT_EQ(*RunCarbonCertify(command, out), ExitCode::kOk);
+  EXPECT_EQ(Kept(dir_).size(), 2);
+  EXPECT_EQ(*ReadFile(path), with_signature);
+  // The same bytes again are no news.
+  const auto again = KeepCertificate(dir_, with_signature);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(*again, path);
+  EXPECT_EQ(Kept(dir_).size(), 2);
+  // A file that was changed is not put right silently.
+  ASSERT_TRUE(WriteFileAtomically(path, with_signature + " ").ok());
+  const absl::Status changed = KeepCertificate(dir_, with_signature).status();
+  EXPECT_TRUE(absl::IsAlreadyExists(changed)) << changed;
+  EXPECT_THAT(std::string(changed.message()),
+              AllOf(HasSubstr(path), HasSubstr("next: optrail carbon verify")));
+  EXPECT_EQ(*ReadFile(path), with_signature + " ");
+}
+
+TEST_F(CertificateTest, IdsOfACertificateMakeNoPath) {
+  const std::string json =
+      absl::StrReplaceAll(Make(), {{inputs_.base, "../../elsewhere"}});
+  EXPECT_FALSE(KeepCertificate(dir_, json).ok());
+}
+
+}  // namespace
+}  // namespace optrail::carbon
