@@ -428,15 +428,6 @@ absl::StatusOr<MaturityEvidence> EvidenceOf(
   for (const proto::Session& session : sessions) {
     evidence.proven_sessions += session.proof().claimed();
   }
-  const std::string folder = CertificateFolder(history.dir());
-  const auto files = ListDirectory(folder);
-  for (const std::string& file :
-       files.ok() ? *files : std::vector<std::string>()) {
-    const auto json = ReadRegularFile(JoinPath(folder, file));
-    if (file.size() < 5 || file.substr(file.size() - 5) != ".json") continue;
-    evidence.verified_certificates +=
-        json.ok() && VerifyCertificate(*json, history, "").ok();
-  }
   return evidence;
 }
 
@@ -486,8 +477,13 @@ absl::StatusOr<ExitCode> RunCarbonIndices(const CarbonIndicesCommand& command,
                 any ? number(index.efficiency) : Cell::None(), "", of});
   table.AddRow({"green tuning index",
                 index.index ? number(*index.index) : Cell::None(), "", of});
-  OPTRAIL_ASSIGN_OR_RETURN(const MaturityEvidence evidence,
+  OPTRAIL_ASSIGN_OR_RETURN(const CheckedCertificates checked,
+                           CheckCertificates(history));
+  table.AddRow({"verified certificates", Cell::Integer(checked.verified), "",
+                checked.LeftOut()});
+  OPTRAIL_ASSIGN_OR_RETURN(MaturityEvidence evidence,
                            EvidenceOf(history, sessions));
+  evidence.verified_certificates = checked.verified;
   const Maturity maturity = MaturityOf(evidence);
   table.AddRow({"maturity level", Cell::Integer(maturity.level), "",
                 maturity.missing.empty()

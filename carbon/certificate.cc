@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "base/json.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
@@ -21,7 +24,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr char kFormat[] = "optrail-carbon-certificate/2";
+constexpr absl::string_view kFormatName = "optrail-carbon-certificate/";
+constexpr int kFormat = 2;
 constexpr char kMethod[] =
     "SCI (ISO/IEC 21031): (E x I + M) / R, without offsets";
 constexpr double kJoulesPerKwh = 3.6e6;
@@ -293,7 +297,8 @@ absl::StatusOr<Json> Compute(const CertificateInputs& inputs,
   }
   const Results base_results = ResultsOf(base.run, filter);
   const Results candidate_results = ResultsOf(candidate.run, filter);
-  Json json = {{"format", kFormat}, {"method", kMethod}};
+  Json json = {{"format", absl::StrCat(kFormatName, kFormat)},
+               {"method", kMethod}};
   json["inputs"] = InputsJson(inputs);
   OPTRAIL_ASSIGN_OR_RETURN(json["base"],
                            Side(base, base_results, candidate_results, inputs));
@@ -369,14 +374,60 @@ absl::Status CheckSigned(const Json& json, const std::string& public_key_pem) {
   return CheckSignature(json.at("digest").get<std::string>(), signature);
 }
 
+// The number in a certificate's "format"; 0 if it is no format of ours.
+int FormatOf(const Json& json) {
+  if (!json.is_object() || !json.contains("format")) return 0;
+  const auto* format = json["format"].get_ptr<const std::string*>();
+  if (format == nullptr) return 0;
+  absl::string_view digits = *format;
+  int number = 0;
+  if (!absl::ConsumePrefix(&digits, kFormatName) ||
+      !absl::SimpleAtoi(digits, &number) || absl::StrCat(number) != digits) {
+    return 0;
+  }
+  return number;
+}
+
+bool IsOlder(int format) { return format > 0 && format < kFormat; }
+
+// "BASE CANDIDATE", by their ids where the certificate has such.
+std::string RunsToCertify(const Json& json) {
+  std::string runs;
+  for (const auto& [field, fallback] :
+       {std::pair{"base_run", "BASE"},
+        std::pair{"candidate_run", "CANDIDATE"}}) {
+    const Json::json_pointer place(absl::StrCat("/inputs/", field));
+    const std::string* id = nullptr;
+    if (json.contains(place)) id = json[place].get_ptr<const std::string*>();
+    absl::StrAppend(&runs, " ",
+                    id != nullptr && tracker::IsRecordId(*id) ? *id : fallback);
+  }
+  return runs.substr(1);
+}
+
+absl::Status CheckFormat(const Json& json) {
+  const int format = FormatOf(json);
+  if (format == kFormat) return absl::OkStatus();
+  if (IsOlder(format)) {
+    return absl::DataLossError(absl::StrCat(
+        "certificate: an older Optrail wrote it, in format ", format,
+        ", and this one checks format ", kFormat,
+        " only; next: optrail carbon certify ", RunsToCertify(json)));
+  }
+  if (format > kFormat) {
+    return absl::DataLossError(absl::StrCat(
+        "certificate: a newer Optrail wrote it, in format ", format,
+        ", and this one checks format ", kFormat, " only; next: update it"));
+  }
+  return absl::DataLossError(
+      absl::StrCat("certificate: format is ", ShortJson(json.at("format")),
+                   ", expected \"", kFormatName, kFormat, "\""));
+}
+
 absl::Status Verify(absl::string_view text, const Json& json,
                     const tracker::History& history,
                     const std::string& public_key_pem) {
-  if (json.at("format") != kFormat) {
-    return absl::DataLossError(absl::StrCat("certificate: format is ",
-                                            ShortJson(json.at("format")),
-                                            ", expected \"", kFormat, "\""));
-  }
+  OPTRAIL_RETURN_IF_ERROR(CheckFormat(json));
   OPTRAIL_ASSIGN_OR_RETURN(Json follows,
                            Compute(InputsOf(json.at("inputs")), history));
   follows["digest"] = DigestOf(follows);
@@ -431,6 +482,11 @@ absl::Status VerifyCertificate(absl::string_view json,
         absl::StrCat("certificate: none that `optrail carbon certify` writes: ",
                      JsonReason(error)));
   }
+}
+
+bool IsOfOlderFormat(absl::string_view json) {
+  const absl::StatusOr<Json> parsed = ParseJson(json, "certificate");
+  return parsed.ok() && IsOlder(FormatOf(*parsed));
 }
 
 }  // namespace optrail::carbon

@@ -72,6 +72,10 @@ absl::Status VerifyCertificate(absl::string_view json,
                                const tracker::History& history,
                                const std::string& public_key_pem);
 
+// Returns whether the certificate says that an older Optrail wrote it, in a
+// format that VerifyCertificate does not check but refuses.
+bool IsOfOlderFormat(absl::string_view json);
+
 // For people: one HTML file without scripts, which prints.
 absl::StatusOr<std::string> CertificatePage(absl::string_view json);
 

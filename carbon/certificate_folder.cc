@@ -2,6 +2,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -119,6 +120,41 @@ absl::StatusOr<std::vector<std::string>> CertifiedRuns(
     runs.push_back(std::move(pair.candidate));
   }
   return runs;
+}
+
+std::string CheckedCertificates::LeftOut() const {
+  std::vector<std::string> parts;
+  if (older > 0) {
+    parts.push_back(
+        absl::StrCat(older,
+                     " of an older format left out; next: optrail carbon "
+                     "certify BASE CANDIDATE"));
+  }
+  if (refused > 0) {
+    parts.push_back(absl::StrCat(
+        refused, " refused; next: optrail carbon verify ", first_refused));
+  }
+  return absl::StrJoin(parts, "; ");
+}
+
+absl::StatusOr<CheckedCertificates> CheckCertificates(
+    const tracker::History& history) {
+  CheckedCertificates checked;
+  const std::string folder = CertificateFolder(history.dir());
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<std::string> names,
+                           NamesIn(folder));
+  for (const std::string& name : names) {
+    const std::string path = JoinPath(folder, name);
+    const auto json = ReadRegularFile(path);
+    if (json.ok() && VerifyCertificate(*json, history, "").ok()) {
+      ++checked.verified;
+    } else if (json.ok() && IsOfOlderFormat(*json)) {
+      ++checked.older;
+    } else {
+      if (++checked.refused == 1) checked.first_refused = path;
+    }
+  }
+  return checked;
 }
 
 }  // namespace optrail::carbon

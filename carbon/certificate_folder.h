@@ -19,6 +19,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "tracker/history/history.h"
 
 namespace optrail::carbon {
 
@@ -36,6 +37,20 @@ absl::StatusOr<std::string> KeepCertificate(const std::string& history_dir,
 // The runs of all certificates in the folder. An unreadable one is an error.
 absl::StatusOr<std::vector<std::string>> CertifiedRuns(
     const std::string& history_dir);
+
+// CheckedCertificates counts those in the folder by what VerifyCertificate says
+// of them.
+struct CheckedCertificates {
+  int verified = 0;
+  int older = 0;              // of a format that is not checked any more
+  int refused = 0;            // others, and files that cannot be read
+  std::string first_refused;  // its path
+
+  // What `verified` leaves out, and the next step; "" if nothing.
+  std::string LeftOut() const;
+};
+absl::StatusOr<CheckedCertificates> CheckCertificates(
+    const tracker::History& history);
 
 }  // namespace optrail::carbon
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/file.h"
 #include "carbon/carbon_command.h"
@@ -123,6 +124,52 @@ TEST_F(CertificateTest, IdsOfACertificateMakeNoPath) {
   const std::string json =
       absl::StrReplaceAll(Make(), {{inputs_.base, "../../elsewhere"}});
   EXPECT_FALSE(KeepCertificate(dir_, json).ok());
+}
+
+TEST_F(CertificateTest, OneOfAnOlderFormatIsNamedAsSuchAndCountedApart) {
+  const std::string older = absl::StrReplaceAll(
+      Make(),
+      {{"optrail-carbon-certificate/2", "optrail-carbon-certificate/1"}});
+  EXPECT_TRUE(IsOfOlderFormat(older));
+  EXPECT_FALSE(IsOfOlderFormat(Make()));
+  const absl::Status refused = VerifyCertificate(older, history_, "");
+  EXPECT_TRUE(absl::IsDataLoss(refused)) << refused;
+  EXPECT_THAT(
+      std::string(refused.message()),
+      AllOf(HasSubstr("an older Optrail wrote it, in format 1"),
+            HasSubstr(absl::StrCat("next: optrail carbon certify ",
+                                   inputs_.base, " ", inputs_.candidate))));
+  const std::string newer = absl::StrReplaceAll(
+      Make(),
+      {{"optrail-carbon-certificate/2", "optrail-carbon-certificate/12"}});
+  EXPECT_FALSE(IsOfOlderFormat(newer));
+  EXPECT_THAT(std::string(VerifyCertificate(newer, history_, "").message()),
+              HasSubstr("a newer Optrail wrote it"));
+  const std::string folder = CertificateFolder(dir_);
+  ASSERT_TRUE(KeepCertificate(dir_, Make()).ok());
+  // The name that format 1 had.
+  ASSERT_TRUE(WriteFileAtomically(
+                  JoinPath(folder, absl::StrCat(inputs_.candidate, "_against_",
+                                                inputs_.base, ".json")),
+                  older)
+                  .ok());
+  ASSERT_TRUE(WriteFileAtomically(JoinPath(folder, "z.json"), "{}").ok());
+  const auto checked = CheckCertificates(history_);
+  ASSERT_TRUE(checked.ok()) << checked.status();
+  EXPECT_EQ(checked->verified, 1);
+  EXPECT_EQ(checked->older, 1);
+  EXPECT_EQ(checked->refused, 1);
+  CarbonIndicesCommand command;
+  command.common.history = dir_;
+  command.common.format = OutputFormat::kCsv;
+  std::ostringstream out;
+  const auto code = RunCarbonIndices(command, out);
+  ASSERT_TRUE(code.ok()) << code.status();
+  EXPECT_THAT(out.str(), HasSubstr("verified certificates,1,,"));
+  EXPECT_THAT(out.str(), HasSubstr("1 of an older format left out; next: "
+                                   "optrail carbon certify"));
+  EXPECT_THAT(out.str(), HasSubstr("1 refused; next: optrail carbon verify " +
+                                   JoinPath(folder, "z.json")));
 }
 
 }  // namespace

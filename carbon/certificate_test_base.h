@@ -1,11 +1,8 @@
 #ifndef OPTRAIL_CARBON_CERTIFICATE_TEST_BASE_H_
 #define OPTRAIL_CARBON_CERTIFICATE_TEST_BASE_H_
 
-// CertificateTest is a history of two metered runs, and what certifies them:
-//
-//   TEST_F(CertificateTest, Verifies) {
-//     EXPECT_TRUE(VerifyCertificate(Make(), history_, "").ok());
-//   }
+// CertificateTest has a history of two metered runs, and inputs for a
+// certificate of them.
 
 #include <openssl/bio.h>
 #include <openssl/evp.h>
