@@ -1,6 +1,7 @@
 #include "carbon/carbon_command.h"
 
 #include <algorithm>
+#include <iostream>
 #include <ostream>
 #include <set>
 #include <utility>
@@ -193,10 +194,16 @@ std::string FileName(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-// The JSON, and the page beside it; says where they are.
+// Writes the JSON, and the page beside it, and says where they are. The JSON
+// goes alone into a stream; "-" is `out`.
 absl::Status WriteCertificate(const std::string& path, const std::string& json,
                               const std::string& page, std::ostream& out) {
+  if (path == "-") {
+    out << json;
+    return absl::OkStatus();
+  }
   OPTRAIL_RETURN_IF_ERROR(WriteOutput(path, json));
+  if (IsStream(path)) return absl::OkStatus();
   OPTRAIL_RETURN_IF_ERROR(WriteOutput(PagePathOf(path), page));
   out << path << "\n" << PagePathOf(path) << "\n";
   return absl::OkStatus();
@@ -206,6 +213,9 @@ absl::Status WriteCertificate(const std::string& path, const std::string& json,
 
 absl::StatusOr<ExitCode> RunCarbonPlan(const CarbonPlanCommand& command,
                                        std::ostream& out) {
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
+      command.out != "-", "out", command.out,
+      "a path: the standard output has the table of the plan"));
   OPTRAIL_RETURN_IF_ERROR(CheckGrid(command.grid));
   OPTRAIL_RETURN_IF_ERROR(RequireFlag(
       command.jobs, "jobs_file",
@@ -379,7 +389,9 @@ absl::StatusOr<ExitCode> RunCarbonCertify(const CarbonCertifyCommand& command,
   // The history keeps it in any case, so that its runs stay whole.
   OPTRAIL_ASSIGN_OR_RETURN(const std::string kept,
                            KeepCertificate(history.dir(), json));
-  out << kept << "\n" << PagePathOf(kept) << "\n";
+  // Paths on the standard output would end up within the JSON.
+  const bool is_piped = command.out == "-" || IsStream(command.out);
+  (is_piped ? std::cerr : out) << kept << "\n" << PagePathOf(kept) << "\n";
   return ExitCode::kOk;
 }
 

@@ -71,7 +71,7 @@ struct CarbonCertifyCommand {
   GridOptions grid;
   CertificateInputs inputs;  // but for what the grid's files say
   std::string key;           // path of a private key, or ""
-  std::string out;           // of a copy of the JSON, or ""
+  std::string out;           // of a copy of the JSON, or ""; "-": `out` has it
 };
 // The history keeps the certificate, so that `history thin` leaves its runs
 // whole. A page stands beside each JSON.

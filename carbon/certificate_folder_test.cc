@@ -172,5 +172,26 @@ TEST_F(CertificateTest, OneOfAnOlderFormatIsNamedAsSuchAndCountedApart) {
                                    JoinPath(folder, "z.json")));
 }
 
+TEST_F(CertificateTest, ADashIsTheStandardOutputAndNoFile) {
+  CarbonCertifyCommand command = Certify(dir_, inputs_);
+  command.out = "-";
+  std::ostringstream out;
+  testing::internal::CaptureStderr();
+  const auto code = RunCarbonCertify(command, out);
+  const std::string errors = testing::internal::GetCapturedStderr();
+  ASSERT_TRUE(code.ok()) << code.status();
+  // The JSON alone, as the history has it.
+  const absl::Status verified = VerifyCertificate(out.str(), history_, "");
+  EXPECT_TRUE(verified.ok()) << verified;
+  ASSERT_EQ(Kept(dir_).size(), 1);
+  EXPECT_THAT(errors, HasSubstr(Kept(dir_)[0]));
+  EXPECT_FALSE(FileExists("-"));
+  EXPECT_FALSE(FileExists("-.html"));
+  CarbonPlanCommand plan;
+  plan.out = "-";
+  EXPECT_THAT(std::string(RunCarbonPlan(plan, out).status().message()),
+              HasSubstr("expected a path"));
+}
+
 }  // namespace
 }  // namespace optrail::carbon

@@ -239,8 +239,9 @@ suites::Command CarbonCommand() {
   command.meanings = {
       {"out",
        "plan: page to write, or data (.json) or a PDF, as the name ends. "
-       "certify: a copy of the JSON, with a page beside it. example: CSV "
-       "file; by default standard output."},
+       "certify: a copy of the JSON, with a page beside it; -: the JSON "
+       "alone, on the standard output. example: CSV file; by default standard "
+       "output."},
       {"seed", "Seed of the made-up intensities."}};
   command.parts = Parts();
   return command;
