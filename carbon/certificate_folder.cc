@@ -11,6 +11,7 @@
 #include "carbon/certificate.h"
 #include "nlohmann/json.hpp"
 #include "tracker/history/history_files.h"
+#include "tracker/history/record_store.h"
 
 namespace optrail::carbon {
 namespace {
@@ -120,6 +121,51 @@ absl::StatusOr<std::vector<std::string>> CertifiedRuns(
     runs.push_back(std::move(pair.candidate));
   }
   return runs;
+}
+
+absl::StatusOr<CopiedCertificates> CopyCertificates(const std::string& from,
+                                                    const std::string& to) {
+  CopiedCertificates report;
+  const std::string source = CertificateFolder(from);
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<std::string> names,
+                           NamesIn(source));
+  if (tracker::IsStoreUrl(to)) {
+    report.left_out = static_cast<int>(names.size());
+    return report;
+  }
+  const std::string folder = CertificateFolder(to);
+  if (!names.empty()) OPTRAIL_RETURN_IF_ERROR(CreateDirectories(folder));
+  for (const std::string& name : names) {
+    const std::string path = JoinPath(source, name);
+    const auto json = ReadRegularFile(path);
+    if (!json.ok()) {
+      report.problems.push_back(std::string(json.status().message()));
+      continue;
+    }
+    if (const auto pair = PairOf(*json, path); !pair.ok()) {
+      report.problems.push_back(std::string(pair.status().message()));
+      continue;
+    }
+    std::string target = JoinPath(folder, name);
+    absl::StatusOr<bool> is_new = PutNew(target, *json);
+    if (absl::IsAlreadyExists(is_new.status())) {
+      target = WithDigest(absl::StripSuffix(target, ".json"), *json);
+      is_new = PutNew(target, *json);
+    }
+    if (absl::IsAlreadyExists(is_new.status())) {
+      report.problems.push_back(
+          absl::StrCat(path, ": ", is_new.status().message()));
+      continue;
+    }
+    OPTRAIL_RETURN_IF_ERROR(is_new.status());
+    ++(*is_new ? report.copied : report.already_there);
+    // A page says what its JSON says, so that of another history is not taken;
+    // older formats may have none.
+    if (const auto page = CertificatePage(*json); page.ok()) {
+      OPTRAIL_RETURN_IF_ERROR(WriteFileAtomically(PagePathOf(target), *page));
+    }
+  }
+  return report;
 }
 
 std::string CheckedCertificates::LeftOut() const {

@@ -38,6 +38,20 @@ absl::StatusOr<std::string> KeepCertificate(const std::string& history_dir,
 absl::StatusOr<std::vector<std::string>> CertifiedRuns(
     const std::string& history_dir);
 
+// CopiedCertificates says what CopyCertificates did.
+struct CopiedCertificates {
+  int copied = 0;
+  int already_there = 0;
+  int left_out = 0;                   // a database keeps no certificates
+  std::vector<std::string> problems;  // not copied: path and reason
+};
+// Copies, byte for byte, what `to` lacks of the certificates of `from`, and
+// makes their pages anew; both are names of histories. A certificate whose name
+// is taken by another one gets a name with its digest, so that both stay. A
+// file that is no certificate is not copied: it would stop `history thin`.
+absl::StatusOr<CopiedCertificates> CopyCertificates(const std::string& from,
+                                                    const std::string& to);
+
 // CheckedCertificates counts those in the folder by what VerifyCertificate says
 // of them.
 struct CheckedCertificates {
@@ -46,7 +60,7 @@ struct CheckedCertificates {
   int refused = 0;            // others, and files that cannot be read
   std::string first_refused;  // its path
 
-  // What `verified` leaves out, and the next step; "" if nothing.
+  // Says how many `verified` leaves out, and the next step; "" if it has all.
   std::string LeftOut() const;
 };
 absl::StatusOr<CheckedCertificates> CheckCertificates(

@@ -41,7 +41,9 @@ CarbonCertifyCommand Certify(const std::string& dir,
 // The certificates in the folder, by their names.
 std::vector<std::string> Kept(const std::string& dir) {
   std::vector<std::string> names;
-  for (const std::string& name : *ListDirectory(CertificateFolder(dir))) {
+  const auto files = ListDirectory(CertificateFolder(dir));
+  EXPECT_TRUE(files.ok()) << files.status();
+  for (const std::string& name : *files) {
     if (absl::EndsWith(name, ".json")) names.push_back(name);
   }
   return names;
@@ -95,7 +97,8 @@ TEST_F(CertificateTest, AnotherCertificateOfAPairStandsBesideTheFirst) {
   command.key = JoinPath(dir_, "key.pem");
   ASSERT_TRUE(WriteFileAtomically(command.key, NewKey()).ok());
   std::ostringstream out;
-  ASSERT_EQ(*RunCarbonCertify(command, out), ExitCode::kOk);
+  auto code = RunCarbonCertify(command, out);
+  ASSERT_TRUE(code.ok()) << code.status();
   ASSERT_EQ(Kept(dir_).size(), 1);
   const std::string path = JoinPath(CertificateFolder(dir_), Kept(dir_)[0]);
   EXPECT_THAT(out.str(), HasSubstr(path));
@@ -103,7 +106,8 @@ TEST_F(CertificateTest, AnotherCertificateOfAPairStandsBesideTheFirst) {
   const std::string with_signature = *ReadFile(path);
   EXPECT_THAT(with_signature, HasSubstr("Ed25519"));
   command.key = "";
-  ASSERT_EQ(*RunCarbonCertify(command, out), ExitCode::kOk);
+  code = RunCarbonCertify(command, out);
+  ASSERT_TRUE(code.ok()) << code.status();
   EXPECT_EQ(Kept(dir_).size(), 2);
   EXPECT_EQ(*ReadFile(path), with_signature);
   // The same bytes again are no news.
@@ -191,6 +195,60 @@ TEST_F(CertificateTest, ADashIsTheStandardOutputAndNoFile) {
   plan.out = "-";
   EXPECT_THAT(std::string(RunCarbonPlan(plan, out).status().message()),
               HasSubstr("expected a path"));
+}
+
+TEST_F(CertificateTest, AMergeBringsWhatKeepsItsRunsWhole) {
+  const std::string folder = CertificateFolder(dir_);
+  const std::string kept = *KeepCertificate(dir_, Make());
+  inputs_.pue = 1.2;
+  const std::string second = Make();
+  ASSERT_TRUE(WriteFileAtomically(JoinPath(folder, "old.json"), second).ok());
+  ASSERT_TRUE(WriteFileAtomically(JoinPath(folder, "broken.json"), "{").ok());
+  ASSERT_TRUE(WriteFileAtomically(PagePathOf(kept), "<script>").ok());
+
+  const std::string other = Folder("other");
+  const auto to = *tracker::History::Open(other);
+  ASSERT_TRUE(to.MergeFrom(history_).ok());
+  // Another certificate has the same name there, as two may of an older
+  // Optrail.
+  const std::string taken = JoinPath(CertificateFolder(other), "old.json");
+  ASSERT_TRUE(CreateDirectories(CertificateFolder(other)).ok());
+  inputs_.pue = 1.3;
+  ASSERT_TRUE(WriteFileAtomically(taken, Make()).ok());
+
+  const auto report = CopyCertificates(dir_, other);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->copied, 2);
+  EXPECT_EQ(report->already_there, 0);
+  ASSERT_EQ(report->problems.size(), 1);
+  EXPECT_THAT(report->problems[0], HasSubstr("broken.json"));
+  EXPECT_EQ(*ReadFile(taken), Make());
+  EXPECT_EQ(Kept(other).size(), 3);
+  const auto checked = CheckCertificates(to);
+  ASSERT_TRUE(checked.ok()) << checked.status();
+  EXPECT_EQ(checked->verified, 3);
+  const auto runs = CertifiedRuns(other);
+  ASSERT_TRUE(runs.ok()) << runs.status();
+  EXPECT_EQ(std::set<std::string>(runs->begin(), runs->end()),
+            (std::set<std::string>{inputs_.base, inputs_.candidate}));
+  // The page is that of the JSON, whatever lay beside it.
+  const std::string copy = JoinPath(CertificateFolder(other), FileNameOf(kept));
+  EXPECT_EQ(*ReadFile(copy), *ReadFile(kept));
+  EXPECT_EQ(*ReadFile(PagePathOf(copy)), *CertificatePage(*ReadFile(kept)));
+
+  const auto again = CopyCertificates(dir_, other);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->copied, 0);
+  EXPECT_EQ(again->already_there, 2);
+  EXPECT_EQ(Kept(other).size(), 3);
+  // A database keeps none, which is told; an empty history has none.
+  const auto database = CopyCertificates(dir_, "postgresql://localhost/x");
+  ASSERT_TRUE(database.ok()) << database.status();
+  EXPECT_EQ(database->left_out, 3);
+  EXPECT_EQ(database->copied, 0);
+  const auto none = CopyCertificates("postgresql://localhost/x", other);
+  ASSERT_TRUE(none.ok()) << none.status();
+  EXPECT_EQ(none->copied + none->already_there + none->left_out, 0);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "absl/flags/flag.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 #include "carbon/certificate_folder.h"
 #include "cli/embedded_texts.h"
 #include "cli/flags.h"
@@ -41,16 +42,46 @@ absl::StatusOr<int> Repair(const std::vector<std::string>&) {
       {TrackerOptions(), absl::GetFlag(FLAGS_dry_run)}, std::cout);
 }
 
+// Brings the certificates of a history after its records; the exit code of
+// both. Those that are not brought would let `thin` take their runs' samples.
+absl::StatusOr<int> BringCertificates(const std::string& from,
+                                      const std::string& to, int exit_code) {
+  OPTRAIL_ASSIGN_OR_RETURN(const carbon::CopiedCertificates report,
+                           carbon::CopyCertificates(from, to));
+  if (report.copied + report.already_there > 0) {
+    std::cerr << "note: certificates: " << report.copied << " copied, "
+              << report.already_there << " already there\n";
+  }
+  if (report.left_out > 0) {
+    std::cerr << "warning: certificates: " << report.left_out
+              << " not copied: a database keeps records alone, so `optrail "
+                 "history thin` there would thin their runs; next: keep "
+              << EscapeForTerminal(carbon::CertificateFolder(from))
+              << ", and thin with --keep_commits\n";
+  }
+  for (const std::string& problem : report.problems) {
+    std::cerr << "warning: not copied: " << EscapeForTerminal(problem) << "\n";
+  }
+  return report.problems.empty() ? exit_code : 1;
+}
+
 absl::StatusOr<int> Merge(const std::vector<std::string>& folders) {
-  return tracker::RunHistoryMerge({TrackerOptions(), UserPath(folders[0]),
-                                   absl::GetFlag(FLAGS_accept_removals)},
-                                  std::cout);
+  const tracker::CommonOptions options = TrackerOptions();
+  const std::string from = UserPath(folders[0]);
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const int exit_code,
+      tracker::RunHistoryMerge(
+          {options, from, absl::GetFlag(FLAGS_accept_removals)}, std::cout));
+  return BringCertificates(from, options.history, exit_code);
 }
 
 absl::StatusOr<int> Copy(const std::vector<std::string>& histories) {
-  return tracker::RunHistoryCopy(
-      {TrackerOptions(), UserPath(histories[0]), UserPath(histories[1])},
-      std::cout);
+  const std::string from = UserPath(histories[0]);
+  const std::string to = UserPath(histories[1]);
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const int exit_code,
+      tracker::RunHistoryCopy({TrackerOptions(), from, to}, std::cout));
+  return BringCertificates(from, to, exit_code);
 }
 
 absl::StatusOr<int> Init(const std::vector<std::string>&) {

@@ -338,6 +338,9 @@ sed -i 's/"saved_fraction": 0/"saved_fraction": 1/' certificate.json
 expect 1 "/saved_fraction does not follow" carbon verify certificate.json \
   --history=certified
 expect 0 "maturity level" carbon indices --history=certified
+expect 0 "certificates: 1 copied, 0 already" history copy certified copied
+expect 0 "certificates: 0 copied, 1 already" history merge certified \
+  --history=copied
 
 # What cannot be is said before anything is measured.
 expect 2 "--backend=best: which backend is best follows from tuned ones" tune \
