@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "carbon/carbon_command.h"
 #include "carbon/certificate.h"
-#include "carbon/certificate_test_base.h"
+#include "carbon/certificate_test_fixture.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tracker/history/retention.h"

@@ -13,7 +13,7 @@
 #include "base/sha256.h"
 #include "base/utf8.h"
 #include "carbon/carbon_command.h"
-#include "carbon/certificate_test_base.h"
+#include "carbon/certificate_test_fixture.h"
 #include "carbon/energy_of.h"
 #include "carbon/signature.h"
 #include "gmock/gmock.h"

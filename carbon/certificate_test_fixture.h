@@ -1,5 +1,5 @@
-#ifndef OPTRAIL_CARBON_CERTIFICATE_TEST_BASE_H_
-#define OPTRAIL_CARBON_CERTIFICATE_TEST_BASE_H_
+#ifndef OPTRAIL_CARBON_CERTIFICATE_TEST_FIXTURE_H_
+#define OPTRAIL_CARBON_CERTIFICATE_TEST_FIXTURE_H_
 
 // CertificateTest has a history of two metered runs, and inputs for a
 // certificate of them.
@@ -102,4 +102,4 @@ class CertificateTest : public testing::Test {
 
 }  // namespace optrail::carbon
 
-#endif  // OPTRAIL_CARBON_CERTIFICATE_TEST_BASE_H_
+#endif  // OPTRAIL_CARBON_CERTIFICATE_TEST_FIXTURE_H_
