@@ -5,6 +5,7 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -29,6 +30,7 @@
 #include "tuning/session/parse_objective.h"
 #include "tuning/session/proof.h"
 #include "tuning/session/session.h"
+#include "tuning/space/space.h"
 
 namespace optrail::suites {
 namespace {
@@ -51,15 +53,32 @@ absl::StatusOr<double> Read(const std::string& metric,
   return tuning::ReadMetric(read, output);
 }
 
+ServedAs StartOf(const GraphTuneCommand& command) {
+  ServedAs as;
+  as.batch = command.batch;
+  as.workers = command.workers;
+  as.threads = command.threads;
+  return as;
+}
+
+absl::Status CheckServeSpace(const GraphTuneCommand& command) {
+  const ServedAs start = StartOf(command);
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const tuning::Space space,
+      tuning::Space::Parse(ServeSpace(command, start),
+                           "batch, workers and threads to serve with"));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<tuning::BoundSpace> bound,
+                           space.Bind({}, {}));
+  return bound->default_refusal().empty()
+             ? absl::OkStatus()
+             : absl::InvalidArgumentError(bound->default_refusal());
+}
+
 class LayeredTuning {
  public:
   LayeredTuning(const GraphTuneCommand& command, const GraphTools& tools,
                 std::ostream& log)
-      : command_(command), tools_(tools), log_(log) {
-    as_.batch = command.batch;
-    as_.workers = command.workers;
-    as_.threads = command.threads;
-  }
+      : command_(command), tools_(tools), log_(log), as_(StartOf(command)) {}
 
   absl::Status Run() {
     OPTRAIL_RETURN_IF_ERROR(Operators());
@@ -143,7 +162,8 @@ class LayeredTuning {
     const std::string space =
         JoinPath(command_.folder,
                  absl::StrCat(ModelName(command_), ".serve.space.textproto"));
-    OPTRAIL_RETURN_IF_ERROR(WriteFileAtomically(space, SpaceText()));
+    OPTRAIL_RETURN_IF_ERROR(
+        WriteFileAtomically(space, ServeSpace(command_, as_)));
     std::vector<std::string> arguments;
     for (const std::string& argument : ServeArguments(command_, stage.as)) {
       const std::string flag = argument.substr(0, argument.find('='));
@@ -167,26 +187,6 @@ class LayeredTuning {
         stage.as.batch, as_.workers, stage.as.workers, as_.threads,
         stage.as.threads);
     return Prove(stage, /*must_gain=*/true);
-  }
-
-  // Threads beyond the cores would only wait for each other.
-  std::string SpaceText() const {
-    return absl::StrFormat(
-        R"(knob { name: "batch" pow2 { min: 1 max: %d } doc: "requests of a call" }
-knob { name: "workers" pow2 { min: 1 max: %d } doc: "copies of the model" }
-knob { name: "threads" pow2 { min: 1 max: %d } doc: "of each worker" }
-constraint {
-  expr: "workers * threads <= %d"
-  why: "threads beyond the cores wait for each other"
-}
-default {
-  set { knob: "batch" int: %d }
-  set { knob: "workers" int: %d }
-  set { knob: "threads" int: %d }
-}
-)",
-        command_.most_batch, command_.cores, command_.cores, command_.cores,
-        as_.batch, as_.workers, as_.threads);
   }
 
   // One reading of a side. A pause of the machine may leave no load that keeps
@@ -358,7 +358,35 @@ absl::StatusOr<proto::Session> SearchServing(const GraphTuneCommand& command,
   return session;
 }
 
+// The powers of two up to `most`, and `more` values.
+std::string Levels(int64_t most, const std::vector<int64_t>& more) {
+  std::set<int64_t> levels(more.begin(), more.end());
+  for (int64_t level = 1; level <= most; level *= 2) levels.insert(level);
+  return absl::StrCat("ints: [", absl::StrJoin(levels, ", "), "]");
+}
+
 }  // namespace
+
+std::string ServeSpace(const GraphTuneCommand& command, const ServedAs& as) {
+  return absl::StrFormat(
+      R"(knob { name: "batch" %s doc: "requests of a call" }
+knob { name: "workers" %s doc: "copies of the model" }
+knob { name: "threads" %s doc: "of each worker" }
+constraint {
+  expr: "workers * threads <= %d"
+  why: "threads beyond the cores wait for each other"
+}
+default {
+  set { knob: "batch" int: %d }
+  set { knob: "workers" int: %d }
+  set { knob: "threads" int: %d }
+}
+)",
+      Levels(command.most_batch, {as.batch}),
+      Levels(command.cores, {command.cores, as.workers}),
+      Levels(command.cores, {command.cores, as.threads}), command.cores,
+      as.batch, as.workers, as.threads);
+}
 
 std::vector<std::string> ServeArguments(const GraphTuneCommand& command,
                                         const ServedAs& as) {
@@ -428,6 +456,8 @@ absl::StatusOr<ExitCode> TuneGraph(const GraphTuneCommand& command,
     return absl::InternalError(
         absl::StrCat("making ", command.folder, ": ", error.message()));
   }
+  // A space that is refused would be found after the stages before it.
+  OPTRAIL_RETURN_IF_ERROR(CheckServeSpace(command));
   LayeredTuning tuning(command, tools, log);
   OPTRAIL_RETURN_IF_ERROR(tuning.Run());
   out << Ledger(tuning.stages()).Format(command.format, TerminalWidth());

@@ -67,6 +67,10 @@ struct ServedAs {
 std::vector<std::string> ServeArguments(const GraphTuneCommand& command,
                                         const ServedAs& as);
 
+// The space file of the search: powers of two, the number of cores and the
+// values that `as` has. Threads beyond the cores are left out.
+std::string ServeSpace(const GraphTuneCommand& command, const ServedAs& as);
+
 struct GraphStage {
   std::string name, changed;
   bool kept = false;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <sstream>
 
 #include "absl/strings/match.h"
@@ -107,6 +108,35 @@ TEST_F(TuneGraphTest, TheLedgerSaysWhatEachStageBrought) {
   EXPECT_EQ(stages_[3].as.workers, 2);
   EXPECT_NEAR(stages_[3].after, 1000 * 1.3 * 1.1 * 2, 10);
   EXPECT_TRUE(absl::StrContains(out_.str(), "requests_per_second_before"));
+}
+
+TEST_F(TuneGraphTest, EveryMachineAndStartHasASpace) {
+  for (const int cores : {1, 3, 6, 12, 96}) {
+    for (const int batch : {1, 48, 2000}) {
+      command_.cores = cores;
+      ServedAs as;
+      as.batch = batch;
+      as.threads = std::min(cores, 3);
+      const std::string text = ServeSpace(command_, as);
+      const auto space = tuning::Space::Parse(text, "space");
+      ASSERT_TRUE(space.ok()) << space.status() << "\n" << text;
+      EXPECT_TRUE(space->Bind({}, {}).ok()) << space->Bind({}, {}).status();
+    }
+  }
+  command_.cores = 6;
+  EXPECT_TRUE(absl::StrContains(ServeSpace(command_, {}), "[1, 2, 4, 6]"));
+}
+
+TEST_F(TuneGraphTest, AStartOutsideTheSpaceIsToldBeforeTheFirstStage) {
+  command_.cores = 6;
+  command_.batch = 48;
+  command_.workers = 3;
+  command_.threads = 2;
+  EXPECT_TRUE(Tune().ok());
+  command_.threads = 3;
+  calls_.clear();
+  EXPECT_FALSE(Tune().ok());
+  EXPECT_TRUE(calls_.empty());
 }
 
 TEST_F(TuneGraphTest, AStageThatIsSlowerIsNotKept) {
