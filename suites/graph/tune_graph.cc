@@ -80,7 +80,18 @@ class LayeredTuning {
                 std::ostream& log)
       : command_(command), tools_(tools), log_(log), as_(StartOf(command)) {}
 
+  // An error ends the stage in which it is met; those before it stay.
   absl::Status Run() {
+    const absl::Status status = Stages();
+    if (!status.ok()) End(stages_.back(), status);
+    return status;
+  }
+
+  const std::vector<GraphStage>& stages() const { return stages_; }
+  const ServedAs& as() const { return as_; }
+
+ private:
+  absl::Status Stages() {
     OPTRAIL_RETURN_IF_ERROR(Operators());
     OPTRAIL_RETURN_IF_ERROR(Fusion("fusion"));
     const ServedAs before = as_;
@@ -91,10 +102,14 @@ class LayeredTuning {
     return Fusion("operators and fusion again");
   }
 
-  const std::vector<GraphStage>& stages() const { return stages_; }
-  const ServedAs& as() const { return as_; }
+  void End(GraphStage& stage, const absl::Status& failure) {
+    stage.failed = true;
+    stage.changed =
+        absl::StrCat(stage.changed, stage.changed.empty() ? "" : "; ",
+                     "failed: ", SanitiseText(failure.message()));
+    stage.took = absl::Now() - began_;
+  }
 
- private:
   GraphStage& Begin(const std::string& name) {
     log_ << "stage " << stages_.size() + 1 << ": " << name << "\n";
     began_ = absl::Now();
@@ -182,6 +197,11 @@ class LayeredTuning {
       if (value.knob() == "workers") stage.as.workers = number;
       if (value.knob() == "threads") stage.as.threads = number;
     }
+    // Decisions hold for a batch and threads: those of the start still do where
+    // only workers changed, and no stage would bring them back.
+    if (stage.as.batch == as_.batch && stage.as.threads == as_.threads) {
+      stage.as.fuse = as_.fuse;
+    }
     stage.changed = absl::StrFormat(
         "batch %d to %d, workers %d to %d, threads of each %d to %d", as_.batch,
         stage.as.batch, as_.workers, stage.as.workers, as_.threads,
@@ -196,6 +216,10 @@ class LayeredTuning {
     for (int attempt = 0; attempt < tuning::kReadingAttempts; ++attempt) {
       output = tools_.run(ServeArguments(command_, as));
       if (output.ok()) break;
+    }
+    if (absl::IsAborted(output.status())) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("no load keeps the limit; ", output.status().message()));
     }
     if (!output.ok()) return output.status();
     OPTRAIL_ASSIGN_OR_RETURN(const double requests, Read(kRequests, *output));
@@ -213,10 +237,9 @@ class LayeredTuning {
     const absl::StatusOr<proto::Measurement> warm = ReadOnce(stage.as);
     if (!warm.ok()) {
       // The first call also measures rules that nobody has measured yet.
-      stage.changed = absl::StrCat(
-          stage.changed, "; failed: ", SanitiseText(warm.status().message()));
-      stage.took = absl::Now() - began_;
-      return first ? warm.status() : absl::OkStatus();
+      if (first) return warm.status();
+      End(stage, warm.status());
+      return absl::OkStatus();
     }
     const proto::Objective objective = RequestsObjective();
     tuning::ProofOptions options;
@@ -224,14 +247,18 @@ class LayeredTuning {
     tuning::PairedProof proof(options, {objective});
     const absl::Time proof_began = absl::Now();
     std::vector<double> before, after, latency_ns;
+    absl::Status failure;
     for (int round = 1; proof.Open(absl::Now() - proof_began); ++round) {
       proto::Measurement sides[2];
       for (const int i : {0, 1}) {
         const int side = (round + i) % 2;
-        OPTRAIL_ASSIGN_OR_RETURN(sides[side],
-                                 ReadOnce(side == 0 ? as_ : stage.as));
+        auto reading = ReadOnce(side == 0 ? as_ : stage.as);
+        failure.Update(reading.status());
+        if (!failure.ok()) break;
+        sides[side] = *std::move(reading);
         sides[side].set_round(round);
       }
+      if (!failure.ok()) break;
       before.push_back(sides[0].metrics(0).values(0));
       after.push_back(sides[1].metrics(0).values(0));
       latency_ns.push_back(sides[1].metrics(1).values(0));
@@ -240,10 +267,12 @@ class LayeredTuning {
       proof.Add(tuning::CostOf(objective, after.back()),
                 tuning::CostOf(objective, before.back()));
     }
+    if (before.empty()) return failure;
     proof.Fill(&stage.proof);
     stage.before = Median(before);
     stage.after = Median(after);
     stage.latency_p99_ns = Median(latency_ns);
+    if (!failure.ok()) return failure;
     // What was proven piece by piece stays unless it is slower as a whole.
     stage.kept = must_gain ? proof.Claimed() : !proof.LostBy(0);
     stage.took = absl::Now() - began_;
@@ -284,8 +313,12 @@ Table Ledger(const std::vector<GraphStage>& stages) {
   for (const GraphStage& stage : stages) {
     const proto::Proof& proof = stage.proof;
     const double seconds = absl::ToDoubleSeconds(stage.took);
-    table.AddRow({stage.name, stage.kept ? "yes" : "no", rate(stage.before),
-                  rate(stage.after), percent(proof.has_gain(), proof.gain()),
+    table.AddRow({stage.name,
+                  stage.failed ? "failed"
+                  : stage.kept ? "yes"
+                               : "no",
+                  rate(stage.before), rate(stage.after),
+                  percent(proof.has_gain(), proof.gain()),
                   percent(proof.has_gain_low(), proof.gain_low()),
                   percent(proof.has_gain_high(), proof.gain_high()),
                   Cell::Integer(proof.rounds()),
@@ -420,13 +453,15 @@ proto::Run RunOfStages(const GraphTuneCommand& command,
         suite, "/p99_limit=", absl::FormatDuration(command.p99_limit), "/",
         stage.name, "/");
     for (const bool after : {false, true}) {
+      const auto& readings = after ? stage.proof.candidate_measurements()
+                                   : stage.proof.default_measurements();
+      // Nothing was measured in a stage that failed before its first round.
+      if (readings.empty()) continue;
       proto::BenchmarkResult& result = *run.add_results();
       result.mutable_key()->set_operator_name(
           absl::StrCat(name, after ? "after" : "before"));
-      const auto& readings = after ? stage.proof.candidate_measurements()
-                                   : stage.proof.default_measurements();
       *result.mutable_measurements() = readings;
-      result.set_outcome(readings.empty() ? proto::CRASHED : proto::OK);
+      result.set_outcome(proto::OK);
     }
   }
   return run;
@@ -459,7 +494,7 @@ absl::StatusOr<ExitCode> TuneGraph(const GraphTuneCommand& command,
   // A space that is refused would be found after the stages before it.
   OPTRAIL_RETURN_IF_ERROR(CheckServeSpace(command));
   LayeredTuning tuning(command, tools, log);
-  OPTRAIL_RETURN_IF_ERROR(tuning.Run());
+  const absl::Status ran = tuning.Run();
   out << Ledger(tuning.stages()).Format(command.format, TerminalWidth());
   if (command.format == OutputFormat::kTable) {
     const double first = tuning.stages().front().before;
@@ -467,17 +502,30 @@ absl::StatusOr<ExitCode> TuneGraph(const GraphTuneCommand& command,
     for (const GraphStage& stage : tuning.stages()) {
       if (stage.kept) last = stage.after;
     }
-    out << absl::StrFormat(
-               "%.0f to %.0f requests/s with a 99th percentile of at most %s\n",
-               first, last, absl::FormatDuration(command.p99_limit))
-        << "next: optrail "
-        << absl::StrJoin(ServeArguments(command, tuning.as()), " ",
-                         [](std::string* text, const std::string& argument) {
-                           text->append(QuoteForShell(argument));
-                         })
-        << "\n";
+    if (first > 0) {
+      out << absl::StrFormat(
+                 "%.0f to %.0f requests/s with a 99th percentile of at most "
+                 "%s\n",
+                 first, last, absl::FormatDuration(command.p99_limit))
+          << "next: optrail "
+          << absl::StrJoin(ServeArguments(command, tuning.as()), " ",
+                           [](std::string* text, const std::string& argument) {
+                             text->append(QuoteForShell(argument));
+                           })
+          << "\n";
+    }
   }
-  OPTRAIL_RETURN_IF_ERROR(tools.record(tuning.stages()));
+  const bool any_measured =
+      std::any_of(tuning.stages().begin(), tuning.stages().end(),
+                  [](const GraphStage& stage) {
+                    return stage.proof.default_measurements_size() > 0;
+                  });
+  if (any_measured) {
+    const absl::Status recorded = tools.record(tuning.stages());
+    if (ran.ok()) OPTRAIL_RETURN_IF_ERROR(recorded);
+    if (!recorded.ok()) log << "note: " << recorded.message() << "\n";
+  }
+  OPTRAIL_RETURN_IF_ERROR(ran);
   return ExitCode::kOk;
 }
 

@@ -63,6 +63,7 @@ class TuneGraphTest : public testing::Test {
     if (!Has(arguments, "--untuned")) requests *= operators_;
     if (Has(arguments, "--fuse=measured")) requests *= fusion_;
     if (Has(arguments, "--batch=64")) requests *= batch_;
+    if (Has(arguments, "--workers=2")) requests *= workers_;
     // A reading varies by 0.1%.
     requests *= 1 + .001 * ((reading_++ * 7) % 3 - 1);
     return absl::StrCat("[\n  {\"requests_per_second\": ", requests,
@@ -76,7 +77,7 @@ class TuneGraphTest : public testing::Test {
 
   GraphTuneCommand command_;
   GraphTools tools_;
-  double operators_ = 1.3, fusion_ = 1.1, batch_ = 2;
+  double operators_ = 1.3, fusion_ = 1.1, batch_ = 2, workers_ = 1;
   std::vector<std::pair<std::string, int>> winner_ = {
       {"batch", 64}, {"workers", 2}, {"threads", 1}};
   int reading_ = 0;
@@ -174,7 +175,54 @@ TEST_F(TuneGraphTest, AStageThatCannotBeServedIsToldAndLeft) {
   ASSERT_TRUE(Tune().ok());
   ASSERT_EQ(stages_.size(), 3);
   EXPECT_FALSE(stages_[2].kept);
+  EXPECT_TRUE(stages_[2].failed);
   EXPECT_TRUE(absl::StrContains(stages_[2].changed, "no load keeps it"));
+}
+
+TEST_F(TuneGraphTest, ALateErrorLeavesWhatIsProven) {
+  tools_.search = [](const std::string&, const std::string&) {
+    return absl::InternalError("the disk is full");
+  };
+  EXPECT_EQ(Tune().status().message(), "the disk is full");
+  ASSERT_EQ(stages_.size(), 3);
+  EXPECT_TRUE(stages_[1].kept);
+  EXPECT_FALSE(stages_[1].failed);
+  EXPECT_TRUE(stages_[2].failed);
+  EXPECT_FALSE(stages_[2].kept);
+  EXPECT_TRUE(absl::StrContains(out_.str(), "failed: the disk is full"));
+  // A stage without readings is no crash.
+  const proto::Run run = RunOfStages(command_, stages_, 1, {});
+  ASSERT_EQ(run.results_size(), 4);
+  for (const auto& result : run.results()) {
+    EXPECT_EQ(result.outcome(), proto::OK);
+  }
+}
+
+TEST_F(TuneGraphTest, RoundsBeforeAnErrorAreKept) {
+  int readings = 0;
+  tools_.run = [&](const Arguments& arguments) -> absl::StatusOr<std::string> {
+    if (Has(arguments, "--batch=64") && arguments[1] == "serve" &&
+        ++readings > 4) {
+      return absl::InternalError("killed");
+    }
+    return Run(arguments);
+  };
+  EXPECT_EQ(Tune().status().message(), "killed");
+  ASSERT_EQ(stages_.size(), 3);
+  EXPECT_TRUE(stages_[2].failed);
+  EXPECT_EQ(stages_[2].proof.candidate_measurements_size(), 3);
+  EXPECT_GT(stages_[2].after, stages_[2].before);
+}
+
+TEST_F(TuneGraphTest, OtherWorkersLeaveFusionAsItWasProven) {
+  winner_ = {{"batch", 1}, {"workers", 2}, {"threads", 1}};
+  batch_ = 1;
+  workers_ = 2;
+  ASSERT_TRUE(Tune().ok());
+  ASSERT_EQ(stages_.size(), 3);  // nothing has another batch
+  EXPECT_TRUE(stages_[2].kept);
+  EXPECT_EQ(stages_[2].as.fuse, "measured");
+  EXPECT_NEAR(stages_[2].after, 1000 * 1.3 * 1.1 * 2, 10);
 }
 
 TEST_F(TuneGraphTest, AModelThatKeepsTheLimitAtNoLoadIsAnError) {
