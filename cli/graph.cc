@@ -88,8 +88,9 @@ ABSL_FLAG(std::string, load, "",
           "Requests per second that arrive, such as 20000 or 20000/s; without "
           "it the highest load that keeps --p99_limit is found.");
 ABSL_FLAG(absl::Duration, duration, absl::ZeroDuration(),
-          "How long requests arrive; 0: 5s, and 500ms for each load that is "
-          "tried where the highest is searched for.");
+          "How long requests arrive; 0: 5s. In a search for the highest load "
+          "the least for each that is tried; 0: 500ms, at least 20 times the "
+          "limit of latency.");
 ABSL_FLAG(absl::Duration, max_wait, absl::Milliseconds(1),
           "A batch that is not full waits so long for more requests.");
 ABSL_FLAG(absl::Duration, p99_limit, absl::ZeroDuration(),
@@ -351,6 +352,29 @@ absl::StatusOr<absl::Duration> LatencyLimit() {
   return limit;
 }
 
+// How much the stages try, where flags say so.
+absl::Status SetEffort(suites::GraphTuneCommand& command) {
+  const int64_t total_trials = absl::GetFlag(FLAGS_total_trials);
+  const int64_t trials = absl::GetFlag(FLAGS_trials);
+  const absl::Duration proof_time = absl::GetFlag(FLAGS_proof_time);
+  for (const absl::Status& status :
+       {tracker::CheckFlag(total_trials >= 0 && total_trials <= 100'000'000,
+                           "total_trials", total_trials,
+                           "1 to 100000000, or 0 for 100"),
+        tracker::CheckFlag(trials >= 0 && trials <= 1'000'000, "trials", trials,
+                           "1 to 1000000, or 0 for 16"),
+        tracker::CheckFlag(
+            proof_time >= absl::ZeroDuration() && proof_time <= absl::Hours(24),
+            "proof_time", absl::FormatDuration(proof_time),
+            "a duration of 0 to 24h, 0 for 30s")}) {
+    OPTRAIL_RETURN_IF_ERROR(status);
+  }
+  if (total_trials > 0) command.total_trials = total_trials;
+  if (trials > 0) command.trials = trials;
+  if (proof_time > absl::ZeroDuration()) command.proof_time = proof_time;
+  return absl::OkStatus();
+}
+
 absl::StatusOr<int> RunTune(const std::vector<std::string>& paths) {
   suites::GraphTuneCommand command;
   command.path = UserPath(paths[0]);
@@ -363,12 +387,15 @@ absl::StatusOr<int> RunTune(const std::vector<std::string>& paths) {
   command.workers = load.workers;
   OPTRAIL_ASSIGN_OR_RETURN(command.threads, Threads());
   command.cores = static_cast<int>(UsableCpus().size());
+  if (command.threads == 0) {
+    command.threads = std::max(1, command.cores / command.workers);
+  }
   OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
-      command.threads >= 1 &&
-          command.threads * command.workers <= command.cores,
-      "threads", command.threads,
-      absl::StrCat("at least 1, and with --workers at most ", command.cores,
-                   ", the cores that are usable")));
+      command.threads * command.workers <= command.cores, "threads",
+      command.threads,
+      absl::StrCat(
+          "0 for all cores, or a number that times --workers=", command.workers,
+          " is at most ", command.cores, ", the cores that are usable")));
   command.seed = absl::GetFlag(FLAGS_seed);
   command.imports = {absl::StrCat("--seed=", command.seed)};
   if (const std::string dims = absl::GetFlag(FLAGS_dims); !dims.empty()) {
@@ -376,18 +403,7 @@ absl::StatusOr<int> RunTune(const std::vector<std::string>& paths) {
   }
   command.places = {absl::StrCat("--store=", StoreFolder()),
                     absl::StrCat("--history=", HistoryFolder())};
-  const auto or_else = [](int64_t value, int64_t fallback) {
-    return value == 0 ? fallback : value;
-  };
-  command.total_trials =
-      or_else(absl::GetFlag(FLAGS_total_trials), command.total_trials);
-  command.trials = or_else(absl::GetFlag(FLAGS_trials), command.trials);
-  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(command.trials >= 1, "trials",
-                                             command.trials, "at least 1"));
-  if (const absl::Duration proof = absl::GetFlag(FLAGS_proof_time);
-      proof != absl::ZeroDuration()) {
-    command.proof_time = proof;
-  }
+  OPTRAIL_RETURN_IF_ERROR(SetEffort(command));
   OPTRAIL_ASSIGN_OR_RETURN(const suites::RunContext context,
                            suites::RunContextFromFlags());
   OPTRAIL_RETURN_IF_ERROR(tracker::CheckHistoryIsWritable(context.history));
@@ -445,7 +461,7 @@ suites::Command GraphCommand() {
       "show | check | run | feed | serve | tune | recompute | workload | "
       "export "
       "MODEL.onnx";
-  command.summary = "Imports a model; checks, runs, feeds, serves, exports it.";
+  command.summary = "Imports a model; shows, checks, runs, serves, tunes it.";
   command.details = HelpText("graph");
   command.defaults = {{"batch", "0"}, {"objective", ""}};
   command.meanings = {

@@ -59,7 +59,7 @@ proto::Run RunOfGraph(const MeasuredGraph& measured,
                                : measured.device,
       measured.type == "f32" ? "" : absl::StrCat("/", measured.type),
       measured.fuse == "rules" ? "" : absl::StrCat("/fuse=", measured.fuse),
-      measured.fed ? "/fed" : "",
+      measured.untuned ? "/untuned" : "", measured.fed ? "/fed" : "",
       measured.served.empty() ? "" : absl::StrCat("/serve/", measured.served)));
   result.set_outcome(measured.whole.outcome);
   if (measured.flop > 0) result.set_flop(measured.flop);

@@ -25,8 +25,9 @@ struct MeasuredGraph {
   std::string device = "cpu";  // the name of its kind
   std::string type = "f32";
   int threads = 1;
-  std::string fuse;  // as the flag --fuse
-  bool fed = false;  // a loader brought the input meanwhile
+  std::string fuse;      // as the flag --fuse
+  bool untuned = false;  // every operator had its default config
+  bool fed = false;      // a loader brought the input meanwhile
   // How it was served, behind "/serve"; "": it was called again and again.
   std::string served;
   std::vector<proto::MetricSamples> metrics;  // beside those below
@@ -39,10 +40,10 @@ struct MeasuredGraph {
 
 // The benchmark is called "graph/MODEL/threads=1" on a CPU and
 // "graph/MODEL/cuda" on a GPU, with "/bf16" behind it in that type, and with
-// "/fuse=MODE" behind it for other modes than rules, "/fed" where a loader
-// brought the input and "/serve" with the load where requests did. One process
-// measured it; runs at one commit are one point, so several calls are several
-// processes.
+// "/fuse=MODE" behind it for other modes than rules, "/untuned", "/fed" where a
+// loader brought the input and "/serve" with the load where requests did. One
+// process measured it; runs at one commit are one point, so several calls are
+// several processes.
 proto::Run RunOfGraph(const MeasuredGraph& measured, const RunContext& context);
 
 // A metric of one value.

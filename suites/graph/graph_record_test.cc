@@ -47,6 +47,10 @@ TEST(GraphRecordTest, ARunOfAGraphIsKeptInTheHistory) {
       "graph/tiny/threads=1/serve/load=20,batch=4,workers=1,max_wait=1ms");
   EXPECT_EQ(served.results(0).measurements(0).metrics(3).direction(),
             proto::HIGHER_IS_BETTER);
+  measured.untuned = true;
+  EXPECT_EQ(RunOfGraph(measured, context).results(0).key().operator_name(),
+            "graph/tiny/threads=1/untuned/serve/"
+            "load=20,batch=4,workers=1,max_wait=1ms");
 }
 
 }  // namespace

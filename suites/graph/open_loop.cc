@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
@@ -16,10 +17,17 @@
 namespace optrail::suites {
 namespace {
 
-// A server that is behind by more, and has more batches waiting for each
-// worker, is overloaded.
-constexpr double kBehind = .01;
+// A queue that grows by no more batches for each worker is not judged: so many
+// may be in work or wait for it at any time.
 constexpr int64_t kWaitingBatches = 2;
+// Standard deviations of the queue's growth that are not taken for overload.
+constexpr double kScatter = 2;
+
+// A probe of a search lasts at least so many times the limit of latency.
+constexpr double kLimitsOfProbe = 20;
+// 368 independent latencies bound the 99th percentile from above.
+constexpr double kRequestsOfProbe = 400;
+constexpr absl::Duration kMostProbeForRequests = absl::Minutes(1);
 
 // How long after the last arrival the rest of the queue is computed.
 constexpr absl::Duration kMostDraining = absl::Seconds(2);
@@ -59,26 +67,12 @@ class Server {
 
   ServedLoad Result() {
     absl::MutexLock lock(&mutex_);
-    ServedLoad served;
-    const auto duration_ns = absl::ToInt64Nanoseconds(options_.duration);
-    const double seconds = absl::ToDoubleSeconds(options_.duration);
-    int64_t within = 0;
-    const int64_t end_ns = NowNs();
-    for (size_t i = 0; i < arrivals_ns_.size(); ++i) {
-      const bool answered = answered_ns_[i] > 0;
-      served.unanswered += answered ? 0 : 1;
-      within += answered && answered_ns_[i] <= duration_ns ? 1 : 0;
-      served.latencies_ns.push_back(static_cast<double>(
-          (answered ? answered_ns_[i] : end_ns) - arrivals_ns_[i]));
-    }
-    served.offered = static_cast<double>(arrivals_ns_.size()) / seconds;
-    served.achieved = static_cast<double>(within) / seconds;
+    ServedLoad served =
+        LoadOfTimes(options_, arrivals_ns_, answered_ns_, NowNs());
     served.batches = batches_;
     served.queue_mean =
         batches_ == 0 ? 0 : queued_ / static_cast<double>(batches_);
     served.queue_most = queue_most_;
-    served.queue_final = queue_final_;
-    served.overloaded = QueueGrows(served, options_);
     return served;
   }
 
@@ -112,10 +106,6 @@ class Server {
       const int64_t now_ns = NowNs();
       if (now_ns > end_ns) break;
       const int64_t waiting = queue_.Waiting(now_ns);
-      if (!all_arrived_ && now_ns >= arrivals_ns_.back()) {
-        all_arrived_ = true;
-        queue_final_ = waiting;
-      }
       const ArrivalQueue::Step step = queue_.Next(now_ns);
       if (step.count > 0) {
         ++batches_;
@@ -138,8 +128,6 @@ class Server {
   int64_t batches_ ABSL_GUARDED_BY(mutex_) = 0;
   double queued_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t queue_most_ ABSL_GUARDED_BY(mutex_) = 0;
-  int64_t queue_final_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool all_arrived_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<int64_t> answered_ns_;  // 0: not yet
 };
 
@@ -222,11 +210,42 @@ double ServedLoad::ShareAbove(double latency_ns) const {
   return static_cast<double>(above) / static_cast<double>(latencies_ns.size());
 }
 
+ServedLoad LoadOfTimes(const OpenLoopOptions& options,
+                       absl::Span<const int64_t> arrivals_ns,
+                       absl::Span<const int64_t> answered_ns,
+                       int64_t stopped_ns) {
+  ServedLoad served;
+  const int64_t end_ns = absl::ToInt64Nanoseconds(options.duration);
+  int64_t last_ns = end_ns;
+  for (size_t i = 0; i < arrivals_ns.size(); ++i) {
+    const bool answered = answered_ns[i] > 0;
+    const int64_t until_ns = answered ? answered_ns[i] : stopped_ns;
+    served.unanswered += answered ? 0 : 1;
+    served.latencies_ns.push_back(
+        static_cast<double>(until_ns - arrivals_ns[i]));
+    if (answered) last_ns = std::max(last_ns, until_ns);
+    const auto in_queue = [&](int64_t at_ns) {
+      return arrivals_ns[i] <= at_ns && (!answered || until_ns > at_ns) ? 1 : 0;
+    };
+    served.queue_half += in_queue(end_ns / 2);
+    served.queue_final += in_queue(end_ns);
+  }
+  const auto arrived = static_cast<double>(arrivals_ns.size());
+  served.offered = arrived / absl::ToDoubleSeconds(options.duration);
+  served.achieved = (arrived - static_cast<double>(served.unanswered)) /
+                    (static_cast<double>(last_ns) * 1e-9);
+  served.overloaded = QueueGrows(served, options);
+  return served;
+}
+
 bool QueueGrows(const ServedLoad& served, const OpenLoopOptions& options) {
+  const double scatter =
+      .5 * std::sqrt(static_cast<double>(served.latencies_ns.size()));
+  const auto work =
+      static_cast<double>(kWaitingBatches * options.batch * options.workers);
   return served.unanswered > 0 ||
-         (served.queue_final >
-              kWaitingBatches * options.batch * options.workers &&
-          served.achieved < (1 - kBehind) * served.offered);
+         static_cast<double>(served.queue_final - served.queue_half) >
+             work + kScatter * scatter;
 }
 
 absl::StatusOr<ServedLoad> ServeOpenLoop(const OpenLoopOptions& options,
@@ -248,8 +267,7 @@ LatencyInterval LatencyQuantile(absl::Span<const double> latencies_ns,
   const auto size = static_cast<int64_t>(sorted.size());
   const auto count = std::max<int64_t>(
       1, std::llround(EffectiveCount(latencies_ns, interval.value_ns, p)));
-  // Of `count` values the quantile lies between those of ranks `low` and `high`
-  // (from 0, `count` stands for none) with at most 2.5% on either side.
+  // The least k for which P(K <= k) reaches `tail`.
   const auto rank = [&](double tail) {
     int64_t first = 0, last = count;
     while (first < last) {
@@ -267,10 +285,39 @@ LatencyInterval LatencyQuantile(absl::Span<const double> latencies_ns,
     return sorted[static_cast<size_t>(
         std::clamp<int64_t>(static_cast<int64_t>(place), 0, size - 1))];
   };
-  interval.low_ns = at(std::floor(static_cast<double>(rank(.025) - 1) * scale));
-  interval.high_ns =
-      at(std::ceil(static_cast<double>(rank(.975) + 1) * scale) - 1);
+  // Order statistics from 1: `low` with P(K >= low) and `high` with
+  // P(K < high) of at least 97.5%, K of the values being below the quantile.
+  // There may be none on a side.
+  const int64_t low = rank(.025), high = rank(.975) + 1;
+  interval.low_ns =
+      low < 1 ? 0 : at(std::floor(static_cast<double>(low - 1) * scale));
+  interval.high_ns = high > count
+                         ? std::numeric_limits<double>::infinity()
+                         : at(std::ceil(static_cast<double>(high) * scale) - 1);
   return interval;
+}
+
+bool LatencyInterval::has_high() const { return std::isfinite(high_ns); }
+
+absl::StatusOr<ServedLoad> ProbeLoad(
+    const OpenLoopOptions& asked, double load, double limit_ns,
+    absl::FunctionRef<absl::StatusOr<ServedLoad>(const OpenLoopOptions&)>
+        serve) {
+  OpenLoopOptions options = asked;
+  options.load = load;
+  options.duration =
+      std::max(options.duration, absl::Nanoseconds(kLimitsOfProbe * limit_ns));
+  for (;;) {
+    OPTRAIL_ASSIGN_OR_RETURN(ServedLoad served, serve(options));
+    const LatencyInterval p99 = LatencyQuantile(served.latencies_ns, .99);
+    if (served.overloaded || p99.has_high() || p99.value_ns > limit_ns ||
+        options.duration >= kMostProbeForRequests) {
+      return served;
+    }
+    options.duration = std::min(
+        kMostProbeForRequests,
+        std::max(2 * options.duration, absl::Seconds(kRequestsOfProbe / load)));
+  }
 }
 
 absl::StatusOr<Capacity> FindCapacity(
@@ -287,8 +334,12 @@ absl::StatusOr<Capacity> FindCapacity(
       OPTRAIL_ASSIGN_OR_RETURN(served, probe(load));
       held = !served.overloaded && !served.latencies_ns.empty() &&
              LatencyQuantile(served.latencies_ns, .99).value_ns <= limit_ns;
-      // No pause explains so much.
-      if (served.achieved < kFarBehind * served.offered) break;
+      // No pause explains so much, or half of the requests.
+      if ((served.overloaded &&
+           served.achieved < kFarBehind * served.offered) ||
+          LatencyQuantile(served.latencies_ns, .5).value_ns > limit_ns) {
+        break;
+      }
     }
     ++capacity.probes;
     if (held) {

@@ -79,16 +79,20 @@ class ArrivalQueue {
 };
 
 struct ServedLoad {
-  double offered = 0;   // requests per second that arrived
-  double achieved = 0;  // answered within the duration, per second of it
+  double offered = 0;  // requests per second that arrived
+  // Answers per second until the last of them, or of `duration` where the last
+  // one comes earlier: answers to what arrived late are no sign of overload.
+  double achieved = 0;
   // In the order of arrival. For a request without an answer, the time until
   // the server was stopped: its latency is at least that.
   std::vector<double> latencies_ns;
   int64_t unanswered = 0;
   int64_t batches = 0;
-  double queue_mean = 0;    // requests that wait when a batch is formed
-  int64_t queue_most = 0;   // the most of them
-  int64_t queue_final = 0;  // when the last request had arrived
+  double queue_mean = 0;   // requests that wait when a batch is formed
+  int64_t queue_most = 0;  // the most of them
+  // Requests that had arrived and had no answer, after half of the duration and
+  // at its end.
+  int64_t queue_half = 0, queue_final = 0;
   // The server answers less than what arrives, and the queue grows.
   bool overloaded = false;
 
@@ -96,8 +100,19 @@ struct ServedLoad {
   double ShareAbove(double latency_ns) const;
 };
 
-// Decides `overloaded`: at the end more requests wait than two batches for each
-// worker, and the answers are behind the arrivals by more than 1%.
+// Fills in what follows from times: all but `batches` and the queue's mean and
+// most. Request i was answered at `answered_ns[i]`, or not until `stopped_ns`
+// if that is 0.
+ServedLoad LoadOfTimes(const OpenLoopOptions& options,
+                       absl::Span<const int64_t> arrivals_ns,
+                       absl::Span<const int64_t> answered_ns,
+                       int64_t stopped_ns);
+
+// Decides `overloaded`: some request has no answer, or the queue grew in the
+// second half by more than two batches for each worker and two standard
+// deviations of what a server without spare time would see. The number of
+// arrivals is fixed, so that half of them vary by sqrt(n) / 2; a stable queue
+// varies less. docs/method/graphs.md.
 bool QueueGrows(const ServedLoad& served, const OpenLoopOptions& options);
 
 // Computes requests [first, first + count); called by one thread of `worker`.
@@ -111,7 +126,11 @@ absl::StatusOr<ServedLoad> ServeOpenLoop(const OpenLoopOptions& options,
 
 struct LatencyInterval {
   double value_ns = 0;
+  // Infinity for `high_ns` where there are too few values for a bound: for the
+  // 99th percentile fewer than 368 independent ones.
   double low_ns = 0, high_ns = 0;
+
+  bool has_high() const;
 };
 
 // The p-quantile with its 95% interval between two order statistics, by the
@@ -122,6 +141,15 @@ struct LatencyInterval {
 // values would (batch means; Schmeiser, 1982). docs/method/graphs.md.
 LatencyInterval LatencyQuantile(absl::Span<const double> latencies_ns,
                                 double p);
+
+// Serves `load` for a search: as long as `options` say, but at least 20 times
+// the limit, so that answers that come within it count little. A load that
+// seems to be held, by too few requests for an upper bound of the 99th
+// percentile, is served again for longer, up to a minute.
+absl::StatusOr<ServedLoad> ProbeLoad(
+    const OpenLoopOptions& options, double load, double limit_ns,
+    absl::FunctionRef<absl::StatusOr<ServedLoad>(const OpenLoopOptions&)>
+        serve);
 
 struct Capacity {
   double load = 0;  // the highest that was held; 0: none was

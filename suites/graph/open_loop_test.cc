@@ -120,7 +120,25 @@ TEST(OpenLoopTest, QuantilesOfAKnownSeries) {
   EXPECT_NEAR(p99.low_ns, 983, 2);
   EXPECT_NEAR(p99.high_ns, 996, 2);
   EXPECT_EQ(LatencyQuantile({}, .99).value_ns, 0);
-  EXPECT_EQ(LatencyQuantile({3}, .99).high_ns, 3);
+  // The quantile is above one value of a hundred.
+  EXPECT_EQ(LatencyQuantile({3}, .99).low_ns, 3);
+  EXPECT_EQ(LatencyQuantile({3}, .01).low_ns, 0);
+}
+
+// .99^368 is the first power of .99 that is below 2.5%.
+TEST(OpenLoopTest, FewLatenciesDoNotBoundTheirPercentile) {
+  for (const int size : {1, 100, 367, 2000}) {
+    std::vector<double> series(size);
+    std::iota(series.begin(), series.end(), 1);
+    Rng rng(3);
+    for (int64_t i = size - 1; i > 0; --i) {
+      std::swap(series[i], series[rng.UniformInt(i + 1)]);
+    }
+    const LatencyInterval p99 = LatencyQuantile(series, .99);
+    EXPECT_EQ(p99.has_high(), size > 370) << size;
+    EXPECT_LE(p99.low_ns, p99.value_ns);
+    EXPECT_LE(p99.value_ns, p99.high_ns);
+  }
 }
 
 // 95% of such intervals hold the quantile, of waits in a queue, too, which
@@ -153,34 +171,100 @@ TEST(OpenLoopTest, IntervalsCoverTheQuantile) {
 ServedLoad Answer(const OpenLoopOptions& options, int64_t service_ns) {
   const auto arrivals =
       PoissonArrivals(options.load, options.duration, options.seed);
-  ServedLoad served;
-  served.latencies_ns = Simulate(arrivals, options.batch, 0, 1, service_ns);
-  const double seconds = absl::ToDoubleSeconds(options.duration);
-  served.offered = static_cast<double>(arrivals.size()) / seconds;
-  double within = 0;
+  const auto latencies = Simulate(arrivals, options.batch, 0, 1, service_ns);
+  std::vector<int64_t> answered;
   for (size_t i = 0; i < arrivals.size(); ++i) {
-    within += static_cast<double>(arrivals[i]) + served.latencies_ns[i] <=
-                      seconds * 1e9
-                  ? 1
-                  : 0;
+    answered.push_back(arrivals[i] + static_cast<int64_t>(latencies[i]));
   }
-  served.achieved = within / seconds;
-  served.queue_final =
-      static_cast<int64_t>(static_cast<double>(arrivals.size()) - within);
-  served.overloaded = QueueGrows(served, options);
-  return served;
+  return LoadOfTimes(options, arrivals, answered, 0);
 }
 
 TEST(OpenLoopTest, ALoadBeyondWhatTheServerCanIsOverload) {
   OpenLoopOptions options;
   options.duration = absl::Seconds(20);
-  options.load = 800;
-  EXPECT_FALSE(Answer(options, kMs).overloaded);
   options.load = 1100;
   const ServedLoad served = Answer(options, kMs);
   EXPECT_TRUE(served.overloaded);
   EXPECT_NEAR(served.achieved, 1000, 2);
   EXPECT_GT(served.queue_final, 1500);
+  EXPECT_NEAR(static_cast<double>(served.queue_half),
+              static_cast<double>(served.queue_final) / 2, 150);
+}
+
+// A verdict does not depend on how long the load lasts: that of a search is
+// half a second.
+TEST(OpenLoopTest, StableQueuesAreNotOverloadedAtAnyDuration) {
+  constexpr int kSeeds = 300;
+  for (const absl::Duration duration :
+       {absl::Milliseconds(500), absl::Seconds(5)}) {
+    for (const double load : {500, 800, 900, 1200}) {
+      int overloaded = 0;
+      double achieved = 0;
+      for (int seed = 1; seed <= kSeeds; ++seed) {
+        OpenLoopOptions options;
+        options.duration = duration;
+        options.load = load;
+        options.seed = seed;
+        const ServedLoad served = Answer(options, kMs);
+        overloaded += served.overloaded ? 1 : 0;
+        achieved += served.achieved / kSeeds;
+      }
+      if (load < 1000) {
+        EXPECT_LE(overloaded, kSeeds / 50) << load << " for " << duration;
+        EXPECT_NEAR(achieved, load, .02 * load) << duration;
+      } else {
+        EXPECT_GE(overloaded, kSeeds * 9 / 10) << duration;
+        EXPECT_NEAR(achieved, 1000, 10) << duration;
+      }
+    }
+  }
+}
+
+TEST(OpenLoopTest, RequestsWithoutAnAnswerAreInTheQueueAtTheEnd) {
+  OpenLoopOptions options;
+  options.duration = absl::Milliseconds(10);
+  const std::vector<int64_t> arrivals = {kMs, 2 * kMs, 7 * kMs, 9 * kMs};
+  const ServedLoad served =
+      LoadOfTimes(options, arrivals, {6 * kMs, 12 * kMs, 0, 0}, 20 * kMs);
+  EXPECT_EQ(served.unanswered, 2);
+  EXPECT_EQ(served.queue_half, 2);
+  EXPECT_EQ(served.queue_final, 3);
+  EXPECT_TRUE(served.overloaded);
+  EXPECT_NEAR(served.offered, 400, 1e-9);
+  EXPECT_NEAR(served.achieved, 2 / .012, 1e-9);
+  EXPECT_EQ(served.latencies_ns, (std::vector<double>{5e6, 10e6, 13e6, 11e6}));
+}
+
+TEST(OpenLoopTest, AProbeIsLongEnoughForItsLimitAndItsPercentile) {
+  std::vector<absl::Duration> durations;
+  const auto serve =
+      [&](const OpenLoopOptions& options) -> absl::StatusOr<ServedLoad> {
+    durations.push_back(options.duration);
+    return Answer(options, kMs);
+  };
+  OpenLoopOptions options;
+  options.duration = absl::Milliseconds(500);
+  // Half a second of 100 requests/s are 50.
+  const auto few = ProbeLoad(options, 100, 10 * kMs, serve);
+  ASSERT_TRUE(few.ok());
+  EXPECT_EQ(durations[0], absl::Milliseconds(500));
+  EXPECT_GE(durations.back(), absl::Seconds(4));
+  EXPECT_TRUE(LatencyQuantile(few->latencies_ns, .99).has_high());
+  durations.clear();
+  ASSERT_TRUE(ProbeLoad(options, 500, 100 * kMs, serve).ok());
+  EXPECT_EQ(durations[0], absl::Seconds(2));
+  durations.clear();
+  // At 90% neighbours depend on each other, so that more are needed.
+  const auto busy = ProbeLoad(options, 900, 100 * kMs, serve);
+  ASSERT_TRUE(busy.ok());
+  EXPECT_TRUE(LatencyQuantile(busy->latencies_ns, .99).has_high());
+  durations.clear();
+  ASSERT_TRUE(ProbeLoad(options, .5, 10 * kMs, serve).ok());
+  EXPECT_EQ(durations.back(), absl::Minutes(1));
+  durations.clear();
+  // A limit that is missed needs no interval.
+  ASSERT_TRUE(ProbeLoad(options, .5, kMs / 2, serve).ok());
+  EXPECT_EQ(durations.size(), 1);
 }
 
 TEST(OpenLoopTest, TheHighestLoadIsWhereThePercentileMeetsTheLimit) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <iostream>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -115,9 +116,17 @@ Cell Rate(double per_second) {
 }
 
 std::string IntervalText(const LatencyInterval& interval) {
+  if (!interval.has_high()) {
+    return absl::StrCat("at least ", FormatDurationNs(interval.low_ns));
+  }
   return absl::StrCat(FormatDurationNs(interval.value_ns), " (",
                       FormatDurationNs(interval.low_ns), " to ",
                       FormatDurationNs(interval.high_ns), ")");
+}
+
+// A load that is held is answered at the rate at which it arrives.
+double RequestsPerSecond(double load, const ServedLoad& served) {
+  return served.overloaded ? served.achieved : load;
 }
 
 Table ServedTable(const GraphServeCommand& command, double load,
@@ -141,16 +150,21 @@ Table ServedTable(const GraphServeCommand& command, double load,
   const LatencyInterval p99 = LatencyQuantile(latencies_ns, .99);
   const double limit_ns = absl::ToDoubleNanoseconds(command.p99_limit);
   const double late = served.ShareAbove(limit_ns);
+  const auto latency = [&](double ns) {
+    return latencies_ns.empty() ? Cell::None() : Nanoseconds(ns);
+  };
   table.AddRow(
       {Rate(load), Cell::Integer(command.load.batch),
        Cell::Integer(command.load.workers),
-       Cell::Integer(command.model.threads), Rate(served.achieved),
-       Nanoseconds(LatencyQuantile(latencies_ns, .5).value_ns),
-       Nanoseconds(LatencyQuantile(latencies_ns, .95).value_ns),
-       Nanoseconds(p99.value_ns), Nanoseconds(p99.low_ns),
-       Nanoseconds(p99.high_ns),
-       limit_ns == 0 ? Cell::None()
-                     : Cell::Number(late, FormatPercent(late, 2)),
+       Cell::Integer(command.model.threads),
+       Rate(RequestsPerSecond(load, served)),
+       latency(LatencyQuantile(latencies_ns, .5).value_ns),
+       latency(LatencyQuantile(latencies_ns, .95).value_ns),
+       latency(p99.value_ns), latency(p99.low_ns),
+       p99.has_high() ? latency(p99.high_ns) : Cell::None(),
+       limit_ns == 0 || latencies_ns.empty()
+           ? Cell::None()
+           : Cell::Number(late, FormatPercent(late, 2)),
        Cell::Number(served.requests_of_batch(),
                     absl::StrFormat("%.1f", served.requests_of_batch())),
        Cell::Number(served.queue_mean,
@@ -159,10 +173,25 @@ Table ServedTable(const GraphServeCommand& command, double load,
   return table;
 }
 
-std::string MeaningText(const GraphServeCommand& command, double load,
-                        const ServedLoad& served) {
+struct Served {
+  double load = 0;
+  ServedLoad result;
+  int probes = 1;
+};
+
+std::string MeaningText(const GraphServeCommand& command, const Served& tried) {
+  const double load = tried.load;
+  const ServedLoad& served = tried.result;
   const LatencyInterval p99 = LatencyQuantile(served.latencies_ns, .99);
   const double limit_ns = absl::ToDoubleNanoseconds(command.p99_limit);
+  if (load == 0) {
+    return absl::StrFormat(
+        "No load keeps a 99th percentile of %s with batches of %d (%d loads "
+        "tried). Next: a smaller --batch or --max_wait, or a higher "
+        "--p99_limit",
+        absl::FormatDuration(command.p99_limit), command.load.batch,
+        tried.probes);
+  }
   if (served.overloaded) {
     return absl::StrFormat(
         "The queue grows: this load cannot be served. Of %.6g requests/s %.6g "
@@ -170,12 +199,22 @@ std::string MeaningText(const GraphServeCommand& command, double load,
         "--p99_limit without --load, which finds the highest that is held",
         load, served.achieved, served.queue_final);
   }
+  if (CodeOfServed(served, command.p99_limit) == ExitCode::kNotEnoughData) {
+    return absl::StrFormat(
+        "Inconclusive: %d requests, which depend on each other, are too few to "
+        "bound the 99th percentile of latency; it is %s. Next: a longer "
+        "--duration than %s",
+        served.latencies_ns.size(), IntervalText(p99),
+        FormatDurationNs(1e9 * static_cast<double>(served.latencies_ns.size()) /
+                         served.offered));
+  }
   std::string text = absl::StrFormat(
       "%.6g requests/s are served; 99th percentile of latency %s, %d requests",
-      served.achieved, IntervalText(p99), served.latencies_ns.size());
+      load, IntervalText(p99), served.latencies_ns.size());
   if (limit_ns > 0) {
     absl::StrAppend(&text, "; ",
-                    p99.value_ns > limit_ns  ? "ABOVE the limit"
+                    CodeOfServed(served, command.p99_limit) != ExitCode::kOk
+                        ? "ABOVE the limit"
                     : p99.high_ns > limit_ns ? "within the limit, to which "
                                                "the interval extends"
                                              : "within the limit",
@@ -183,49 +222,6 @@ std::string MeaningText(const GraphServeCommand& command, double load,
   }
   return text;
 }
-
-absl::Status Record(const GraphServeCommand& command, double load,
-                    const ServedLoad& served, const graph::Runner& runner,
-                    int64_t started_unix_ns) {
-  MeasuredGraph measured;
-  measured.model = std::filesystem::path(command.model.path).stem().string();
-  measured.type = command.model.type;
-  measured.threads = command.model.threads;
-  measured.fuse = AbslUnparseFlag(command.model.fuse);
-  // A load that was searched for is a result, its limit is not.
-  measured.served = absl::StrFormat(
-      "%s,batch=%d,workers=%d,max_wait=%s",
-      command.load.load > 0
-          ? absl::StrFormat("load=%.6g", load)
-          : absl::StrCat("p99_limit=", absl::FormatDuration(command.p99_limit)),
-      command.load.batch, command.load.workers,
-      absl::FormatDuration(command.load.max_wait));
-  measured.started_unix_ns = started_unix_ns;
-  measured.whole.outcome = proto::OK;
-  // The time is that of the median request.
-  measured.whole.measurement.set_median_ns(
-      LatencyQuantile(served.latencies_ns, .5).value_ns);
-  measured.whole.measurement.set_aggregate_only(true);
-  measured.arena_bytes = runner.plan().arena_bytes;
-  measured.metrics = {
-      MetricOf("requests_per_second", "requests/s", served.achieved,
-               proto::HIGHER_IS_BETTER),
-      MetricOf("latency_p95", "ns",
-               LatencyQuantile(served.latencies_ns, .95).value_ns,
-               proto::LOWER_IS_BETTER),
-      MetricOf("latency_p99", "ns",
-               LatencyQuantile(served.latencies_ns, .99).value_ns,
-               proto::LOWER_IS_BETTER),
-      MetricOf("queue_mean", "requests", served.queue_mean,
-               proto::LOWER_IS_BETTER)};
-  return RecordGraph(measured, command.model.history, command.model.store);
-}
-
-struct Served {
-  double load = 0;
-  ServedLoad result;
-  int probes = 1;
-};
 
 absl::StatusOr<Served> Serve(const GraphServeCommand& command,
                              std::vector<Worker>& workers,
@@ -250,23 +246,26 @@ absl::StatusOr<Served> Serve(const GraphServeCommand& command,
   const double guess = .7e9 / fastest_ns *
                        static_cast<double>(command.load.batch) *
                        command.load.workers;
-  OpenLoopOptions options = command.load;
+  const double limit_ns = absl::ToDoubleNanoseconds(command.p99_limit);
+  uint64_t seed = command.load.seed;
+  const auto probe =
+      [&](const OpenLoopOptions& asked) -> absl::StatusOr<ServedLoad> {
+    OpenLoopOptions options = asked;
+    options.seed = ++seed;  // another probe has other arrivals
+    const double seconds = absl::ToDoubleSeconds(options.duration);
+    if (options.load * seconds > kMostRequests) {
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "%.6g requests/s for %.3g s are too many to keep the latency of "
+          "each; next: a shorter --duration, or a lower --p99_limit, of which "
+          "it is at least 20 times",
+          options.load, seconds));
+    }
+    return ServeOpenLoop(options, serve);
+  };
   OPTRAIL_ASSIGN_OR_RETURN(
-      Capacity capacity,
-      FindCapacity(guess, absl::ToDoubleNanoseconds(command.p99_limit),
-                   [&](double load) -> absl::StatusOr<ServedLoad> {
-                     // Another probe has other arrivals.
-                     options.load = load;
-                     ++options.seed;
-                     if (load * absl::ToDoubleSeconds(options.duration) >
-                         kMostRequests) {
-                       return absl::InvalidArgumentError(absl::StrFormat(
-                           "%.6g requests/s are too many to keep the latency "
-                           "of each; next: a shorter --duration",
-                           load));
-                     }
-                     return ServeOpenLoop(options, serve);
-                   }));
+      Capacity capacity, FindCapacity(guess, limit_ns, [&](double load) {
+        return ProbeLoad(command.load, load, limit_ns, probe);
+      }));
   served.load = capacity.load;
   served.result = std::move(capacity.served);
   served.probes = capacity.probes;
@@ -274,6 +273,56 @@ absl::StatusOr<Served> Serve(const GraphServeCommand& command,
 }
 
 }  // namespace
+
+ExitCode CodeOfServed(const ServedLoad& served, absl::Duration p99_limit) {
+  if (served.overloaded) return ExitCode::kCheckFailed;
+  if (p99_limit == absl::ZeroDuration()) return ExitCode::kOk;
+  const double limit_ns = absl::ToDoubleNanoseconds(p99_limit);
+  const LatencyInterval p99 = LatencyQuantile(served.latencies_ns, .99);
+  if (!p99.has_high()) {
+    return p99.low_ns > limit_ns ? ExitCode::kCheckFailed
+                                 : ExitCode::kNotEnoughData;
+  }
+  return p99.value_ns > limit_ns ? ExitCode::kCheckFailed : ExitCode::kOk;
+}
+
+MeasuredGraph MeasuredOfServed(const GraphServeCommand& command, double load,
+                               const ServedLoad& served) {
+  const bool searched = command.load.load == 0;
+  MeasuredGraph measured;
+  measured.model = std::filesystem::path(command.model.path).stem().string();
+  measured.type = command.model.type;
+  measured.threads = command.model.threads;
+  measured.fuse = AbslUnparseFlag(command.model.fuse);
+  measured.untuned = command.untuned;
+  // A load that was searched for is a result, its limit is not.
+  measured.served = absl::StrFormat(
+      "%s,batch=%d,workers=%d,max_wait=%s",
+      searched
+          ? absl::StrCat("p99_limit=", absl::FormatDuration(command.p99_limit))
+          : absl::StrFormat("load=%.6g", load),
+      command.load.batch, command.load.workers,
+      absl::FormatDuration(command.load.max_wait));
+  measured.whole.outcome = proto::OK;
+  const auto latency = [&](double p) {
+    return LatencyQuantile(served.latencies_ns, p).value_ns;
+  };
+  measured.metrics = {
+      MetricOf("requests_per_second", "requests/s",
+               RequestsPerSecond(load, served), proto::HIGHER_IS_BETTER),
+      MetricOf("latency_p99", "ns", latency(.99), proto::LOWER_IS_BETTER)};
+  // A faster model is found to hold a higher load, at which the median and the
+  // queue may be larger: they would call the better result a regression.
+  if (searched) return measured;
+  // The time is that of the median request.
+  measured.whole.measurement.set_median_ns(latency(.5));
+  measured.whole.measurement.set_aggregate_only(true);
+  measured.metrics.push_back(
+      MetricOf("latency_p95", "ns", latency(.95), proto::LOWER_IS_BETTER));
+  measured.metrics.push_back(MetricOf(
+      "queue_mean", "requests", served.queue_mean, proto::LOWER_IS_BETTER));
+  return measured;
+}
 
 absl::StatusOr<ExitCode> ServeGraph(const GraphServeCommand& asked,
                                     std::ostream& out) {
@@ -311,32 +360,29 @@ absl::StatusOr<ExitCode> ServeGraph(const GraphServeCommand& asked,
   OPTRAIL_ASSIGN_OR_RETURN(const Served served,
                            Serve(command, workers, samples));
   const bool is_table = command.model.format == OutputFormat::kTable;
-  if (served.load == 0) {
-    return absl::FailedPreconditionError(absl::StrFormat(
-        "no load keeps a 99th percentile of %s with batches of %d (%d loads "
-        "tried); next: a smaller --batch or --max_wait, or a higher "
-        "--p99_limit",
-        absl::FormatDuration(command.p99_limit), command.load.batch,
-        served.probes));
-  }
   out << ServedTable(command, served.load, served.result)
              .Format(command.model.format, TerminalWidth());
+  const ExitCode code = served.load == 0
+                            ? ExitCode::kCheckFailed
+                            : CodeOfServed(served.result, command.p99_limit);
   if (is_table) {
-    if (command.load.load == 0) {
+    if (command.load.load == 0 && served.load > 0) {
       out << "highest load held, of " << served.probes << " tried:\n";
     }
-    out << MeaningText(command, served.load, served.result) << "\n";
+    out << MeaningText(command, served) << "\n";
+  } else if (code != ExitCode::kOk) {
+    std::cerr << MeaningText(command, served) << "\n";
   }
-  if (served.result.overloaded) return ExitCode::kCheckFailed;
-  if (command.model.record) {
-    OPTRAIL_RETURN_IF_ERROR(Record(command, served.load, served.result,
-                                   *workers[0].runner, started_unix_ns));
+  if (command.model.record && served.load > 0 && !served.result.overloaded &&
+      code != ExitCode::kNotEnoughData) {
+    MeasuredGraph measured =
+        MeasuredOfServed(command, served.load, served.result);
+    measured.started_unix_ns = started_unix_ns;
+    measured.arena_bytes = workers[0].runner->plan().arena_bytes;
+    OPTRAIL_RETURN_IF_ERROR(
+        RecordGraph(measured, command.model.history, command.model.store));
   }
-  const double limit_ns = absl::ToDoubleNanoseconds(command.p99_limit);
-  const bool is_late =
-      limit_ns > 0 &&
-      LatencyQuantile(served.result.latencies_ns, .99).value_ns > limit_ns;
-  return is_late ? ExitCode::kCheckFailed : ExitCode::kOk;
+  return code;
 }
 
 }  // namespace optrail::suites

@@ -21,6 +21,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/exit_code.h"
+#include "suites/graph/graph_record.h"
 #include "suites/graph/open_loop.h"
 #include "suites/graph/run_graph.h"
 
@@ -40,11 +41,21 @@ struct GraphServeCommand {
 // The largest number of requests of one load, whose latencies are kept.
 inline constexpr double kMostRequests = 5e7;
 
-// Prints a row of what was served, and in a table for people what it means.
-// kCheckFailed where the load cannot be served or the 99th percentile is above
-// its limit; nothing is recorded of a load that cannot be served.
+// Prints a row of what was served, and what it means: in a table for people
+// below it, else on standard error where it is not kOk. If no load keeps the
+// limit, the row has a load of 0. Nothing is recorded of a load that is not
+// served, or of which too few requests are known.
 absl::StatusOr<ExitCode> ServeGraph(const GraphServeCommand& command,
                                     std::ostream& out);
+
+// kCheckFailed: the server is overloaded, or the 99th percentile is above its
+// limit. kNotEnoughData: there is a limit, and too few requests to say that.
+ExitCode CodeOfServed(const ServedLoad& served, absl::Duration p99_limit);
+
+// The record of a load, but for its start and the arena. A load that was
+// searched for has its rate and the 99th percentile, and no time.
+MeasuredGraph MeasuredOfServed(const GraphServeCommand& command, double load,
+                               const ServedLoad& served);
 
 }  // namespace optrail::suites
 

@@ -2,33 +2,27 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <iostream>
-#include <map>
 #include <memory>
+#include <set>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/quote.h"
-#include "base/running_binary.h"
 #include "base/statistics.h"
 #include "base/status_macros.h"
-#include "base/subprocess.h"
 #include "base/units.h"
 #include "base/utf8.h"
 #include "suites/graph/graph_record.h"
-#include "tracker/history/history.h"
 #include "tuning/command/metric.h"
-#include "tuning/command/tune_command.h"
 #include "tuning/session/objective.h"
 #include "tuning/session/parse_objective.h"
 #include "tuning/session/proof.h"
 #include "tuning/session/session.h"
+#include "tuning/space/space.h"
 
 namespace optrail::suites {
 namespace {
@@ -51,17 +45,45 @@ absl::StatusOr<double> Read(const std::string& metric,
   return tuning::ReadMetric(read, output);
 }
 
+ServedAs StartOf(const GraphTuneCommand& command) {
+  ServedAs as;
+  as.batch = command.batch;
+  as.workers = command.workers;
+  as.threads = command.threads;
+  return as;
+}
+
+absl::Status CheckServeSpace(const GraphTuneCommand& command) {
+  const ServedAs start = StartOf(command);
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const tuning::Space space,
+      tuning::Space::Parse(ServeSpace(command, start),
+                           "batch, workers and threads to serve with"));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<tuning::BoundSpace> bound,
+                           space.Bind({}, {}));
+  return bound->default_refusal().empty()
+             ? absl::OkStatus()
+             : absl::InvalidArgumentError(bound->default_refusal());
+}
+
 class LayeredTuning {
  public:
   LayeredTuning(const GraphTuneCommand& command, const GraphTools& tools,
                 std::ostream& log)
-      : command_(command), tools_(tools), log_(log) {
-    as_.batch = command.batch;
-    as_.workers = command.workers;
-    as_.threads = command.threads;
+      : command_(command), tools_(tools), log_(log), as_(StartOf(command)) {}
+
+  // An error ends the stage in which it is met; those before it stay.
+  absl::Status Run() {
+    const absl::Status status = Stages();
+    if (!status.ok()) End(stages_.back(), status);
+    return status;
   }
 
-  absl::Status Run() {
+  const std::vector<GraphStage>& stages() const { return stages_; }
+  const ServedAs& as() const { return as_; }
+
+ private:
+  absl::Status Stages() {
     OPTRAIL_RETURN_IF_ERROR(Operators());
     OPTRAIL_RETURN_IF_ERROR(Fusion("fusion"));
     const ServedAs before = as_;
@@ -72,10 +94,14 @@ class LayeredTuning {
     return Fusion("operators and fusion again");
   }
 
-  const std::vector<GraphStage>& stages() const { return stages_; }
-  const ServedAs& as() const { return as_; }
+  void End(GraphStage& stage, const absl::Status& failure) {
+    stage.failed = true;
+    stage.changed =
+        absl::StrCat(stage.changed, stage.changed.empty() ? "" : "; ",
+                     "failed: ", SanitiseText(failure.message()));
+    stage.took = absl::Now() - began_;
+  }
 
- private:
   GraphStage& Begin(const std::string& name) {
     log_ << "stage " << stages_.size() + 1 << ": " << name << "\n";
     began_ = absl::Now();
@@ -143,7 +169,8 @@ class LayeredTuning {
     const std::string space =
         JoinPath(command_.folder,
                  absl::StrCat(ModelName(command_), ".serve.space.textproto"));
-    OPTRAIL_RETURN_IF_ERROR(WriteFileAtomically(space, SpaceText()));
+    OPTRAIL_RETURN_IF_ERROR(
+        WriteFileAtomically(space, ServeSpace(command_, as_)));
     std::vector<std::string> arguments;
     for (const std::string& argument : ServeArguments(command_, stage.as)) {
       const std::string flag = argument.substr(0, argument.find('='));
@@ -162,31 +189,16 @@ class LayeredTuning {
       if (value.knob() == "workers") stage.as.workers = number;
       if (value.knob() == "threads") stage.as.threads = number;
     }
+    // Decisions hold for a batch and threads: those of the start still do where
+    // only workers changed, and no stage would bring them back.
+    if (stage.as.batch == as_.batch && stage.as.threads == as_.threads) {
+      stage.as.fuse = as_.fuse;
+    }
     stage.changed = absl::StrFormat(
         "batch %d to %d, workers %d to %d, threads of each %d to %d", as_.batch,
         stage.as.batch, as_.workers, stage.as.workers, as_.threads,
         stage.as.threads);
     return Prove(stage, /*must_gain=*/true);
-  }
-
-  // Threads beyond the cores would only wait for each other.
-  std::string SpaceText() const {
-    return absl::StrFormat(
-        R"(knob { name: "batch" pow2 { min: 1 max: %d } doc: "requests of a call" }
-knob { name: "workers" pow2 { min: 1 max: %d } doc: "copies of the model" }
-knob { name: "threads" pow2 { min: 1 max: %d } doc: "of each worker" }
-constraint {
-  expr: "workers * threads <= %d"
-  why: "threads beyond the cores wait for each other"
-}
-default {
-  set { knob: "batch" int: %d }
-  set { knob: "workers" int: %d }
-  set { knob: "threads" int: %d }
-}
-)",
-        command_.most_batch, command_.cores, command_.cores, command_.cores,
-        as_.batch, as_.workers, as_.threads);
   }
 
   // One reading of a side. A pause of the machine may leave no load that keeps
@@ -196,6 +208,10 @@ default {
     for (int attempt = 0; attempt < tuning::kReadingAttempts; ++attempt) {
       output = tools_.run(ServeArguments(command_, as));
       if (output.ok()) break;
+    }
+    if (absl::IsAborted(output.status())) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("no load keeps the limit; ", output.status().message()));
     }
     if (!output.ok()) return output.status();
     OPTRAIL_ASSIGN_OR_RETURN(const double requests, Read(kRequests, *output));
@@ -213,10 +229,9 @@ default {
     const absl::StatusOr<proto::Measurement> warm = ReadOnce(stage.as);
     if (!warm.ok()) {
       // The first call also measures rules that nobody has measured yet.
-      stage.changed = absl::StrCat(
-          stage.changed, "; failed: ", SanitiseText(warm.status().message()));
-      stage.took = absl::Now() - began_;
-      return first ? warm.status() : absl::OkStatus();
+      if (first) return warm.status();
+      End(stage, warm.status());
+      return absl::OkStatus();
     }
     const proto::Objective objective = RequestsObjective();
     tuning::ProofOptions options;
@@ -224,14 +239,18 @@ default {
     tuning::PairedProof proof(options, {objective});
     const absl::Time proof_began = absl::Now();
     std::vector<double> before, after, latency_ns;
+    absl::Status failure;
     for (int round = 1; proof.Open(absl::Now() - proof_began); ++round) {
       proto::Measurement sides[2];
       for (const int i : {0, 1}) {
         const int side = (round + i) % 2;
-        OPTRAIL_ASSIGN_OR_RETURN(sides[side],
-                                 ReadOnce(side == 0 ? as_ : stage.as));
+        auto reading = ReadOnce(side == 0 ? as_ : stage.as);
+        failure.Update(reading.status());
+        if (!failure.ok()) break;
+        sides[side] = *std::move(reading);
         sides[side].set_round(round);
       }
+      if (!failure.ok()) break;
       before.push_back(sides[0].metrics(0).values(0));
       after.push_back(sides[1].metrics(0).values(0));
       latency_ns.push_back(sides[1].metrics(1).values(0));
@@ -240,10 +259,12 @@ default {
       proof.Add(tuning::CostOf(objective, after.back()),
                 tuning::CostOf(objective, before.back()));
     }
+    if (before.empty()) return failure;
     proof.Fill(&stage.proof);
     stage.before = Median(before);
     stage.after = Median(after);
     stage.latency_p99_ns = Median(latency_ns);
+    if (!failure.ok()) return failure;
     // What was proven piece by piece stays unless it is slower as a whole.
     stage.kept = must_gain ? proof.Claimed() : !proof.LostBy(0);
     stage.took = absl::Now() - began_;
@@ -284,8 +305,12 @@ Table Ledger(const std::vector<GraphStage>& stages) {
   for (const GraphStage& stage : stages) {
     const proto::Proof& proof = stage.proof;
     const double seconds = absl::ToDoubleSeconds(stage.took);
-    table.AddRow({stage.name, stage.kept ? "yes" : "no", rate(stage.before),
-                  rate(stage.after), percent(proof.has_gain(), proof.gain()),
+    table.AddRow({stage.name,
+                  stage.failed ? "failed"
+                  : stage.kept ? "yes"
+                               : "no",
+                  rate(stage.before), rate(stage.after),
+                  percent(proof.has_gain(), proof.gain()),
                   percent(proof.has_gain_low(), proof.gain_low()),
                   percent(proof.has_gain_high(), proof.gain_high()),
                   Cell::Integer(proof.rounds()),
@@ -299,66 +324,35 @@ Table Ledger(const std::vector<GraphStage>& stages) {
   return table;
 }
 
-// The path of this binary, which a shell can start as well.
-std::string OwnPath() {
-  const std::string binary = RunningBinary();
-  std::error_code error;
-  const auto path = std::filesystem::read_symlink(binary, error);
-  return error ? binary : path.string();
-}
-
-absl::StatusOr<std::string> RunOwn(const std::vector<std::string>& arguments) {
-  std::vector<std::string> argv = {OwnPath()};
-  argv.insert(argv.end(), arguments.begin(), arguments.end());
-  CommandOptions options;
-  options.guard = RunningBinary();
-  OPTRAIL_ASSIGN_OR_RETURN(CommandResult result, RunCommand(argv, options));
-  if (result.exit.ok()) return std::move(result.stdout_text);
-  const auto code = result.exit.kind == ExitInfo::Kind::kExited &&
-                            result.exit.code == ToInt(ExitCode::kCheckFailed)
-                        ? absl::StatusCode::kAborted
-                        : absl::StatusCode::kFailedPrecondition;
-  return absl::Status(
-      code,
-      absl::StrCat("optrail ", absl::StrJoin(arguments, " "), ": ",
-                   result.exit.ToString(), ": ",
-                   SanitiseText(TailUtf8(
-                       absl::StripAsciiWhitespace(result.stderr_text), 400))));
-}
-
-absl::StatusOr<proto::Session> SearchServing(const GraphTuneCommand& command,
-                                             const RunContext& context,
-                                             const std::string& space,
-                                             const std::string& arguments) {
-  tuning::TuneCommandOptions options;
-  options.space_file = space;
-  proto::Session& header = options.header;
-  header.set_started_unix_ns(Clock::Real()->WallNs());
-  header.set_session_id(tracker::NewRecordId(header.started_unix_ns()));
-  *header.mutable_hardware() = context.hardware;
-  *header.mutable_toolchain() = context.toolchain;
-  *header.mutable_commit() = context.commit;
-  options.command = absl::StrCat(QuoteForShell(OwnPath()), " ", arguments);
-  options.metrics = {absl::StrCat(kRequests, ":max")};
-  options.programs = {command.path};
-  options.limits.guard = RunningBinary();
-  options.seed = command.seed;
-  options.budget.set_trials(command.trials);
-  options.proof.max_time = command.proof_time;
-  options.journal_directory = JoinPath(context.state, "commands");
-  options.quiet = true;
-  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<tuning::TuneCommand> tune,
-                           tuning::TuneCommand::Prepare(std::move(options)));
-  OPTRAIL_ASSIGN_OR_RETURN(const tracker::History history,
-                           tracker::History::Open(context.history));
-  OPTRAIL_ASSIGN_OR_RETURN(proto::Session session, tune->Run({}, std::cerr));
-  const absl::Status recorded = history.AppendSession(session);
-  if (!recorded.ok() && !absl::IsAlreadyExists(recorded)) return recorded;
-  OPTRAIL_RETURN_IF_ERROR(tune->RemoveJournal());
-  return session;
+// The powers of two up to `most`, and `more` values.
+std::string Levels(int64_t most, const std::vector<int64_t>& more) {
+  std::set<int64_t> levels(more.begin(), more.end());
+  for (int64_t level = 1; level <= most; level *= 2) levels.insert(level);
+  return absl::StrCat("ints: [", absl::StrJoin(levels, ", "), "]");
 }
 
 }  // namespace
+
+std::string ServeSpace(const GraphTuneCommand& command, const ServedAs& as) {
+  return absl::StrFormat(
+      R"(knob { name: "batch" %s doc: "requests of a call" }
+knob { name: "workers" %s doc: "copies of the model" }
+knob { name: "threads" %s doc: "of each worker" }
+constraint {
+  expr: "workers * threads <= %d"
+  why: "threads beyond the cores wait for each other"
+}
+default {
+  set { knob: "batch" int: %d }
+  set { knob: "workers" int: %d }
+  set { knob: "threads" int: %d }
+}
+)",
+      Levels(command.most_batch, {as.batch}),
+      Levels(command.cores, {command.cores, as.workers}),
+      Levels(command.cores, {command.cores, as.threads}), command.cores,
+      as.batch, as.workers, as.threads);
+}
 
 std::vector<std::string> ServeArguments(const GraphTuneCommand& command,
                                         const ServedAs& as) {
@@ -392,31 +386,18 @@ proto::Run RunOfStages(const GraphTuneCommand& command,
         suite, "/p99_limit=", absl::FormatDuration(command.p99_limit), "/",
         stage.name, "/");
     for (const bool after : {false, true}) {
+      const auto& readings = after ? stage.proof.candidate_measurements()
+                                   : stage.proof.default_measurements();
+      // Nothing was measured in a stage that failed before its first round.
+      if (readings.empty()) continue;
       proto::BenchmarkResult& result = *run.add_results();
       result.mutable_key()->set_operator_name(
           absl::StrCat(name, after ? "after" : "before"));
-      const auto& readings = after ? stage.proof.candidate_measurements()
-                                   : stage.proof.default_measurements();
       *result.mutable_measurements() = readings;
-      result.set_outcome(readings.empty() ? proto::CRASHED : proto::OK);
+      result.set_outcome(proto::OK);
     }
   }
   return run;
-}
-
-GraphTools OwnTools(const GraphTuneCommand& command,
-                    const RunContext& context) {
-  const int64_t started_unix_ns = Clock::Real()->WallNs();
-  GraphTools tools;
-  tools.run = RunOwn;
-  tools.search = [=](const std::string& space, const std::string& arguments) {
-    return SearchServing(command, context, space, arguments);
-  };
-  tools.record = [=](const std::vector<GraphStage>& stages) {
-    return RecordRun(RunOfStages(command, stages, started_unix_ns, context),
-                     context);
-  };
-  return tools;
 }
 
 absl::StatusOr<ExitCode> TuneGraph(const GraphTuneCommand& command,
@@ -428,8 +409,10 @@ absl::StatusOr<ExitCode> TuneGraph(const GraphTuneCommand& command,
     return absl::InternalError(
         absl::StrCat("making ", command.folder, ": ", error.message()));
   }
+  // A space that is refused would be found after the stages before it.
+  OPTRAIL_RETURN_IF_ERROR(CheckServeSpace(command));
   LayeredTuning tuning(command, tools, log);
-  OPTRAIL_RETURN_IF_ERROR(tuning.Run());
+  const absl::Status ran = tuning.Run();
   out << Ledger(tuning.stages()).Format(command.format, TerminalWidth());
   if (command.format == OutputFormat::kTable) {
     const double first = tuning.stages().front().before;
@@ -437,17 +420,30 @@ absl::StatusOr<ExitCode> TuneGraph(const GraphTuneCommand& command,
     for (const GraphStage& stage : tuning.stages()) {
       if (stage.kept) last = stage.after;
     }
-    out << absl::StrFormat(
-               "%.0f to %.0f requests/s with a 99th percentile of at most %s\n",
-               first, last, absl::FormatDuration(command.p99_limit))
-        << "next: optrail "
-        << absl::StrJoin(ServeArguments(command, tuning.as()), " ",
-                         [](std::string* text, const std::string& argument) {
-                           text->append(QuoteForShell(argument));
-                         })
-        << "\n";
+    if (first > 0) {
+      out << absl::StrFormat(
+                 "%.0f to %.0f requests/s with a 99th percentile of at most "
+                 "%s\n",
+                 first, last, absl::FormatDuration(command.p99_limit))
+          << "next: optrail "
+          << absl::StrJoin(ServeArguments(command, tuning.as()), " ",
+                           [](std::string* text, const std::string& argument) {
+                             text->append(QuoteForShell(argument));
+                           })
+          << "\n";
+    }
   }
-  OPTRAIL_RETURN_IF_ERROR(tools.record(tuning.stages()));
+  const bool any_measured =
+      std::any_of(tuning.stages().begin(), tuning.stages().end(),
+                  [](const GraphStage& stage) {
+                    return stage.proof.default_measurements_size() > 0;
+                  });
+  if (any_measured) {
+    const absl::Status recorded = tools.record(tuning.stages());
+    if (ran.ok()) OPTRAIL_RETURN_IF_ERROR(recorded);
+    if (!recorded.ok()) log << "note: " << recorded.message() << "\n";
+  }
+  OPTRAIL_RETURN_IF_ERROR(ran);
   return ExitCode::kOk;
 }
 

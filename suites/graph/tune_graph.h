@@ -67,9 +67,14 @@ struct ServedAs {
 std::vector<std::string> ServeArguments(const GraphTuneCommand& command,
                                         const ServedAs& as);
 
+// The space file of the search: powers of two, the number of cores and the
+// values that `as` has. Threads beyond the cores are left out.
+std::string ServeSpace(const GraphTuneCommand& command, const ServedAs& as);
+
 struct GraphStage {
   std::string name, changed;
   bool kept = false;
+  bool failed = false;  // by an error, which `changed` tells
   // Requests per second, medians of the rounds; 0: none were held.
   double before = 0, after = 0;
   double latency_p99_ns = 0;  // after
@@ -96,15 +101,16 @@ struct GraphTools {
 
 GraphTools OwnTools(const GraphTuneCommand& command, const RunContext& context);
 
-// The ledger as a run for the history: two results for each stage, the model
-// before and after it, with a measurement of each round.
+// The ledger as a run for the history: two results for each stage that was
+// measured, the model before and after it, with a measurement of each round.
 proto::Run RunOfStages(const GraphTuneCommand& command,
                        const std::vector<GraphStage>& stages,
                        int64_t started_unix_ns, const RunContext& context);
 
-// Prints the ledger and the command that serves the model as it is then.
-// FailedPrecondition where the model as it is at first keeps the limit at no
-// load.
+// Prints the ledger and the command that serves the model as it is then. An
+// error ends the stage in which it is met: what there is is printed and
+// recorded before it is returned. FailedPrecondition where the model as it is
+// at first keeps the limit at no load.
 absl::StatusOr<ExitCode> TuneGraph(const GraphTuneCommand& command,
                                    const GraphTools& tools, std::ostream& out,
                                    std::ostream& log);

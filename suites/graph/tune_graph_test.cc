@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <sstream>
 
 #include "absl/strings/match.h"
@@ -62,6 +63,7 @@ class TuneGraphTest : public testing::Test {
     if (!Has(arguments, "--untuned")) requests *= operators_;
     if (Has(arguments, "--fuse=measured")) requests *= fusion_;
     if (Has(arguments, "--batch=64")) requests *= batch_;
+    if (Has(arguments, "--workers=2")) requests *= workers_;
     // A reading varies by 0.1%.
     requests *= 1 + .001 * ((reading_++ * 7) % 3 - 1);
     return absl::StrCat("[\n  {\"requests_per_second\": ", requests,
@@ -75,7 +77,7 @@ class TuneGraphTest : public testing::Test {
 
   GraphTuneCommand command_;
   GraphTools tools_;
-  double operators_ = 1.3, fusion_ = 1.1, batch_ = 2;
+  double operators_ = 1.3, fusion_ = 1.1, batch_ = 2, workers_ = 1;
   std::vector<std::pair<std::string, int>> winner_ = {
       {"batch", 64}, {"workers", 2}, {"threads", 1}};
   int reading_ = 0;
@@ -107,6 +109,35 @@ TEST_F(TuneGraphTest, TheLedgerSaysWhatEachStageBrought) {
   EXPECT_EQ(stages_[3].as.workers, 2);
   EXPECT_NEAR(stages_[3].after, 1000 * 1.3 * 1.1 * 2, 10);
   EXPECT_TRUE(absl::StrContains(out_.str(), "requests_per_second_before"));
+}
+
+TEST_F(TuneGraphTest, EveryMachineAndStartHasASpace) {
+  for (const int cores : {1, 3, 6, 12, 96}) {
+    for (const int batch : {1, 48, 2000}) {
+      command_.cores = cores;
+      ServedAs as;
+      as.batch = batch;
+      as.threads = std::min(cores, 3);
+      const std::string text = ServeSpace(command_, as);
+      const auto space = tuning::Space::Parse(text, "space");
+      ASSERT_TRUE(space.ok()) << space.status() << "\n" << text;
+      EXPECT_TRUE(space->Bind({}, {}).ok()) << space->Bind({}, {}).status();
+    }
+  }
+  command_.cores = 6;
+  EXPECT_TRUE(absl::StrContains(ServeSpace(command_, {}), "[1, 2, 4, 6]"));
+}
+
+TEST_F(TuneGraphTest, AStartOutsideTheSpaceIsToldBeforeTheFirstStage) {
+  command_.cores = 6;
+  command_.batch = 48;
+  command_.workers = 3;
+  command_.threads = 2;
+  EXPECT_TRUE(Tune().ok());
+  command_.threads = 3;
+  calls_.clear();
+  EXPECT_FALSE(Tune().ok());
+  EXPECT_TRUE(calls_.empty());
 }
 
 TEST_F(TuneGraphTest, AStageThatIsSlowerIsNotKept) {
@@ -144,7 +175,54 @@ TEST_F(TuneGraphTest, AStageThatCannotBeServedIsToldAndLeft) {
   ASSERT_TRUE(Tune().ok());
   ASSERT_EQ(stages_.size(), 3);
   EXPECT_FALSE(stages_[2].kept);
+  EXPECT_TRUE(stages_[2].failed);
   EXPECT_TRUE(absl::StrContains(stages_[2].changed, "no load keeps it"));
+}
+
+TEST_F(TuneGraphTest, ALateErrorLeavesWhatIsProven) {
+  tools_.search = [](const std::string&, const std::string&) {
+    return absl::InternalError("the disk is full");
+  };
+  EXPECT_EQ(Tune().status().message(), "the disk is full");
+  ASSERT_EQ(stages_.size(), 3);
+  EXPECT_TRUE(stages_[1].kept);
+  EXPECT_FALSE(stages_[1].failed);
+  EXPECT_TRUE(stages_[2].failed);
+  EXPECT_FALSE(stages_[2].kept);
+  EXPECT_TRUE(absl::StrContains(out_.str(), "failed: the disk is full"));
+  // A stage without readings is no crash.
+  const proto::Run run = RunOfStages(command_, stages_, 1, {});
+  ASSERT_EQ(run.results_size(), 4);
+  for (const auto& result : run.results()) {
+    EXPECT_EQ(result.outcome(), proto::OK);
+  }
+}
+
+TEST_F(TuneGraphTest, RoundsBeforeAnErrorAreKept) {
+  int readings = 0;
+  tools_.run = [&](const Arguments& arguments) -> absl::StatusOr<std::string> {
+    if (Has(arguments, "--batch=64") && arguments[1] == "serve" &&
+        ++readings > 4) {
+      return absl::InternalError("killed");
+    }
+    return Run(arguments);
+  };
+  EXPECT_EQ(Tune().status().message(), "killed");
+  ASSERT_EQ(stages_.size(), 3);
+  EXPECT_TRUE(stages_[2].failed);
+  EXPECT_EQ(stages_[2].proof.candidate_measurements_size(), 3);
+  EXPECT_GT(stages_[2].after, stages_[2].before);
+}
+
+TEST_F(TuneGraphTest, OtherWorkersLeaveFusionAsItWasProven) {
+  winner_ = {{"batch", 1}, {"workers", 2}, {"threads", 1}};
+  batch_ = 1;
+  workers_ = 2;
+  ASSERT_TRUE(Tune().ok());
+  ASSERT_EQ(stages_.size(), 3);  // nothing has another batch
+  EXPECT_TRUE(stages_[2].kept);
+  EXPECT_EQ(stages_[2].as.fuse, "measured");
+  EXPECT_NEAR(stages_[2].after, 1000 * 1.3 * 1.1 * 2, 10);
 }
 
 TEST_F(TuneGraphTest, AModelThatKeepsTheLimitAtNoLoadIsAnError) {
