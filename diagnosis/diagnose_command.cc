@@ -255,12 +255,13 @@ absl::StatusOr<int> RunDiagnose(const DiagnoseCommand& options,
         "flag --format=csv: a diagnosis is no table; expected table, json or "
         "markdown");
   }
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(options.slowest >= 1, "slowest",
+                                             options.slowest, "at least 1"));
+  // The last check: it makes the folder.
   if (options.record) {
     OPTRAIL_RETURN_IF_ERROR(
         tracker::CheckHistoryIsWritable(options.common.history));
   }
-  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(options.slowest >= 1, "slowest",
-                                             options.slowest, "at least 1"));
   return DiagnoseCall(options, out).Run();
 }
 

@@ -120,6 +120,31 @@ TEST(InputSourceTest, AnIndexThatLeavesItsTensorIsRefused) {
                 "-10 to 9");
 }
 
+// As recommenders read the indices of several tables.
+TEST(InputSourceTest, IndicesInSlicesAreCheckedWhereAllAreIndices) {
+  for (const int64_t last : {2, 1}) {
+    Graph graph;
+    const int ids = graph.AddInput("ids", I64({4, 2 + last}));
+    for (int64_t begin = 0; begin < 3; ++begin) {
+      const int table = graph.AddConstant(
+          "table", Array::Zeros(F32({begin == 1 ? 500 : 20, 3})));
+      const auto part = graph.AddNode("part", "slice", {ids},
+                                      {{"starts", Dims{0, begin}},
+                                       {"steps", Dims{1, 1}},
+                                       {"dims", Dims{4, 1}}});
+      ASSERT_TRUE(part.ok()) << part.status();
+      ASSERT_TRUE(
+          graph
+              .AddNode("rows", "gather", {table, *part}, {{"axis", int64_t{0}}})
+              .ok());
+    }
+    const auto inputs = SampleInputs(graph);
+    ASSERT_TRUE(inputs.ok()) << inputs.status();
+    // With four columns, the last is nobody's index.
+    EXPECT_EQ((*inputs)[0].index_bound, last == 2 ? 0 : 500);
+  }
+}
+
 TEST(InputSourceTest, RefusesWhatHasNoSamples) {
   EXPECT_EQ(
       OpenInput(Write("empty.csv", "# nothing\n"), Inputs()).status().code(),

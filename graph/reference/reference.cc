@@ -95,13 +95,14 @@ bool IsIndexOp(const std::string& op) {
          op == "scatter_elements" || op == "scatter_nd";
 }
 
-// The size of what each input indexes, `none` for those that index nothing. It
+constexpr int64_t kNone = int64_t{1} << 62;
+
+// The size of what each value indexes, kNone for those that index nothing. It
 // flows backwards through nodes that `passes` holds for. Without an axis each
 // index is of one of several dimensions: the smallest, or the largest one.
 std::vector<int64_t> FlowBack(const Graph& graph,
                               const std::function<bool(const Node&)>& passes,
-                              bool smallest, int64_t none) {
-  constexpr int64_t kNone = int64_t{1} << 62;
+                              bool smallest) {
   std::vector<int64_t> limit(graph.values.size(), kNone);
   for (size_t n = graph.nodes.size(); n-- > 0;) {
     const Node& node = graph.nodes[n];
@@ -121,11 +122,40 @@ std::vector<int64_t> FlowBack(const Graph& graph,
       limit[node.inputs[0]] = std::min(limit[node.inputs[0]], limit[output]);
     }
   }
-  std::vector<int64_t> result;
-  for (const int input : graph.inputs) {
-    result.push_back(limit[input] == kNone ? none : limit[input]);
+  return limit;
+}
+
+// The largest of the limits of slices that together are all of `input`; kNone
+// where something else reads it, or a part of it is nobody's index.
+int64_t LimitOfSlices(const Graph& graph, int input,
+                      const std::vector<int64_t>& limit) {
+  const Dims& dims = graph.type(input).dims;
+  std::vector<bool> is_read(Elements(dims), false);
+  const Dims strides = RowMajorStrides(dims);
+  int64_t largest = 0;
+  for (const Node& node : graph.nodes) {
+    if (std::find(node.inputs.begin(), node.inputs.end(), input) ==
+        node.inputs.end()) {
+      continue;
+    }
+    if (node.op != "slice" || limit[node.outputs[0]] == kNone) return kNone;
+    largest = std::max(largest, limit[node.outputs[0]]);
+    const Dims& starts = node.Ints("starts");
+    const Dims& steps = node.Ints("steps");
+    int64_t base = 0;
+    Dims moves = strides;
+    for (size_t d = 0; d < dims.size(); ++d) {
+      base += starts[d] * strides[d];
+      moves[d] *= steps[d];
+    }
+    ForEachElement(graph.type(node.outputs[0]).dims, {moves},
+                   [&](int64_t, const std::vector<int64_t>& at) {
+                     is_read[base + at[0]] = true;
+                   });
   }
-  return result;
+  const bool all =
+      std::find(is_read.begin(), is_read.end(), false) == is_read.end();
+  return all && largest > 0 ? largest : kNone;
 }
 
 }  // namespace
@@ -193,7 +223,12 @@ std::vector<int64_t> IndexLimits(const Graph& graph) {
     return op != nullptr && (op->kind == OpKind::kMovement ||
                              node.op == "cast" || node.op == "gather");
   };
-  return FlowBack(graph, passes, /*smallest=*/true, /*none=*/2);
+  const std::vector<int64_t> limit = FlowBack(graph, passes, /*smallest=*/true);
+  std::vector<int64_t> result;
+  for (const int input : graph.inputs) {
+    result.push_back(limit[input] == kNone ? 2 : limit[input]);
+  }
+  return result;
 }
 
 std::vector<int64_t> IndexBounds(const Graph& graph) {
@@ -206,7 +241,16 @@ std::vector<int64_t> IndexBounds(const Graph& graph) {
     return node.op == "reshape" || node.op == "transpose" ||
            node.op == "expand";
   };
-  return FlowBack(graph, passes, /*smallest=*/false, /*none=*/0);
+  const std::vector<int64_t> limit =
+      FlowBack(graph, passes, /*smallest=*/false);
+  std::vector<int64_t> result;
+  for (const int input : graph.inputs) {
+    const int64_t bound = limit[input] != kNone
+                              ? limit[input]
+                              : LimitOfSlices(graph, input, limit);
+    result.push_back(bound == kNone ? 0 : bound);
+  }
+  return result;
 }
 
 absl::Status CheckIndices(const Array& array, int64_t bound) {

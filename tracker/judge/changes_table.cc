@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -62,11 +63,10 @@ std::string DirectionText(const Change& change) {
 
 // The row of a failure, in the order of the columns that programs or people
 // get. It has no size, and its commits are the last one that was measured and
-// the newest.
+// the one after it; of a metric that a failure leaves without points, "-".
 std::vector<Cell> FailureRow(const Failure& failure, bool for_people,
                              bool with_metric) {
   const Series& series = *failure.series;
-  const Point& newest = series.points.back();
   const auto measured =
       std::find_if(series.points.rbegin(), series.points.rend(),
                    [](const Point& point) { return point.value.has_value(); });
@@ -77,7 +77,10 @@ std::vector<Cell> FailureRow(const Failure& failure, bool for_people,
                          measured == series.points.rend()
                              ? "-"
                              : CommitText(measured->runs->commit),
-                         CommitText(newest.runs->commit), Cell::Integer(0)});
+                         measured == series.points.rbegin()
+                             ? "-"
+                             : CommitText(std::prev(measured)->runs->commit),
+                         Cell::Integer(0)});
   if (for_people) {
     row.insert(row.end(), {series.key.hardware_id, failure.why});
     return row;
