@@ -327,6 +327,26 @@ void FailedPointsOfAnExportMoveNoChange(Workbench& bench, Findings& found) {
                             changes[1].size(), " or others with them"));
 }
 
+// A benchmark that crashes at the last three commits broke at the first of
+// them.
+void AFailureIsDatedByItsFirstCommit(Workbench& bench, Findings& found) {
+  RecordSeries(bench, 20, 73, [](RunSpec& spec, int position) {
+    if (position >= 18) spec.benchmarks[1].outcome = proto::CRASHED;
+  });
+  int rows = 0;
+  for (const Json& row : bench.Ask({"changes", "--format=json"}).Parsed()) {
+    if (TextOf(row, "state") != "failed") continue;
+    ++rows;
+    const auto is = [&](const char* field, int position) {
+      const std::string commit = TextOf(row, field);
+      return !commit.empty() && absl::StartsWith(MadeCommit(position), commit);
+    };
+    found.Expect(is("last_commit_before", 17) && is("first_commit_after", 18),
+                 absl::StrCat("changes dates the crash by ", row.dump()));
+  }
+  found.Expect(rows == 1, absl::StrCat(rows, " rows of a failure"));
+}
+
 // Records the run of commit `position` of main: three benchmarks, of which the
 // second takes `factor` times its usual time.
 void RecordCommit(Workbench& bench, Rng* rng, int position, double factor) {
@@ -440,6 +460,7 @@ std::vector<Case> SeriesCases() {
       {"RunsWithoutACommitAreOrderedByTime",
        RunsWithoutACommitAreOrderedByTime},
       {"SeveralRunsOfACommitAreOnePoint", SeveralRunsOfACommitAreOnePoint},
+      {"AFailureIsDatedByItsFirstCommit", AFailureIsDatedByItsFirstCommit},
       {"FailedPointsOfAnExportMoveNoChange",
        FailedPointsOfAnExportMoveNoChange},
   };
