@@ -120,7 +120,7 @@ TEST(InputSourceTest, AnIndexThatLeavesItsTensorIsRefused) {
                 "-10 to 9");
 }
 
-// As recommenders read the indices of several tables.
+// Recommenders read the indices of several tables so.
 TEST(InputSourceTest, IndicesInSlicesAreCheckedWhereAllAreIndices) {
   for (const int64_t last : {2, 1}) {
     Graph graph;
