@@ -9,33 +9,18 @@
 #include <unordered_map>
 
 #include "absl/strings/str_format.h"
-#include "absl/types/span.h"
 #include "base/statistics.h"
 #include "base/units.h"
-#include "tracker/detect/noise.h"
+#include "tracker/judge/levels.h"
 #include "tracker/series/similar.h"
 
 namespace optrail::tracker {
 namespace {
 
-// Levels are taken from as many points on either side, and not from fewer.
-constexpr int kLevelPoints = 20;
-constexpr int kFewestBeside = 3;
 // A shift is one beyond so many standard errors of a difference of medians.
 constexpr double kSureErrors = 4;
-constexpr double kMedianError = 1.2533;  // of a median over that of a mean
 // The least of what a loop does that its benchmark does.
 constexpr double kLeastShare = .5;
-
-constexpr int kFewestOfCreep = 30;
-constexpr int kFewestEnd = 5;
-constexpr double kCreepErrors = 5;
-// The middle of a creep lies beyond this share of it, and before the rest.
-constexpr double kMiddleShare = .2;
-// A creep that was found lasts while this share of it does, beyond so many
-// errors.
-constexpr double kRemainingShare = .7;
-constexpr double kRemainingErrors = 3;
 
 // More of the newest points than this are for the detector.
 constexpr int kMostNewest = 10;
@@ -46,46 +31,6 @@ constexpr int kNoisePoints = 60;
 // first one of the new: suites take turns.
 constexpr int kMostBetween = 5;
 constexpr int kFewestBefore = 10;
-
-struct Levels {
-  double before = 0, after = 0;  // medians
-  double error = 0;              // standard error of their difference
-};
-
-Levels LevelsOf(std::vector<double> before, std::vector<double> after,
-                double inflation = 1) {
-  Levels levels;
-  levels.before = Median(before);
-  levels.after = Median(after);
-  const double n = static_cast<double>(before.size());
-  const double m = static_cast<double>(after.size());
-  for (double& value : before) value -= levels.before;
-  for (const double value : after) before.push_back(value - levels.after);
-  levels.error =
-      kMedianError * MedianAbsoluteDeviation(before) *
-      std::sqrt(std::min(inflation, n) / n + std::min(inflation, m) / m);
-  return levels;
-}
-
-// Up to `most` of the logarithms that `read` gives for points begin, begin +
-// step, ... before `end`; what has none is passed over.
-template <typename Read>
-std::vector<double> Logs(const Series& series, int begin, int end, int step,
-                         int most, const Read& read) {
-  std::vector<double> logs;
-  for (int i = begin; i != end && static_cast<int>(logs.size()) < most;
-       i += step) {
-    if (const absl::optional<double> log = read(series.points[i])) {
-      logs.push_back(*log);
-    }
-  }
-  return logs;
-}
-
-absl::optional<double> LogOfValue(const Point& point) {
-  if (!point.value || !(*point.value > 0)) return absl::nullopt;
-  return std::log(*point.value);
-}
 
 // The first point of the last epoch, or of the one after the first.
 int BeginOfLastEpoch(const Series& series) {
@@ -103,65 +48,6 @@ int EndOfFirstEpoch(const Series& series) {
     ++end;
   }
   return end;
-}
-
-ChangePoint ChangeOfLogs(const Levels& levels, int index) {
-  ChangePoint change;
-  change.index = change.earliest = change.latest = index;
-  change.level_before = std::exp(levels.before);
-  change.level_after = std::exp(levels.after);
-  const double shift = levels.after - levels.before;
-  const double margin = 1.96 * levels.error;
-  change.confidence =
-      levels.error > 0 ? std::erf(std::abs(shift) / levels.error / std::sqrt(2))
-                       : 1;
-  change.relative_change = std::expm1(shift);
-  change.relative_change_low = std::expm1(shift - margin);
-  change.relative_change_high = std::expm1(shift + margin);
-  return change;
-}
-
-// The first and the newest points of a level, as many of each, and how much
-// the level rose between them.
-struct Ends {
-  explicit Ends(absl::Span<const double> logs)
-      : points(std::clamp(static_cast<int>(logs.size()) / 4, kFewestEnd,
-                          kLevelPoints)),
-        first(logs.begin(), logs.begin() + points),
-        newest(logs.end() - points, logs.end()),
-        rise(Median(newest) - Median(first)) {}
-
-  int points;
-  std::vector<double> first, newest;
-  double rise;
-};
-
-// The inflation of the variance by the memory of the noise, where these points
-// creep by no more than `most_rise`; nullopt where they do not.
-absl::optional<double> CreepInflation(const Series& series,
-                                      absl::Span<const double> logs,
-                                      double most_rise) {
-  const Ends ends(logs);
-  if (WorseBy(series, std::expm1(ends.rise)) < kLeastEffect ||
-      std::abs(ends.rise) > most_rise) {
-    return absl::nullopt;
-  }
-  const int n = static_cast<int>(logs.size()), k = ends.points;
-  // The noise beside a line, which tells a walk from a slope.
-  std::vector<double> residuals(logs.begin(), logs.end());
-  for (int i = 0; i < n; ++i) residuals[i] -= ends.rise * i / (n - k);
-  const double center = Median(residuals);
-  for (double& residual : residuals) residual -= center;
-  const double inflation =
-      VarianceInflation(residuals, ResidualScale(residuals));
-  const Levels levels = LevelsOf(ends.first, ends.newest, inflation);
-  const double middle =
-      (Median(logs.subspan((n - k) / 2, k)) - levels.before) / ends.rise;
-  if (std::abs(ends.rise) <= kCreepErrors * levels.error ||
-      middle < kMiddleShare || middle > 1 - kMiddleShare) {
-    return absl::nullopt;
-  }
-  return inflation;
 }
 
 // The first of the points up to the change's place, none of which is nearer to
@@ -262,51 +148,6 @@ absl::optional<std::string> LoopBehind(const Series& series, int begin,
     if (beyond == 0) break;
   }
   return behind;
-}
-
-absl::optional<ChangePoint> FindCreep(const Series& series, int begin) {
-  std::vector<int> places;
-  std::vector<double> logs;
-  for (int i = begin; i < static_cast<int>(series.points.size()); ++i) {
-    if (const auto log = LogOfValue(series.points[i])) {
-      places.push_back(i);
-      logs.push_back(*log);
-    }
-  }
-  const int n = static_cast<int>(logs.size());
-  if (n < kFewestOfCreep) return absl::nullopt;
-  const Ends ends(logs);
-  if (WorseBy(series, std::expm1(ends.rise)) < kLeastEffect) {
-    return absl::nullopt;
-  }
-  // What was reported stays while the level does.
-  absl::optional<double> inflation;
-  for (int known = n; known >= kFewestOfCreep && !inflation; --known) {
-    inflation =
-        CreepInflation(series, absl::MakeSpan(logs).subspan(0, known),
-                       /*most_rise=*/std::abs(ends.rise) / kRemainingShare);
-  }
-  if (!inflation) return absl::nullopt;
-  const Levels levels = LevelsOf(ends.first, ends.newest, *inflation);
-  if (std::abs(ends.rise) <= kRemainingErrors * levels.error) {
-    return absl::nullopt;
-  }
-  ChangePoint change = ChangeOfLogs(levels, places[n - ends.points]);
-  change.begin = places[0];
-  change.end = places[n - 1] + 1;
-  change.earliest = places[ends.points];
-  return change;
-}
-
-bool JumpsAt(const Series& series, int begin, const ChangePoint& change) {
-  const std::vector<double> before =
-      Logs(series, change.index - 1, begin - 1, -1, kFewestBeside, LogOfValue);
-  const std::vector<double> after =
-      Logs(series, change.index, static_cast<int>(series.points.size()), 1,
-           kFewestBeside, LogOfValue);
-  return before.empty() || after.empty() ||
-         WorseBy(series, std::expm1(Median(after) - Median(before))) >=
-             kLeastEffect;
 }
 
 absl::optional<ChangePoint> FindNewest(const Series& series, int begin) {

@@ -35,11 +35,14 @@ absl::optional<std::string> LoopBehind(const Series& series, int begin,
                                        double tolerance);
 
 // Finds a creep: the newest points from `begin` on are worse than the first
-// ones by at least kLeastEffect, beyond noise with memory, and those between
-// lie between: no single step explains it. Its `earliest` is the first point
-// that is not of the first ones, its `index` the first of the newest. One that
-// earlier points alone have shown is there while at least half of it lasts.
-absl::optional<ChangePoint> FindCreep(const Series& series, int begin);
+// ones by at least kLeastEffect, beyond noise with memory, those between lie
+// between, and a line with a kink explains them far better than a single step.
+// Its `earliest` is the first point that is not of the first ones, its `index`
+// the first of the newest. One that earlier points alone have shown is there
+// while .7 of it lasts. Where the values jump by half of it at one of `marks`,
+// points of suspected steps, those before have to show it. O(points).
+absl::optional<ChangePoint> FindCreep(const Series& series, int begin,
+                                      const std::vector<int>& marks);
 
 // Returns whether the values jump at the change's place for the worse, by at
 // least kLeastEffect between the medians of a few neighbours: a step, where a

@@ -247,10 +247,17 @@ class Case {
     }
   }
 
-  // Adds a creep since the baseline. A mark on it that is no step is a part of
-  // it.
+  // Adds a creep since the baseline, if no mark on it is a step that explains
+  // it. A mark that is no step is a part of it.
   void AddCreep() {
-    const auto found = FindCreep(series_, result_.baseline_begin);
+    std::vector<int> marks;
+    for (const Change& change : result_.changes) {
+      if (change.provisional && change.worse_by > 0 &&
+          change.change.index > result_.baseline_begin) {
+        marks.push_back(change.change.index);
+      }
+    }
+    const auto found = FindCreep(series_, result_.baseline_begin, marks);
     if (!found) return;
     std::vector<Change>& changes = result_.changes;
     changes.erase(

@@ -276,6 +276,23 @@ void WhatIsPlantedIsFound(Examination& of, Findings& found) {
   }
 }
 
+// A benchmark that changed once, with nothing odd beside it, creeps nowhere.
+void APlantedStepIsNoCreep(Examination& of, Findings& found) {
+  const MadeHistory& history = of.history();
+  if (!history.is_calm) return;
+  std::map<std::string, int> steps;
+  for (const PlantedStep& step : history.steps) ++steps[step.benchmark];
+  for (const Json& row : of.Changes()) {
+    if (!absl::StartsWith(TextOf(row, "state"), "creep")) continue;
+    const std::string series = TextOf(row, "series");
+    const auto planted = steps.find(series.substr(0, series.find('|')));
+    found.Expect(planted == steps.end() || planted->second > 1,
+                 absl::StrCat(series, ": one planted step, and a creep of ",
+                              NumberOf(row, "relative_change"), " at commit ",
+                              TextOf(row, "commit")));
+  }
+}
+
 }  // namespace
 
 std::vector<Invariant> StoryInvariants() {
@@ -301,6 +318,9 @@ std::vector<Invariant> StoryInvariants() {
       {"what_is_planted_is_found",
        "in a calm history `changes` finds a planted step of 10% and more",
        WhatIsPlantedIsFound},
+      {"a_planted_step_is_no_creep",
+       "in a calm history no series with a single planted step creeps",
+       APlantedStepIsNoCreep},
   };
 }
 
