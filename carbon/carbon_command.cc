@@ -401,6 +401,8 @@ absl::StatusOr<ExitCode> RunCarbonVerify(const CarbonVerifyCommand& command,
                            ReadRegularFile(command.certificate));
   OPTRAIL_ASSIGN_OR_RETURN(const tracker::History history,
                            tracker::OpenHistory(command.common));
+  // Nothing is refused for want of a history to recompute it from.
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckHistoryFolder(history.dir()));
   std::string key;
   if (!command.key.empty()) {
     OPTRAIL_ASSIGN_OR_RETURN(key, ReadRegularFile(command.key));

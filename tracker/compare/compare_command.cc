@@ -39,9 +39,13 @@ struct NamedRuns {
   }
 };
 
-bool NamesFiles(const std::string& text) {
+// A side that is a file's name with a dot is that file; a commit seldom has
+// one.
+bool NamesFiles(const std::string& text, const CommonOptions& common) {
   return absl::StrContains(text, ',') || absl::StrContains(text, '/') ||
-         absl::EndsWith(text, ".json");
+         absl::EndsWith(text, ".json") ||
+         (absl::StrContains(text, '.') &&
+          FileExists(JoinPath(common.workspace, text)));
 }
 
 absl::StatusOr<NamedRuns> FromFiles(const std::string& text,
@@ -105,12 +109,12 @@ class HistorySides {
       : options_(options), history_(history) {}
 
   absl::StatusOr<std::vector<SidesToCompare>> Find() const {
-    if (NamesFiles(options_.b)) {
+    if (NamesFiles(options_.b, options_.common)) {
       OPTRAIL_ASSIGN_OR_RETURN(NamedRuns b,
                                FromFiles(options_.b, options_.common));
       return WithFiles(options_.a, std::move(b), /*files_are_a=*/false);
     }
-    if (NamesFiles(options_.a)) {
+    if (NamesFiles(options_.a, options_.common)) {
       OPTRAIL_ASSIGN_OR_RETURN(NamedRuns a,
                                FromFiles(options_.a, options_.common));
       return WithFiles(options_.b, std::move(a), /*files_are_a=*/true);
@@ -251,7 +255,8 @@ class HistorySides {
 // damaged, which is logged.
 absl::StatusOr<std::vector<SidesToCompare>> FindSides(
     const CompareCommand& options, const History& history) {
-  if (!NamesFiles(options.a) || !NamesFiles(options.b)) {
+  if (!NamesFiles(options.a, options.common) ||
+      !NamesFiles(options.b, options.common)) {
     const HistorySides finder(options, history);
     absl::StatusOr<std::vector<SidesToCompare>> found = finder.Find();
     if (found.ok() ||
@@ -272,8 +277,9 @@ absl::StatusOr<std::vector<SidesToCompare>> FindSides(
 absl::StatusOr<std::vector<proto::Run>> RunsToLearnFrom(
     const CompareCommand& options, const History& history,
     const SidesToCompare& sides) {
-  const bool b_is_files = NamesFiles(options.b);
-  if (b_is_files && NamesFiles(options.a)) return std::vector<proto::Run>();
+  const bool b_is_files = NamesFiles(options.b, options.common);
+  if (b_is_files && NamesFiles(options.a, options.common))
+    return std::vector<proto::Run>();
   const proto::Run& last = (b_is_files ? sides.a : sides.b).runs.back();
   RunFilter filter;
   filter.suite = last.suite();
@@ -351,7 +357,8 @@ absl::StatusOr<int> RunCompare(const CompareCommand& options,
   OPTRAIL_ASSIGN_OR_RETURN(const History history, OpenHistory(options.common));
   OPTRAIL_ASSIGN_OR_RETURN(const RunList list, history.ListRuns());
   const std::string unknown_filter =
-      list.runs.empty() || (NamesFiles(options.a) && NamesFiles(options.b))
+      list.runs.empty() || (NamesFiles(options.a, options.common) &&
+                            NamesFiles(options.b, options.common))
           ? ""
           : UnknownFilterText(list.runs, {options.suite, options.hardware_id});
   if (!unknown_filter.empty()) {

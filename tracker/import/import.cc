@@ -53,7 +53,9 @@ absl::StatusOr<const Importer*> ImporterFor(const ImportedFile& file,
   }
   return absl::InvalidArgumentError(absl::StrCat(
       file.path, file.content.empty() ? ": the file is empty" : "",
-      ": the format is not recognised, expected one of ", FormatNames()));
+      ": the format is not recognised, expected one of ", FormatNames(),
+      "; next: optrail help import, which names a CSV that any program can "
+      "write"));
 }
 
 // One run, without run_id. The suite is that of the program that the file
