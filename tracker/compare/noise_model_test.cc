@@ -328,6 +328,29 @@ TEST(NoiseModel, SlowRunsAreExpectedWhereThereWereSome) {
   EXPECT_LT(SlowRunsTail(often, 3, .05), .5 * SlowRunsTail(often, 1, .05));
 }
 
+// Its code may have been slow for a while; the others' was not.
+TEST(NoiseModel, TheBurstOfOneBenchmarkTakesNoPowerFromOthers) {
+  const auto after = [](bool burst) {
+    Rng rng(20);
+    std::vector<PanelRun> runs;
+    for (int r = 0; r < 40; ++r) {
+      runs.push_back(Disturbed(rng, .1, false));
+      if (!burst || r < 17 || r > 20) continue;
+      for (ProcessLog& process : runs.back()[3]) process.value += .26;
+    }
+    return Estimate(runs, Disturbed(rng, .1, false)).benchmarks;
+  };
+  const std::vector<BenchmarkEstimate> calm = after(false), burst = after(true);
+  for (size_t j = 0; j < calm.size(); ++j) {
+    const double before = calm[j].slow_runs.Tail(.1);
+    if (j == 3) {
+      EXPECT_GT(burst[j].slow_runs.Tail(.1), 10 * before);
+    } else {
+      EXPECT_LT(burst[j].slow_runs.Tail(.1), 1.5 * before) << j;
+    }
+  }
+}
+
 TEST(LowerLevel, IsTheMeanOfWhatNothingDisturbed) {
   const std::vector<double> variances(5, 1e-4);
   const SlowValues slow = {.4, .1};

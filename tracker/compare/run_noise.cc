@@ -54,6 +54,11 @@ struct SlowCount {
     slow += other.slow;
     excess += other.excess;
   }
+  void Take(const SlowCount& other) {
+    runs -= other.runs;
+    slow -= other.slow;
+    excess -= other.excess;
+  }
 };
 
 // What was counted, but for `left_out`, and what is believed.
@@ -96,12 +101,26 @@ SlowValuesFit Fit(const BenchmarkRuns& benchmark) {
   return FitSlowValues(groups, prior, kFloor);
 }
 
-// By benchmark.
+// What benchmarks say of the suite, by run, without their worst run.
+SlowValues OfSuite(const std::vector<SlowCount>& by_run) {
+  SlowCount all, worst;
+  for (const SlowCount& run : by_run) {
+    all.Add(run);
+    if (run.excess > worst.excess) worst = run;
+  }
+  return Rate(all, worst, kSlowRuns, kSlowRunsWeight);
+}
+
+// By benchmark. Of three benchmarks or more, the one that lost most in slow
+// runs speaks for itself alone: its code may have been slow for a while, which
+// says nothing of the others.
 std::vector<SlowValues> LearnSlowRuns(
     const std::vector<BenchmarkRuns>& benchmarks,
     const std::vector<SlowValuesFit>& fits) {
+  constexpr size_t kFewestToLeaveOneOut = 3;
   std::vector<SlowCount> by_run, by_benchmark(benchmarks.size()),
       worst_of(benchmarks.size());
+  std::vector<std::vector<SlowCount>> by_run_of(benchmarks.size());
   for (size_t j = 0; j < benchmarks.size(); ++j) {
     for (size_t s = 0; s < benchmarks[j].stretches.size(); ++s) {
       const std::vector<double>& values = benchmarks[j].stretches[s].values;
@@ -114,21 +133,33 @@ std::vector<SlowValues> LearnSlowRuns(
         const auto place = static_cast<size_t>(benchmarks[j].places[s][i]);
         by_run.resize(std::max(by_run.size(), place + 1));
         by_run[place].Add(one);
+        by_run_of[j].resize(std::max(by_run_of[j].size(), place + 1));
+        by_run_of[j][place].Add(one);
         by_benchmark[j].Add(one);
         if (one.excess > worst_of[j].excess) worst_of[j] = one;
       }
     }
   }
-  SlowCount all, worst;
-  for (const SlowCount& run : by_run) {
-    all.Add(run);
-    if (run.excess > worst.excess) worst = run;
+  const SlowValues suite = OfSuite(by_run);
+  SlowValues others = suite;
+  size_t worst = benchmarks.size();
+  if (benchmarks.size() >= kFewestToLeaveOneOut) {
+    worst = static_cast<size_t>(
+        std::max_element(by_benchmark.begin(), by_benchmark.end(),
+                         [](const SlowCount& a, const SlowCount& b) {
+                           return a.excess < b.excess;
+                         }) -
+        by_benchmark.begin());
+    for (size_t r = 0; r < by_run_of[worst].size(); ++r) {
+      by_run[r].Take(by_run_of[worst][r]);
+    }
+    others = OfSuite(by_run);
   }
-  const SlowValues suite = Rate(all, worst, kSlowRuns, kSlowRunsWeight);
   std::vector<SlowValues> slow;
   for (size_t j = 0; j < benchmarks.size(); ++j) {
     slow.push_back(Rate(by_benchmark[j], worst_of[j],
-                        AllSlow(benchmarks[j], suite), kSuiteWeight));
+                        AllSlow(benchmarks[j], j == worst ? suite : others),
+                        kSuiteWeight));
   }
   return slow;
 }

@@ -11,7 +11,8 @@
 // Bad runs are learned of all benchmarks together and of each, the variance of
 // others by empirical Bayes over the benchmarks of the suite (Smyth, 2004). The
 // worst run counts for nothing: that there was a bad one is no reason to take
-// whatever is slow for another.
+// whatever is slow for another. Nor does the worst of three benchmarks or more
+// count for the others.
 
 #include <vector>
 
