@@ -1,6 +1,6 @@
 """The examples of headers' banners as sources, to be compiled by a test."""
 
-_FOLDERS = ["base", "carbon", "cli", "diagnosis", "fleet", "graph", "ops", "reports", "suites", "tracker", "tuning"]
+_FOLDERS = ["base", "carbon", "diagnosis", "fleet", "graph", "ops", "reports", "suites", "tracker", "tuning"]
 
 _Banners = provider(fields = ["headers", "cc_infos"])
 
