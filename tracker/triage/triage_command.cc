@@ -1,6 +1,7 @@
 #include "tracker/triage/triage_command.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iostream>
 #include <map>
 #include <set>
@@ -62,17 +63,24 @@ std::string SuspectsText(const proto::AnsweredChange& answered) {
       "up to ", CommitText(answered.last()));
 }
 
-// Describes the changes that were answered: "BM_Sort time +8.0% to +12.0%,
-// BM_Hash time +3.0% to +3.4%, after 1a2b up to 3c4d". Those with the same
-// suspects stand together.
+// Describes the changes that were answered, the largest first: "BM_Sort time
+// +8.0% to +12.0%, BM_Hash time +3.0% to +3.4%, after 1a2b up to 3c4d". Those
+// with the same suspects stand together.
 std::string CoversText(const proto::TriageRecord& record) {
-  constexpr int kShown = 8;
+  constexpr int kShown = 4;
+  std::vector<const proto::AnsweredChange*> largest;
+  for (const auto& answered : record.answered()) largest.push_back(&answered);
+  std::stable_sort(largest.begin(), largest.end(),
+                   [](const auto* a, const auto* b) {
+                     return std::abs(a->effect_low() + a->effect_high()) >
+                            std::abs(b->effect_low() + b->effect_high());
+                   });
   std::vector<std::string> texts;
-  for (int i = 0; i < std::min(kShown, record.answered_size()); ++i) {
-    const proto::AnsweredChange& answered = record.answered(i);
-    const bool ends =
-        i + 1 == std::min(kShown, record.answered_size()) ||
-        SuspectsText(record.answered(i + 1)) != SuspectsText(answered);
+  const int shown = std::min(kShown, record.answered_size());
+  for (int i = 0; i < shown; ++i) {
+    const proto::AnsweredChange& answered = *largest[i];
+    const bool ends = i + 1 == shown ||
+                      SuspectsText(*largest[i + 1]) != SuspectsText(answered);
     texts.push_back(
         ends ? absl::StrCat(SizeText(answered), ", ", SuspectsText(answered))
              : SizeText(answered));
