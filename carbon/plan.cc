@@ -264,8 +264,9 @@ class Planner {
     return best;
   }
 
-  // What the placed jobs cost at least if a machine has a price in each hour,
-  // less what the machines earn; `used`: how many machines they take then.
+  // Returns the least cost of the placed jobs if a machine has a price in each
+  // hour, less what the machines earn; `used`: how many machines they take
+  // then.
   double AtPrices(const std::vector<int>& placed,
                   const std::vector<double>& costs,
                   const std::vector<double>& prices,

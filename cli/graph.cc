@@ -236,7 +236,7 @@ absl::StatusOr<int> RunRecompute(const std::vector<std::string>& paths) {
   return CodeOf(suites::RecomputeGraph(command, std::cout));
 }
 
-// Where decisions of measured fusion are kept, beside the store.
+// Returns the folder of decisions of measured fusion, beside the store.
 std::string FusionFolder(const std::string& store) {
   return JoinPath(std::filesystem::path(store).parent_path().string(),
                   "fusion");

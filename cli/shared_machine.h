@@ -1,16 +1,17 @@
 #ifndef OPTRAIL_CLI_SHARED_MACHINE_H_
 #define OPTRAIL_CLI_SHARED_MACHINE_H_
 
-// What to do where other programs want the same cores: `doctor` advises it, and
-// what measures programs says it before minutes are spent on the wrong metric.
+// These functions advise where other programs want the same cores: `doctor`
+// prints the advice, and commands that measure programs give it before minutes
+// are spent on the wrong metric.
 // Shares are fractions of wall time. Thread safety: functions without state.
 
 #include <string>
 
 namespace optrail::cli {
 
-// Whether the clock on the wall says more of neighbours than of code, where
-// programs wait for a core for the share `waiting` of their time.
+// Returns whether the clock on the wall says more of neighbours than of code,
+// where programs wait for a core for the share `waiting` of their time.
 bool IsSharedMachine(double waiting);
 
 // So many processes that about ten are left with a core to themselves, within

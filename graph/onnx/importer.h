@@ -41,7 +41,8 @@ class Importer {
 
   // Dimensions without a size get one.
   absl::StatusOr<TensorType> Bound(const OnnxValue& value);
-  // Whether its first dimension is the batch, which is that of the first input.
+  // Returns whether its first dimension is the batch, as that of the first
+  // input is.
   bool HasBatch(const OnnxValue& value);
   absl::Status AddInputs();
   absl::Status AddNodes(const OnnxGraph& graph, Scope& scope, int depth);

@@ -71,9 +71,9 @@ TEST_F(CudaFeederTest, EachBatchArrivesWhereItIsRead) {
   }
 }
 
-// What a batch waits for, in the order of calls: the buffer on the device until
-// the inputs have been copied from it, the inputs until the batch is there, and
-// the host's memory until it has been sent.
+// A batch waits, in the order of calls, for the buffer on the device until the
+// inputs have been copied from it, for the inputs until the batch is there, and
+// for the host's memory until it has been sent.
 TEST_F(CudaFeederTest, StreamsWaitForEachOther) {
   const auto feeder = Make({1, true});
   ASSERT_TRUE(feeder.ok()) << feeder.status();

@@ -35,7 +35,7 @@ proto::Objective Objective(const char* metric, const char* unit,
   return objective;
 }
 
-// What takes more power takes less time, so that there is a front.
+// Configs that take more power take less time, so that there is a front.
 struct Values {
   double time_ns = 0, joules = 0;
 };

@@ -16,8 +16,8 @@ proto::Session MakeSession(const SampleOptions& options, int index);
 // A session of `optrail tune --command`: a server's requests per second.
 proto::Session MakeCommandSession(const SampleOptions& options);
 
-// Of an operator on a GPU for joules and time, with a proof whose rounds are
-// kept.
+// Makes a session of an operator on a GPU for joules and time, with a proof
+// whose rounds are kept.
 proto::Session MakeEnergySession(const SampleOptions& options);
 
 }  // namespace optrail::reports

@@ -58,7 +58,7 @@ absl::Status RecordGraph(const MeasuredGraph& measured,
 
 // Appends a run of a suite in the given surroundings, likewise.
 absl::Status RecordRun(const proto::Run& run, const RunContext& context);
-// What is known of such a run before its results are.
+// Makes such a run without its results.
 proto::Run EmptyRun(const std::string& suite, int64_t started_unix_ns,
                     proto::DeviceKind device, const RunContext& context);
 

@@ -351,7 +351,7 @@ absl::StatusOr<Capacity> FindCapacity(
     if (too_much == 0) {
       load *= 1.5;
     } else if (capacity.load == 0) {
-      // What an overloaded server answers is near to what it can.
+      // An overloaded server answers about as much as it can.
       load = served.overloaded && served.achieved > 0
                  ? std::min(load / 1.5, served.achieved)
                  : load / 1.5;

@@ -135,10 +135,11 @@ struct LatencyInterval {
 
 // The p-quantile with its 95% interval between two order statistics, by the
 // binomial distribution (David and Nagaraja, "Order Statistics", 2003, 7.1).
-// That holds for every distribution of independent values; neighbours in a
-// queue are not, so the number of values is divided by how much more the count
-// beyond the quantile varies between 20 parts of the series than independent
-// values would (batch means; Schmeiser, 1982). docs/method/graphs.md.
+// The interval holds for any distribution of independent values. Neighbours in
+// a queue are not independent, so the number of values is divided by how much
+// more the count beyond the quantile varies between 20 parts of the series than
+// independent values would (batch means; Schmeiser, 1982).
+// docs/method/graphs.md.
 LatencyInterval LatencyQuantile(absl::Span<const double> latencies_ns,
                                 double p);
 

@@ -277,7 +277,7 @@ TEST(OpenLoopTest, TheHighestLoadIsWhereThePercentileMeetsTheLimit) {
   for (const double guess : {50.0, 700.0, 30'000.0}) {
     const auto capacity = FindCapacity(guess, 5 * kMs, probe);
     ASSERT_TRUE(capacity.ok());
-    // Of M/D/1, P(wait <= 4 D) = .99 at rho = .5608 (Erlang, 1909).
+    // M/D/1 has P(wait <= 4 D) = .99 at rho = .5608 (Erlang, 1909).
     EXPECT_NEAR(capacity->load, 555, 15) << guess;
     EXPECT_LE(LatencyQuantile(capacity->served.latencies_ns, .99).value_ns,
               5 * kMs);

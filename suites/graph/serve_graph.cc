@@ -79,7 +79,7 @@ absl::StatusOr<Worker> MakeWorker(const GraphServeCommand& command,
                            RunnerOptionsOf(command.model));
   options.tuned = !command.untuned;
   if (command.model.fuse == FuseMode::kMeasured) {
-    // What the first worker measures the others find.
+    // The other workers find the decisions that the first one measures.
     OPTRAIL_ASSIGN_OR_RETURN(worker.fusion,
                              MeasuredFusion::Create(command.model.fusion_store,
                                                     *worker.device, options));

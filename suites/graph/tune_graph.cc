@@ -265,7 +265,8 @@ class LayeredTuning {
     stage.after = Median(after);
     stage.latency_p99_ns = Median(latency_ns);
     if (!failure.ok()) return failure;
-    // What was proven piece by piece stays unless it is slower as a whole.
+    // A change that was proven piece by piece stays unless it is slower as a
+    // whole.
     stage.kept = must_gain ? proof.Claimed() : !proof.LostBy(0);
     stage.took = absl::Now() - began_;
     if (stage.kept) as_ = stage.as;

@@ -83,7 +83,7 @@ struct GraphStage {
   ServedAs as;  // what the stage has tried
 };
 
-// What the stages use; tests have others.
+// The stages use these functions; tests have others.
 struct GraphTools {
   // Runs `optrail ARGUMENTS`, and returns what it prints. Another exit code
   // than 0 is an error with its last words; Aborted stands for exit code 1.

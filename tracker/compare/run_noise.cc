@@ -101,7 +101,7 @@ SlowValuesFit Fit(const BenchmarkRuns& benchmark) {
   return FitSlowValues(groups, prior, kFloor);
 }
 
-// What benchmarks say of the suite, by run, without their worst run.
+// Returns the suite's slow runs by what is counted of each, without the worst.
 SlowValues OfSuite(const std::vector<SlowCount>& by_run) {
   SlowCount all, worst;
   for (const SlowCount& run : by_run) {

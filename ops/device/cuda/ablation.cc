@@ -58,7 +58,7 @@ struct Access {
   }
   bool is_copy() const { return parts[0] == "cp"; }
   bool is_atomic() const { return parts[0] == "atom" || parts[0] == "red"; }
-  // What blocks wait for: a loop that looks for it elsewhere would never end.
+  // Blocks wait for it: a loop that looks for it elsewhere would never end.
   bool synchronises() const {
     return Has("global") && (Has("volatile") || Has("relaxed") ||
                              Has("acquire") || Has("release") || Has("mmio"));
