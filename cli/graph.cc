@@ -505,7 +505,7 @@ suites::Command GraphCommand() {
            RunFeed),
       part("serve", "Answers requests under a load; rate and latencies.",
            {"load", "duration", "batch", "max_wait", "workers", "threads",
-            "p99_limit", "untuned", "fuse", "type", "store", "format", "record",
+            "p99_limit", "untuned", "fuse", "device", "type", "store", "format", "record",
             "history"},
            RunServe),
       part("tune", "Tunes how it serves in layers; what each brought.",

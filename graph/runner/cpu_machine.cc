@@ -79,6 +79,7 @@ class CpuMachine : public Machine {
   const char* HostAddress(const char* address) const override {
     return address;
   }
+  absl::Status UseInThisThread() override { return absl::OkStatus(); }
 
   absl::StatusOr<std::unique_ptr<RecordedCalls>> Record(
       const std::function<absl::Status()>& calls) override {

@@ -82,7 +82,10 @@ class CapturedGraph : public RecordedCalls {
 class CudaMachine : public Machine {
  public:
   explicit CudaMachine(CudaDevice& device)
-      : device_(device), driver_(device.driver()) {}
+      : device_(device), driver_(device.driver()) {
+    // The device's, if the next call of it is to succeed.
+    (void)driver_.CtxGetCurrent(&context_);
+  }
 
   ops::Device& device() override { return device_; }
   int threads() const override { return 1; }
@@ -114,6 +117,10 @@ class CudaMachine : public Machine {
         kernels, CudaPrinter().File(kernels, operands));
   }
   bool takes_number() const override { return false; }
+
+  absl::Status UseInThisThread() override {
+    return driver_.Check(driver_.CtxSetCurrent(context_), "cuCtxSetCurrent");
+  }
 
   absl::Status Write(void* to, const void* from, int64_t bytes) override {
     if (bytes == 0) return absl::OkStatus();
@@ -167,6 +174,7 @@ class CudaMachine : public Machine {
  private:
   CudaDevice& device_;
   const Driver& driver_;
+  ops::cuda::Context context_ = nullptr;
 };
 
 }  // namespace

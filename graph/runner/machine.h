@@ -69,6 +69,9 @@ class Machine {
   // first operand points to the number of the kernel.
   virtual bool takes_number() const = 0;
 
+  // To be called by a thread before it uses what another one made.
+  virtual absl::Status UseInThisThread() = 0;
+
   // Both wait for what was launched.
   virtual absl::Status Write(void* to, const void* from, int64_t bytes) = 0;
   virtual absl::Status Read(void* to, const void* from, int64_t bytes) = 0;

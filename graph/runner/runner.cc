@@ -125,6 +125,22 @@ class DeviceRunner : public Runner {
 
   absl::Status RunStep(int step) override { return RunReady(*calls_[step]); }
 
+  absl::Status BringOutputs() override {
+    for (const View& view : program_.outputs) {
+      if (machine_->HostAddress(Address(view)) != nullptr) continue;
+      const bool dense = IsDense(view);
+      const int64_t bytes =
+          dense ? view.type.bytes() : program_.storages[view.storage].bytes;
+      if (brought_.size() < static_cast<size_t>(bytes)) brought_.resize(bytes);
+      OPTRAIL_RETURN_IF_ERROR(machine_->Read(
+          brought_.data(), dense ? Address(view) : base_[view.storage], bytes));
+    }
+    return absl::OkStatus();
+  }
+  absl::Status UseInThisThread() override {
+    return machine_->UseInThisThread();
+  }
+
   absl::StatusOr<std::vector<Array>> Outputs() override {
     std::vector<Array> outputs;
     for (const View& view : program_.outputs) {
@@ -458,6 +474,7 @@ class DeviceRunner : public Runner {
   std::vector<MemoryBuffer> buffers_of_arena_;
   std::vector<std::unique_ptr<ops::Buffer>> buffers_;
   std::vector<char*> base_;  // of each storage
+  std::vector<char> brought_;
   std::vector<ReadyStep> ready_;
   std::vector<ReadyStep*> calls_;
   std::vector<Part> parts_;

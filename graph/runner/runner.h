@@ -71,6 +71,11 @@ class Runner {
       const FeederOptions& options) = 0;
   // On a GPU it returns once the call is launched; Outputs() waits for it.
   virtual absl::Status Run() = 0;
+  // Returns once the outputs of the last call are in the host's memory: whoever
+  // answers with them copies them from a GPU's, and waits for the call.
+  virtual absl::Status BringOutputs() = 0;
+  // A thread calls this before it uses a runner that another one made or used.
+  virtual absl::Status UseInThisThread() = 0;
   // With RunnerOptions::type, those that are f32 in the graph are of that type.
   virtual absl::StatusOr<std::vector<Array>> Outputs() = 0;
 

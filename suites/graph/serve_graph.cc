@@ -16,7 +16,7 @@
 #include "base/units.h"
 #include "graph/input/input_source.h"
 #include "graph/reference/reference.h"
-#include "ops/device/cpu/device.h"
+#include "ops/core/device.h"
 #include "suites/graph/graph_record.h"
 #include "suites/graph/measured_fusion.h"
 
@@ -64,17 +64,17 @@ class Samples {
 
 // One worker. Its device goes last.
 struct Worker {
-  std::unique_ptr<ops::CpuDevice> device;
+  std::unique_ptr<ops::Device> device;
   std::unique_ptr<MeasuredFusion> fusion;
   std::unique_ptr<graph::Runner> runner;
   std::unique_ptr<graph::Feeder> feeder;
 };
 
-absl::StatusOr<Worker> MakeWorker(const GraphServeCommand& command,
+// Replaces a number of threads that stands for all of them.
+absl::StatusOr<Worker> MakeWorker(GraphServeCommand& command,
                                   const graph::Graph& graph) {
   Worker worker;
-  OPTRAIL_ASSIGN_OR_RETURN(worker.device,
-                           ops::MakeCpuDevice(command.model.threads));
+  OPTRAIL_ASSIGN_OR_RETURN(worker.device, DeviceOf(command.model));
   OPTRAIL_ASSIGN_OR_RETURN(graph::RunnerOptions options,
                            RunnerOptionsOf(command.model));
   options.tuned = !command.untuned;
@@ -100,6 +100,7 @@ absl::StatusOr<double> FastestCallNs(graph::Runner& runner) {
   for (int call = 0; call < 50; ++call) {
     const int64_t before_ns = Clock::Real()->NowNs();
     OPTRAIL_RETURN_IF_ERROR(runner.Run());
+    OPTRAIL_RETURN_IF_ERROR(runner.BringOutputs());
     const int64_t now_ns = Clock::Real()->NowNs();
     const auto ns =
         static_cast<double>(std::max<int64_t>(1, now_ns - before_ns));
@@ -156,7 +157,8 @@ Table ServedTable(const GraphServeCommand& command, double load,
   table.AddRow(
       {Rate(load), Cell::Integer(command.load.batch),
        Cell::Integer(command.load.workers),
-       Cell::Integer(command.model.threads),
+       command.model.device == "cpu" ? Cell::Integer(command.model.threads)
+                                     : Cell::None(),
        Rate(RequestsPerSecond(load, served)),
        latency(LatencyQuantile(latencies_ns, .5).value_ns),
        latency(LatencyQuantile(latencies_ns, .95).value_ns),
@@ -227,9 +229,12 @@ absl::StatusOr<Served> Serve(const GraphServeCommand& command,
                              std::vector<Worker>& workers,
                              const Samples& samples) {
   const ServeBatch serve = [&](int worker, int64_t first, int64_t count) {
+    graph::Runner& runner = *workers[worker].runner;
+    OPTRAIL_RETURN_IF_ERROR(runner.UseInThisThread());
     OPTRAIL_RETURN_IF_ERROR(
         samples.Feed(first, count, *workers[worker].feeder));
-    return workers[worker].runner->Run();
+    OPTRAIL_RETURN_IF_ERROR(runner.Run());
+    return runner.BringOutputs();
   };
   double fastest_ns = 0;
   for (size_t w = 0; w < workers.size(); ++w) {
@@ -291,6 +296,7 @@ MeasuredGraph MeasuredOfServed(const GraphServeCommand& command, double load,
   const bool searched = command.load.load == 0;
   MeasuredGraph measured;
   measured.model = std::filesystem::path(command.model.path).stem().string();
+  measured.device = command.model.device;
   measured.type = command.model.type;
   measured.threads = command.model.threads;
   measured.fuse = AbslUnparseFlag(command.model.fuse);
@@ -354,7 +360,6 @@ absl::StatusOr<ExitCode> ServeGraph(const GraphServeCommand& asked,
     OPTRAIL_ASSIGN_OR_RETURN(Worker worker, MakeWorker(command, graph));
     workers.push_back(std::move(worker));
   }
-  command.model.threads = workers[0].device->threads();  // 0 was all of them
   const Samples samples =
       Samples::Of(graph, command.load.batch, command.model.import.seed);
   OPTRAIL_ASSIGN_OR_RETURN(const Served served,

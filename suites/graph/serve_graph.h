@@ -1,8 +1,9 @@
 #ifndef OPTRAIL_SUITES_GRAPH_SERVE_GRAPH_H_
 #define OPTRAIL_SUITES_GRAPH_SERVE_GRAPH_H_
 
-// The command `optrail graph serve` without its flags: a model on a CPU that
-// answers requests, one sample each, under an open-loop load (open_loop.h).
+// The command `optrail graph serve` without its flags: a model on a CPU or
+// a GPU that answers requests, one sample each, under an open-loop load
+// (open_loop.h). An answer is given when it is in the host's memory.
 //
 //   GraphServeCommand command;
 //   command.model.path = "dlrm.onnx";
@@ -28,8 +29,8 @@
 namespace optrail::suites {
 
 struct GraphServeCommand {
-  // Path, import, threads of a worker, type, fusion, stores, record, format.
-  // The device is a CPU.
+  // Path, import, device, threads of a worker on a CPU, type, fusion, stores,
+  // record, format.
   GraphRunCommand model;
   // A `batch` of 0 is the model's. A `load` of 0 asks for the highest that
   // keeps `p99_limit`.
