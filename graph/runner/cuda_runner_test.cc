@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "graph/onnx/import.h"
@@ -92,6 +93,24 @@ TEST_F(CudaRunnerTest, LaunchesOneGraph) {
   const auto outputs = runner->Outputs();
   ASSERT_TRUE(outputs.ok()) << outputs.status();
   EXPECT_EQ((*outputs)[0].type, F32({8, 32}));
+}
+
+TEST_F(CudaRunnerTest, AnotherThreadAnswersWithTheOutputs) {
+  const Graph graph = Layers(false);
+  OPTRAIL_RUNNER_OR_SKIP(runner, graph);
+  ASSERT_TRUE(runner->SetInputs(SeededInputs(graph, 1)).ok());
+  std::thread([&] {
+    ops::cuda::Context context = nullptr;
+    ASSERT_EQ(driver_->CtxGetCurrent(&context), 0);
+    ASSERT_EQ(context, nullptr);
+    EXPECT_TRUE(runner->UseInThisThread().ok());
+    ASSERT_EQ(driver_->CtxGetCurrent(&context), 0);
+    EXPECT_NE(context, nullptr);
+    EXPECT_TRUE(runner->Run().ok());
+    EXPECT_TRUE(runner->BringOutputs().ok());
+  }).join();
+  const Script script("cuMemcpyDtoH=700");
+  EXPECT_FALSE(runner->BringOutputs().ok());
 }
 
 TEST_F(CudaRunnerTest, ReferenceRunsBetweenTwoGraphs) {
