@@ -205,7 +205,12 @@ class Case {
     if (is_of_a_change || before < result_.epoch_begins.back()) {
       return absl::nullopt;
     }
-    return FindNewest(series_, before);
+    auto found = FindNewest(series_, before);
+    // Points behind it are of the level that was acknowledged.
+    if (found && found->index > begin + TriageBook::kPlaceTolerance) {
+      found.reset();
+    }
+    return found;
   }
 
   // Goes on with the points since a provisional change until it is confirmed.
@@ -270,6 +275,10 @@ class Case {
         changes.end());
     Add(ChangeKind::kCreep, *found);
     changes.back().before = &series_.points[found->earliest - 1];
+    changes.back().stands_apart =
+        changes.back().worse_by >= 2 * kLeastEffect &&
+        std::min(WorseBy(series_, found->relative_change_low),
+                 WorseBy(series_, found->relative_change_high)) >= kLeastEffect;
     std::rotate(
         std::upper_bound(changes.begin(), changes.end() - 1, changes.back(),
                          [](const Change& a, const Change& b) {
