@@ -48,6 +48,7 @@ class Case {
     MarkNewest();
     LookApart();
     AddCreep();
+    HeedAckOfCreep();
     ForeseeAnswer();
     DecideStanding(series_, options_.recent_points, result_);
     return std::move(result_);
@@ -285,6 +286,26 @@ class Case {
                            return a.change.index < b.change.index;
                          }),
         changes.end() - 1, changes.end());
+  }
+
+  // A level that climbs through an acknowledged commit is what was
+  // acknowledged: later points put its step anywhere, and where they do nothing
+  // jumps.
+  void HeedAckOfCreep() {
+    const auto place = book_.LastAcknowledged(series_, size());
+    if (!place) return;
+    for (Change& change : result_.changes) {
+      if (change.worse_by <= 0 || change.opinion.state != ChangeState::kNew ||
+          change.kind == ChangeKind::kEpoch || change.change.index <= *place ||
+          change.change.begin >= *place ||
+          JumpsAt(series_, result_.epoch_begins.back(), change.change)) {
+        continue;
+      }
+      ChangePoint there = change.change;
+      there.index = there.earliest = there.latest = *place;
+      const Opinion opinion = book_.OpinionOf(series_, there);
+      if (opinion.state == ChangeState::kAcknowledged) change.opinion = opinion;
+    }
   }
 
   // Notes whether calibration loops shifted where the benchmark did; `shifts`

@@ -91,7 +91,7 @@ TEST_F(JudgeTest, ACreepThatWasReportedStaysWhileTheLevelDoes) {
                            wanted);
       };
       EXPECT_TRUE(!is_known || has([](const Change& change) {
-        return change.IsOpen();
+        return change.IsOpen() || change.IsAlert();
       })) << story
           << " at " << i;
       is_known |= has([](const Change& change) {
@@ -128,6 +128,9 @@ TEST_F(JudgeTest, ACreepBeyondDoubtIsAnAlertUntilItIsAcknowledged) {
     }
     Measure(1, 100 * (1 + .003 * 60));
   }
+  // What jumps behind it is another change.
+  Measure(4, 100 * (1 + .003 * 60) * 1.2);
+  EXPECT_EQ(Judge().standing, Verdict::kSlower);
 }
 
 // Noise hides how much of it matters.
