@@ -107,7 +107,7 @@ void AddCommands(const ReportData& data, const tracker::Evidence& evidence,
   const bool worse = first.decided_by && first.decided_by->worse_by > 0;
   if (worse) {
     std::string next = tracker::NarrowingCommand(*first.decided_by, evidence);
-    // That of a creep is the comparison below.
+    // A creep has the comparison below instead.
     if (!next.empty() &&
         first.decided_by->kind != tracker::ChangeKind::kCreep) {
       row.commands.push_back(

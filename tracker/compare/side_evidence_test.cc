@@ -118,7 +118,7 @@ TEST(SideEvidence, ARunThatFailedIsNoRunOfTheValue) {
   EXPECT_EQ(rows.at(0).unused_runs, 0);
 }
 
-// Of two runs of the candidate the one that failed is the one to look at.
+// The run that failed is the one to look at, whichever came last.
 TEST(SideEvidence, AFailureNamesTheRunThatFailed) {
   const auto rows = RowsOf(
       {MakeRun(1)}, {MakeRun(2, proto::CRASHED), MakeRun(3)}, By("time"));

@@ -146,8 +146,8 @@ struct Judgement {
   // The change that decided the standing: an index into `changes`, or -1.
   int decided_by = -1;
   // Of kFailed: the runs of the last point that worked, null if none did, and
-  // of the one after it. Of a metric that a failure leaves without points they
-  // are those of the time.
+  // of the one after it. A metric that a failure leaves without points has
+  // those of the time.
   std::shared_ptr<const PointRuns> last_worked, first_failed;
   // The series that began where this one ended, by a name like it; "" if none.
   std::string renamed_to;

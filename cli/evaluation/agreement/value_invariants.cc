@@ -203,7 +203,7 @@ std::map<std::string, std::string> Broken(Examination& of,
   return broken;
 }
 
-// What failed measured nothing, by whatever metric it is judged.
+// A benchmark that failed measured nothing, by whatever metric it is judged.
 void AFailureIsOneByEveryMetric(Examination& of, Findings& found) {
   const auto& runs = of.history().runs;
   const bool has_rate =
