@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "base/file.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
@@ -317,13 +318,7 @@ absl::StatusOr<ExitCode> RunCarbonFootprint(
                                          "hardware; next: --watts"});
     }
   }
-  if (command.model.device_watts > 0 && !of_watts) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "flag --watts=", command.model.device_watts,
-        " has no effect: what was measured has a meter, or is of a processor, "
-        "whose cores have a model; next: leave it out, or give "
-        "--busy_watts_per_core and --idle_watts_per_core"));
-  }
+  OPTRAIL_RETURN_IF_ERROR(CheckWattsAreTaken(command.model, of_watts));
   tracker::PrintTable(table, command.common.format, out);
   return unknown ? ExitCode::kNotEnoughData : ExitCode::kOk;
 }
@@ -376,6 +371,13 @@ absl::StatusOr<ExitCode> RunCarbonCertify(const CarbonCertifyCommand& command,
       inputs.intensity,
       grid.Between(inputs.zone, from, end / kHourS * kHourS + kHourS));
   OPTRAIL_ASSIGN_OR_RETURN(std::string json, MakeCertificate(inputs, history));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<std::string> left_out,
+                           LeftOut(inputs, history));
+  if (!left_out.empty()) {
+    std::cerr << "note: left out, since one of the runs lacks or skipped "
+              << (left_out.size() == 1 ? "it: " : "them: ")
+              << EscapeForTerminal(absl::StrJoin(left_out, ", ")) << "\n";
+  }
   if (!command.key.empty()) {
     OPTRAIL_ASSIGN_OR_RETURN(const std::string key,
                              ReadRegularFile(command.key));

@@ -177,6 +177,35 @@ Results ResultsOf(const proto::Run& run, const RE2& filter) {
   return results;
 }
 
+// A benchmark that failed in one of the runs emits nobody knows what: without
+// it, the certificate would be of less work than it seems.
+absl::Status CheckNoneFailed(const proto::Run& run, const RE2& filter) {
+  for (const proto::BenchmarkResult& result : run.results()) {
+    const std::string name = tracker::CanonicalText(result.key());
+    if (result.outcome() == proto::OK ||
+        result.outcome() == proto::UNSUPPORTED ||
+        !RE2::PartialMatch(name, filter)) {
+      continue;
+    }
+    return absl::FailedPreconditionError(absl::StrCat(
+        "run ", run.run_id(), ": ", name, " failed (",
+        tuning::OutcomeName(result.outcome()),
+        result.detail().empty() ? "" : ": ", result.detail(),
+        "), so nobody knows what it emits; next: certify runs in which it "
+        "works, or leave it out by --filter"));
+  }
+  return absl::OkStatus();
+}
+
+// Returns whether the model's watts of a device are in a side's energy.
+bool TakesWatts(const proto::Run& run, const Results& results,
+                const Results& others, const PowerModel& model) {
+  return std::any_of(results.begin(), results.end(), [&](const auto& result) {
+    return others.count(result.first) > 0 &&
+           EnergyOfCall(*result.second, run.hardware(), model).of_device_watts;
+  });
+}
+
 // How often a unit of work calls it: once, or as the workload's layers say.
 double CallsOf(const proto::BenchmarkResult& result, const proto::Run& run) {
   if (run.workload_layers().empty()) return 1;
@@ -276,15 +305,19 @@ std::string UnitOf(const proto::Run& run, size_t benchmarks) {
              : absl::StrCat("one call of each of ", benchmarks, " benchmarks");
 }
 
-// Without digest and signature.
+absl::Status CheckFilter(const RE2& filter) {
+  if (filter.ok() && filter.pattern().size() <= 1000) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--filter=", filter.pattern(), ": expected a regular expression (RE2)"));
+}
+
+// Without digest and signature. What is new is held to more than what was
+// issued before.
 absl::StatusOr<Json> Compute(const CertificateInputs& inputs,
-                             const tracker::History& history) {
+                             const tracker::History& history, bool is_new) {
   OPTRAIL_RETURN_IF_ERROR(CheckInputs(inputs));
   const RE2 filter(inputs.filter, RE2::Quiet);
-  if (!filter.ok() || inputs.filter.size() > 1000) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--filter=", inputs.filter, ": expected a regular expression (RE2)"));
-  }
+  OPTRAIL_RETURN_IF_ERROR(CheckFilter(filter));
   OPTRAIL_ASSIGN_OR_RETURN(const Evidence base,
                            ReadEvidence(history, inputs.base));
   OPTRAIL_ASSIGN_OR_RETURN(const Evidence candidate,
@@ -297,6 +330,11 @@ absl::StatusOr<Json> Compute(const CertificateInputs& inputs,
   }
   const Results base_results = ResultsOf(base.run, filter);
   const Results candidate_results = ResultsOf(candidate.run, filter);
+  if (is_new) {
+    for (const proto::Run* run : {&base.run, &candidate.run}) {
+      OPTRAIL_RETURN_IF_ERROR(CheckNoneFailed(*run, filter));
+    }
+  }
   Json json = {{"format", absl::StrCat(kFormatName, kFormat)},
                {"method", kMethod}};
   json["inputs"] = InputsJson(inputs);
@@ -304,6 +342,13 @@ absl::StatusOr<Json> Compute(const CertificateInputs& inputs,
                            Side(base, base_results, candidate_results, inputs));
   OPTRAIL_ASSIGN_OR_RETURN(json["candidate"], Side(candidate, candidate_results,
                                                    base_results, inputs));
+  if (is_new) {
+    OPTRAIL_RETURN_IF_ERROR(CheckWattsAreTaken(
+        inputs.model,
+        TakesWatts(base.run, base_results, candidate_results, inputs.model) ||
+            TakesWatts(candidate.run, candidate_results, base_results,
+                       inputs.model)));
+  }
   json["functional_unit"] = UnitOf(base.run, json["base"]["benchmarks"].size());
   const double before = json["base"]["sci_gco2e_per_unit"];
   const double after = json["candidate"]["sci_gco2e_per_unit"];
@@ -429,7 +474,8 @@ absl::Status Verify(absl::string_view text, const Json& json,
                     const std::string& public_key_pem) {
   OPTRAIL_RETURN_IF_ERROR(CheckFormat(json));
   OPTRAIL_ASSIGN_OR_RETURN(Json follows,
-                           Compute(InputsOf(json.at("inputs")), history));
+                           Compute(InputsOf(json.at("inputs")), history,
+                                   /*is_new=*/false));
   follows["digest"] = DigestOf(follows);
   if (json.contains("signature")) follows["signature"] = json["signature"];
   const std::string where = Difference(json, follows, "");
@@ -449,9 +495,26 @@ absl::Status Verify(absl::string_view text, const Json& json,
 
 absl::StatusOr<std::string> MakeCertificate(const CertificateInputs& inputs,
                                             const tracker::History& history) {
-  OPTRAIL_ASSIGN_OR_RETURN(Json json, Compute(inputs, history));
+  OPTRAIL_ASSIGN_OR_RETURN(Json json,
+                           Compute(inputs, history, /*is_new=*/true));
   json["digest"] = DigestOf(json);
   return Text(json);
+}
+
+absl::StatusOr<std::vector<std::string>> LeftOut(
+    const CertificateInputs& inputs, const tracker::History& history) {
+  const RE2 filter(inputs.filter, RE2::Quiet);
+  OPTRAIL_RETURN_IF_ERROR(CheckFilter(filter));
+  std::map<std::string, int> sides;
+  for (const std::string& id : {inputs.base, inputs.candidate}) {
+    OPTRAIL_ASSIGN_OR_RETURN(const proto::Run run, history.ReadRun(id));
+    for (const auto& [name, result] : ResultsOf(run, filter)) ++sides[name];
+  }
+  std::vector<std::string> left_out;
+  for (const auto& [name, count] : sides) {
+    if (count == 1) left_out.push_back(name);
+  }
+  return left_out;
 }
 
 absl::StatusOr<std::string> SignCertificate(

@@ -56,10 +56,16 @@ struct CertificateInputs {
 };
 
 // JSON with sorted keys. FailedPrecondition, with the reason, where the runs
-// have no benchmark in common or the energy of one is not known; errors of the
-// history are its own.
+// have no benchmark in common, one failed in either, or its energy is not
+// known; InvalidArgument where nothing takes the model's device_watts; errors
+// of the history are its own.
 absl::StatusOr<std::string> MakeCertificate(const CertificateInputs& inputs,
                                             const tracker::History& history);
+
+// The names of the benchmarks, of those that the filter matches, that a
+// certificate leaves out because one of the runs lacks or skipped them.
+absl::StatusOr<std::vector<std::string>> LeftOut(
+    const CertificateInputs& inputs, const tracker::History& history);
 
 // The same with a signature by a private key in PEM.
 absl::StatusOr<std::string> SignCertificate(absl::string_view json,

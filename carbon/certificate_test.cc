@@ -192,6 +192,42 @@ TEST_F(CertificateTest, WhatWasNotMeteredIsEstimatedOrRefused) {
   EXPECT_TRUE(VerifyCertificate(certificate, history_, "").ok());
 }
 
+// What failed is not less work, and a power that nothing takes is no input.
+TEST_F(CertificateTest, WhatFailedAndWattsThatNothingTakesAreRefused) {
+  proto::Run failed = *history_.ReadRun(inputs_.candidate);
+  failed.set_run_id("20260107T000000Z-000000000007");
+  proto::BenchmarkResult* result = failed.add_results();
+  result->mutable_key()->set_operator_name("BM_gone");
+  result->set_outcome(proto::CRASHED);
+  result->set_detail("signal 11");
+  ASSERT_TRUE(history_.AppendRun(failed).ok());
+  CertificateInputs inputs = inputs_;
+  inputs.candidate = failed.run_id();
+  const auto refusal = [&] {
+    return std::string(MakeCertificate(inputs, history_).status().message());
+  };
+  EXPECT_THAT(refusal(), HasSubstr("BM_gone failed"));
+  EXPECT_THAT(refusal(), HasSubstr("failed (CRASHED: signal 11)"));
+  std::swap(inputs.base, inputs.candidate);
+  EXPECT_THAT(refusal(), HasSubstr("failed (CRASHED: signal 11)"));
+  inputs = inputs_;
+  inputs.model.device_watts = 700;
+  EXPECT_THAT(refusal(), HasSubstr("--watts=700 has no effect"));
+}
+
+TEST_F(CertificateTest, NamesWhatOneRunLacks) {
+  proto::Run more = *history_.ReadRun(inputs_.candidate);
+  more.set_run_id("20260107T000000Z-000000000007");
+  proto::BenchmarkResult* result = more.add_results();
+  result->mutable_key()->set_operator_name("BM_new");
+  result->set_outcome(proto::OK);
+  ASSERT_TRUE(history_.AppendRun(more).ok());
+  EXPECT_TRUE(LeftOut(inputs_, history_)->empty());
+  inputs_.candidate = more.run_id();
+  ASSERT_EQ(LeftOut(inputs_, history_)->size(), 1u);
+  EXPECT_THAT(LeftOut(inputs_, history_)->front(), HasSubstr("BM_new"));
+}
+
 // One model errs the same way in all that it tells: two benchmarks of it are no
 // more certain than one. Readings of processes scatter on their own.
 TEST_F(CertificateTest, ErrorsOfOneModelOrMeterDoNotCancel) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
 namespace optrail::carbon {
@@ -18,6 +19,15 @@ bool HasCores(const proto::Hardware& hardware) {
 
 bool TakesDeviceWatts(const proto::Hardware& hardware) {
   return !HasCores(hardware);
+}
+
+absl::Status CheckWattsAreTaken(const PowerModel& model, bool taken) {
+  if (model.device_watts <= 0 || taken) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "flag --watts=", model.device_watts,
+      " has no effect: what was measured has a meter, or is of a processor, "
+      "whose cores have a model; next: leave it out, or give "
+      "--busy_watts_per_core and --idle_watts_per_core"));
 }
 
 double ModelWatts(const proto::Hardware& hardware, double busy_cores,

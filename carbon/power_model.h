@@ -15,6 +15,7 @@
 
 #include <string>
 
+#include "absl/status/status.h"
 #include "tuning/proto/context.pb.h"
 
 namespace optrail::carbon {
@@ -29,6 +30,10 @@ struct PowerModel {
 // Returns whether the model goes by `device_watts` for such hardware; for
 // processors it goes by their cores.
 bool TakesDeviceWatts(const proto::Hardware& hardware);
+
+// InvalidArgument for a `device_watts` that was given and that nothing of what
+// was asked about takes, by TakesDeviceWatts and for want of a meter.
+absl::Status CheckWattsAreTaken(const PowerModel& model, bool taken);
 
 // The watts of the whole machine while so many of its cores work; 0 if the
 // model does not know such hardware.

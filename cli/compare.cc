@@ -13,9 +13,9 @@
 #include "cli/flags.h"
 #include "tracker/compare/compare_command.h"
 
-ABSL_FLAG(
-    optrail::Percentage, detect_effect, {.05},
-    "The effect that must be detectable before a benchmark is \"unchanged\".");
+ABSL_FLAG(optrail::Percentage, detect_effect, {.05},
+          "A worsening of this size must be excluded before a benchmark is "
+          "\"unchanged\"; see the glossary for the column \"detectable\".");
 ABSL_FLAG(bool, only_changes, false, "Leave unchanged benchmarks out.");
 
 namespace optrail::cli {

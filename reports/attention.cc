@@ -107,7 +107,9 @@ void AddCommands(const ReportData& data, const tracker::Evidence& evidence,
   const bool worse = first.decided_by && first.decided_by->worse_by > 0;
   if (worse) {
     std::string next = tracker::NarrowingCommand(*first.decided_by, evidence);
-    if (!next.empty()) {
+    // A creep has the comparison below instead.
+    if (!next.empty() &&
+        first.decided_by->kind != tracker::ChangeKind::kCreep) {
       row.commands.push_back(
           {evidence.suspects == 1 ? "read" : "bisect", std::move(next)});
     }

@@ -224,7 +224,8 @@ void ConvertJudgement(const tracker::Judgement& judgement, SeriesView& result) {
     point.relative_change_high = change.change.relative_change_high;
     point.confidence = change.change.confidence;
     point.provisional =
-        change.provisional || change.kind == tracker::ChangeKind::kCreep;
+        change.provisional ||
+        (change.kind == tracker::ChangeKind::kCreep && !change.stands_apart);
     point.for_the_worse = change.worse_by > 0;
     point.state = tracker::ChangeText(change);
     if (change.kind == tracker::ChangeKind::kRenamed) {

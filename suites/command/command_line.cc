@@ -215,7 +215,7 @@ absl::StatusOr<FlagText> TakeFlag(const Call& call, absl::string_view arg,
     return absl::InvalidArgumentError(absl::StrCat(
         "flag --", name, "=", value, " is empty",
         value.empty() ? "" : " in part", ": expected a value",
-        value.empty() ? "; leave the flag out to have its default" : ""));
+        value.empty() ? "; one that is not required may be left out" : ""));
   }
   return FlagText{std::move(name), std::move(value)};
 }

@@ -58,6 +58,17 @@ absl::StatusOr<proto::Run> Parse(absl::string_view name,
   return std::move(runs[0]);
 }
 
+// The error of a base that failed, and `also` names whoever did beside it.
+absl::Status BaseFailed(const ProcessResult& base, int round,
+                        absl::string_view also) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      "A, the base, ", base.failure, " in round ", round + 1, also,
+      ": there is nothing to compare with",
+      base.stderr_tail.empty()
+          ? ""
+          : absl::StrCat("; its last words:\n", base.stderr_tail)));
+}
+
 class Rounds {
  public:
   Rounds(const AbOptions& options, const MeasureFunction& measure)
@@ -90,13 +101,7 @@ class Rounds {
     if (!a_first) a = measure_(Program::kA, round);
     if (!a.ok()) return a.status();
     if (!a->failure.empty()) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "A, the base, ", a->failure, " in round ", round + 1,
-          b->failure.empty() ? "" : " (so did B)",
-          ": there is nothing to compare with",
-          a->stderr_tail.empty()
-              ? ""
-              : absl::StrCat("; its last words:\n", a->stderr_tail)));
+      return BaseFailed(*a, round, b->failure.empty() ? "" : " (so did B)");
     }
     OPTRAIL_ASSIGN_OR_RETURN(proto::Run base, Parse("A", *a));
     Add(round, base, Program::kA);
@@ -197,6 +202,13 @@ class Rounds {
 };
 
 }  // namespace
+
+absl::StatusOr<proto::Run> MeasureOnce(const MeasureFunction& measure) {
+  OPTRAIL_ASSIGN_OR_RETURN(const ProcessResult result,
+                           measure(Program::kA, /*round=*/0));
+  if (!result.failure.empty()) return BaseFailed(result, /*round=*/0, "");
+  return Parse("A", result);
+}
 
 absl::StatusOr<AbResult> RunRounds(const AbOptions& options,
                                    const MeasureFunction& measure) {

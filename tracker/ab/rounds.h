@@ -62,6 +62,10 @@ struct AbResult {
 absl::StatusOr<AbResult> RunRounds(const AbOptions& options,
                                    const MeasureFunction& measure);
 
+// Runs A once: what a program of two equal sides measures. Its errors are those
+// of a first round of RunRounds.
+absl::StatusOr<proto::Run> MeasureOnce(const MeasureFunction& measure);
+
 }  // namespace optrail::tracker
 
 #endif  // OPTRAIL_TRACKER_AB_ROUNDS_H_

@@ -121,10 +121,11 @@ void ExplainWorstRow(const Sides& sides, const AbResult& result,
   }
 }
 
-// By a policy: as `optrail gate` says it.
+// By a policy: as `optrail gate` says it. Without a result both sides are
+// equal, and a process of them measured so many benchmarks.
 absl::StatusOr<int> ReportGate(const AbCommand& options, const Sides& sides,
                                const Policy& policy, const AbResult* result,
-                               std::ostream& out) {
+                               int benchmarks, std::ostream& out) {
   GateReport report;
   report.notes = options.notes;
   report.candidate =
@@ -146,8 +147,10 @@ absl::StatusOr<int> ReportGate(const AbCommand& options, const Sides& sides,
   if (result == nullptr) {
     report.exit_code = 0;
     report.reason = GateReason::kIdentical;
-    report.summary =
-        "fine: both sides are equal byte for byte; nothing was measured";
+    report.summary = absl::StrCat(
+        "fine: both sides are equal byte for byte; nothing was compared, one "
+        "process measured ",
+        benchmarks, benchmarks == 1 ? " benchmark" : " benchmarks");
   } else {
     Judge(policy, result->comparison, sides.a.name,
           NowUnixNs(options.common) / 1'000'000'000, &report);
@@ -214,7 +217,12 @@ absl::StatusOr<int> ReportIdentical(const AbCommand& options,
                                     const Sides& sides, const Rules& rules,
                                     std::ostream& out) {
   if (rules.policy().has_value()) {
-    return ReportGate(options, sides, *rules.policy(), nullptr, out);
+    // A gate that can measure nothing is never green.
+    OPTRAIL_ASSIGN_OR_RETURN(
+        const proto::Run run,
+        MeasureOnce([&](Program, int) { return sides.a.run(); }));
+    return ReportGate(options, sides, *rules.policy(), /*result=*/nullptr,
+                      run.results_size(), out);
   }
   Table table({{"verdict"}, {"a"}, {"b"}});
   table.AddRow({"identical", sides.a.name, sides.b.name});
@@ -302,6 +310,7 @@ absl::StatusOr<int> CompareSides(const AbCommand& options, const Sides& sides,
                                  std::ostream& out) {
   OPTRAIL_RETURN_IF_ERROR(CheckOutputs(options.outputs));
   OPTRAIL_ASSIGN_OR_RETURN(const Rules rules, Rules::From(options));
+  OPTRAIL_RETURN_IF_ERROR(CheckName("suite", options.suite));
   if (options.record) {
     OPTRAIL_RETURN_IF_ERROR(CheckHistoryIsWritable(options.common.history));
   }
@@ -313,7 +322,8 @@ absl::StatusOr<int> CompareSides(const AbCommand& options, const Sides& sides,
     OPTRAIL_RETURN_IF_ERROR(RecordSides(options, result));
   }
   if (rules.policy().has_value()) {
-    return ReportGate(options, sides, *rules.policy(), &result, out);
+    return ReportGate(options, sides, *rules.policy(), &result,
+                      /*benchmarks=*/0, out);
   }
   return Report(options, sides, result, out);
 }

@@ -27,7 +27,7 @@ struct MeasuredSide {
 
 struct Sides {
   MeasuredSide a, b;
-  bool identical = false;  // byte for byte: nothing is measured
+  bool identical = false;  // byte for byte: nothing is compared
   // Takes a regular expression of the benchmarks that are still open. May be
   // null.
   std::function<void(std::string filter)> narrow;

@@ -63,6 +63,12 @@ absl::Status CheckFlag(bool holds, absl::string_view flag,
       absl::StrCat("--", flag, "=", value, ": expected ", expected));
 }
 
+absl::Status CheckName(absl::string_view flag, absl::string_view name) {
+  const std::string escaped = EscapeForTerminal(name);
+  return CheckFlag(escaped == name, flag, QuoteForShell(escaped),
+                   "a name in one line, without control characters");
+}
+
 absl::StatusOr<std::unique_ptr<RE2>> CompilePattern(
     absl::string_view flag, const std::string& pattern) {
   auto compiled = std::make_unique<RE2>(pattern, RE2::Quiet);

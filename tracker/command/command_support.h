@@ -71,6 +71,10 @@ void PrintNotices(const std::vector<std::string>& notices);
 absl::Status CheckFlag(bool holds, absl::string_view flag,
                        const absl::AlphaNum& value, absl::string_view expected);
 
+// InvalidArgument for a name to record that is not one line of UTF-8: it would
+// tear the lines of tables and scripts. "" is one.
+absl::Status CheckName(absl::string_view flag, absl::string_view name);
+
 // The regular expression (RE2) that --FLAG gives; "" matches everything.
 // InvalidArgument for one that does not parse.
 absl::StatusOr<std::unique_ptr<RE2>> CompilePattern(absl::string_view flag,

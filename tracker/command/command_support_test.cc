@@ -89,5 +89,15 @@ TEST(CommandSupportTest, PatternsMatchPartsOrWholes) {
   EXPECT_TRUE(MatchesWhole(*everything, "cpu_time"));
 }
 
+TEST(CommandSupportTest, ANameIsOneLine) {
+  EXPECT_TRUE(CheckName("suite", "").ok());
+  EXPECT_TRUE(CheckName("suite", "my suite, \xc3\xa9").ok());
+  const absl::Status two_lines = CheckName("suite", "a\nb");
+  EXPECT_EQ(two_lines.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(two_lines.message(),
+            "--suite='a\\nb': expected a name in one line, without control "
+            "characters");
+}
+
 }  // namespace
 }  // namespace optrail::tracker

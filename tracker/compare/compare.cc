@@ -13,6 +13,7 @@
 #include "tracker/compare/comparison_notes.h"
 #include "tracker/compare/decision.h"
 #include "tracker/compare/pairs.h"
+#include "tracker/compare/side_evidence.h"
 #include "tracker/history/history.h"
 #include "tracker/series/series.h"
 #include "tracker/series/similar.h"
@@ -23,85 +24,6 @@ namespace optrail::tracker {
 namespace {
 
 using RunPointers = std::vector<const proto::Run*>;
-
-// The evidence of one side on one benchmark and metric.
-struct Evidence {
-  proto::BenchmarkKey key;
-  MetricInfo metric;
-  Side side;
-  std::vector<double> readings;     // of all processes
-  absl::optional<double> no_ratio;  // a reading that has no logarithm
-};
-
-// By PriorKey(), so that the order of rows does not depend on that of runs.
-using Evidences = std::map<std::string, Evidence>;
-
-bool Works(proto::Outcome outcome) {
-  return outcome == proto::OK || outcome == proto::OUTCOME_UNSPECIFIED;
-}
-
-bool HasLogarithm(double value) { return value > 0 && std::isfinite(value); }
-
-void AddReadings(const proto::Run& run, const proto::BenchmarkResult& result,
-                 Evidence& evidence) {
-  Side& side = evidence.side;
-  if (side.run_ids.empty() || side.run_ids.back() != run.run_id()) {
-    side.run_ids.push_back(run.run_id());
-  }
-  side.commit = run.commit();
-  side.config = result.config();
-  side.kernel_id = result.kernel_id();
-  if (run.has_settings()) side.settings = run.settings();
-  ++side.outcomes[result.outcome()];
-  if (tuning::Severity(result.outcome()) >= tuning::Severity(side.outcome)) {
-    side.outcome = result.outcome();
-    side.detail = result.detail();
-  }
-  for (const proto::Measurement& measurement : result.measurements()) {
-    const auto reading = ReadingOf(measurement, evidence.metric.metric);
-    if (!reading.has_value()) continue;
-    if (reading->aggregate_only) {
-      side.aggregate_only = true;
-      if (!side.value.has_value()) side.value = reading->value;
-    } else {
-      evidence.readings.push_back(reading->value);
-      if (!HasLogarithm(reading->value)) evidence.no_ratio = reading->value;
-    }
-  }
-}
-
-absl::optional<Threshold> ThresholdOf(const CompareOptions& options,
-                                      absl::string_view name,
-                                      absl::string_view metric) {
-  if (options.threshold != nullptr) return options.threshold(name, metric);
-  if (metric != "time") return absl::nullopt;
-  return options.effects;
-}
-
-Evidences Collect(const RunPointers& runs, const CompareOptions& options) {
-  Evidences evidences;
-  for (const proto::Run* run : runs) {
-    for (const proto::BenchmarkResult& result : run->results()) {
-      const std::string name = DisplayName(result.key());
-      for (const MetricInfo& metric : MetricsOf(result)) {
-        if (!ThresholdOf(options, name, metric.metric)) continue;
-        Evidence& evidence = evidences[PriorKey(result.key(), metric.metric)];
-        evidence.key = result.key();
-        evidence.metric = metric;
-        AddReadings(*run, result, evidence);
-      }
-    }
-  }
-  for (auto& [text, evidence] : evidences) {
-    evidence.side.processes = static_cast<int>(evidence.readings.size());
-    // Raw readings beat aggregates where a side has both.
-    if (!evidence.readings.empty()) {
-      evidence.side.aggregate_only = false;
-      evidence.side.value = Median(evidence.readings);
-    }
-  }
-  return evidences;
-}
 
 // The benchmark says that it can't run here: it counts as one that the side
 // lacks.
@@ -126,12 +48,16 @@ class Sorter {
   // Rows that have readings on both sides.
   const ComparedRows& compared() const { return compared_; }
 
-  std::vector<Row> Rows(const Evidences& baseline, const Evidences& candidate) {
-    std::set<std::string> candidate_versions;
+  std::vector<Row> Rows(const SideEvidences& baseline,
+                        const SideEvidences& candidate) {
+    std::set<std::string> candidate_versions, unmeasured;
     for (const auto& [text, evidence] : candidate) {
       candidate_versions.insert(Versionless(evidence));
+      if (!Works(evidence.side.outcome)) {
+        unmeasured.insert(CanonicalText(evidence.key));
+      }
     }
-    std::map<std::string, const Evidence*> baseline_versions;
+    std::map<std::string, const SideEvidence*> baseline_versions;
     for (const auto& [text, evidence] : baseline) {
       if (IsSkipped(evidence.side)) continue;
       baseline_versions[Versionless(evidence)] = &evidence;
@@ -156,13 +82,13 @@ class Sorter {
         continue;
       }
       const auto other = baseline_versions.find(Versionless(evidence));
-      if (other != baseline_versions.end()) {
+      if (tuning::IsFailure(row.candidate.outcome)) {
+        DecideFailed(evidence, row, "new, and ");
+      } else if (other != baseline_versions.end()) {
         row.baseline = other->second->side;
         Decide(row, Verdict::kNewVersion,
                absl::StrCat("version ", other->second->key.version(), " -> ",
                             evidence.key.version(), ": not compared"));
-      } else if (tuning::IsFailure(row.candidate.outcome)) {
-        DecideFailed(row, "new, and ");
       } else if (found != baseline.end()) {
         row.baseline = found->second.side;
         Decide(row, Verdict::kNew,
@@ -174,7 +100,9 @@ class Sorter {
     for (const auto& [text, evidence] : baseline) {
       if (candidate.count(text) > 0 ||
           candidate_versions.count(Versionless(evidence)) > 0 ||
-          IsSkipped(evidence.side) || FailedInCandidate(evidence, candidate)) {
+          IsSkipped(evidence.side) ||
+          // One row says that it failed; one a metric would say it again.
+          unmeasured.count(CanonicalText(evidence.key)) > 0) {
         continue;
       }
       Row& row = AddRow(evidence);
@@ -189,17 +117,9 @@ class Sorter {
   }
 
  private:
-  static std::string Versionless(const Evidence& evidence) {
+  static std::string Versionless(const SideEvidence& evidence) {
     return absl::StrCat(TextWithoutVersion(evidence.key), "|",
                         evidence.metric.metric);
-  }
-
-  // A benchmark that failed measures nothing; its time row says so, and rows
-  // for each other metric would say it again.
-  static bool FailedInCandidate(const Evidence& evidence,
-                                const Evidences& candidate) {
-    const auto time = candidate.find(PriorKey(evidence.key, "time"));
-    return time != candidate.end() && !Works(time->second.side.outcome);
   }
 
   static void Decide(Row& row, Verdict verdict, std::string reason) {
@@ -207,14 +127,21 @@ class Sorter {
     row.reason = std::move(reason);
   }
 
-  static void DecideFailed(Row& row, absl::string_view prefix) {
+  // The runs of the side are then those that failed.
+  static void DecideFailed(const SideEvidence& candidate, Row& row,
+                           absl::string_view prefix) {
+    if (row.candidate.run_ids != candidate.worst_runs) {
+      row.candidate.run_ids = candidate.worst_runs;
+      row.candidate.value.reset();
+      row.candidate.processes = 0;
+    }
     Decide(row,
            row.candidate.outcome == proto::WRONG_RESULT ? Verdict::kWrongResult
                                                         : Verdict::kCrashed,
            absl::StrCat(prefix, FailureText(row.candidate)));
   }
 
-  Row& AddRow(const Evidence& evidence) {
+  Row& AddRow(const SideEvidence& evidence) {
     rows_.emplace_back();
     Row& row = rows_.back();
     row.key = evidence.key;
@@ -230,18 +157,20 @@ class Sorter {
   }
 
   // Everything that needs no other row.
-  void Judge(const Evidence& baseline, const Evidence& candidate, Row& row) {
+  void Judge(const SideEvidence& baseline, const SideEvidence& candidate,
+             Row& row) {
     if (tuning::IsFailure(row.candidate.outcome)) {
       if (FailedBefore(row)) {
         Decide(row, Verdict::kCannotTell,
                absl::StrCat("failed in the baseline too: ",
                             FailureText(row.candidate)));
       } else {
-        DecideFailed(row, "");
+        DecideFailed(candidate, row, "");
       }
       return;
     }
-    if (row.metric != "time" && JudgeZeros(baseline, candidate, row)) return;
+    if (row.metric != kTimeMetric && JudgeZeros(baseline, candidate, row))
+      return;
     for (const auto& [evidence, name] :
          {std::make_pair(&baseline, "the baseline"),
           std::make_pair(&candidate, "the candidate")}) {
@@ -277,7 +206,7 @@ class Sorter {
 
   // A side of zeros, such as a count of allocations, allows no ratio. Returns
   // false where nothing can be told.
-  bool JudgeZeros(const Evidence& baseline, const Evidence& candidate,
+  bool JudgeZeros(const SideEvidence& baseline, const SideEvidence& candidate,
                   Row& row) const {
     const bool was_zero = IsZero(baseline), is_zero = IsZero(candidate);
     if (was_zero && is_zero) {
@@ -316,7 +245,7 @@ class Sorter {
   }
 
   // Whether a count, such as that of allocations, is nothing but zeros.
-  bool IsZero(const Evidence& evidence) const {
+  bool IsZero(const SideEvidence& evidence) const {
     return evidence.side.processes >= options_.min_processes &&
            std::all_of(evidence.readings.begin(), evidence.readings.end(),
                        [](double reading) { return reading == 0; });
@@ -336,7 +265,7 @@ class Sorter {
   std::vector<const Row*> TimesThatAre(Verdict verdict) const {
     std::vector<const Row*> rows;
     for (const Row& row : rows_) {
-      if (row.metric == "time" && row.verdict == verdict &&
+      if (row.metric == kTimeMetric && row.verdict == verdict &&
           !IsSkipped(row.baseline) && !IsSkipped(row.candidate)) {
         rows.push_back(&row);
       }
@@ -419,7 +348,7 @@ absl::Status CheckSameHardware(const RunPointers& baseline,
 // left out of the level is neither counted nor named.
 void KeepUsedRuns(const RunPointers& baseline, const CompareOptions& options,
                   std::vector<Row>* rows) {
-  std::map<std::set<std::string>, Evidences> known;
+  std::map<std::set<std::string>, SideEvidences> known;
   for (Row& row : *rows) {
     if (!row.ratio.has_value() || row.used_runs.empty() ||
         row.used_runs.size() >= row.baseline.run_ids.size()) {
@@ -431,7 +360,7 @@ void KeepUsedRuns(const RunPointers& baseline, const CompareOptions& options,
       for (const proto::Run* run : baseline) {
         if (row.used_runs.count(run->run_id()) > 0) used.push_back(run);
       }
-      evidences->second = Collect(used, options);
+      evidences->second = CollectEvidence(used, options);
     }
     const auto found = evidences->second.find(PriorKey(row.key, row.metric));
     if (found == evidences->second.end()) continue;  // renamed
@@ -478,8 +407,10 @@ absl::StatusOr<Comparison> Compare(const RunPointers& baseline,
   SortInSeriesOrder(sorted_candidate);
   Comparison comparison;
   Sorter sorter(options);
-  comparison.rows = sorter.Rows(Collect(sorted_baseline, options),
-                                Collect(sorted_candidate, options));
+  SideEvidences before = CollectEvidence(sorted_baseline, options);
+  SideEvidences after = CollectEvidence(sorted_candidate, options);
+  KeepJudged(options, &before, &after);
+  comparison.rows = sorter.Rows(before, after);
   DecideRows(sorted_baseline, sorted_candidate, options, sorter.compared(),
              &comparison);
   KeepUsedRuns(sorted_baseline, options, &comparison.rows);

@@ -134,6 +134,10 @@ struct Row {
   Threshold threshold;
   // The smallest worsening that this comparison finds with the stated power.
   absl::optional<double> minimum_detectable_effect;
+  // Returns whether that is far more than what must be excluded.
+  bool DetectsLittle() const {
+    return minimum_detectable_effect > 4 * threshold.detect_effect;
+  }
   // With the stated power it is worse by no more than this.
   absl::optional<double> worse_by_at_most;
   // kCannotTell: processes per side that would tell; absent if that is beyond

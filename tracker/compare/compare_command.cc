@@ -190,10 +190,9 @@ class HistorySides {
     absl::StatusOr<Selection> selected =
         SelectRuns(history_, text, git, filter);
     if (!selected.ok()) {
-      const bool is_filtered =
-          !filter.suite.empty() || !filter.hardware_id.empty();
-      lacks_runs_ = absl::IsNotFound(selected.status()) && is_filtered &&
-                    SelectRuns(history_, text, git, RunFilter()).ok();
+      // A name that the history or git knows is no typing error.
+      lacks_runs_ = absl::IsNotFound(selected.status()) &&
+                    Select(history_, text, git, RunFilter()).ok();
       return selected.status();
     }
     PrintNotices(selected->notes);

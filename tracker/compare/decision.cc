@@ -176,12 +176,13 @@ class Decider {
     const BenchmarkEstimate& estimate = metric.estimate(j);
     const Change change = ChangeOf(estimate, row);
     row.adjusted_p = adjusted.p_worse;
+    const double bad_run = BadRunEffect(estimate, alpha);
     row.minimum_detectable_effect =
         std::max(MinimumDetectableEffect(
                      ratio.standard_error, ratio.degrees_of_freedom,
                      -StudentTQuantile(alpha, ratio.degrees_of_freedom),
                      options_.power, row.threshold.min_effect),
-                 BadRunEffect(estimate, alpha));
+                 bad_run);
     double at_most = change.estimate + bound_ * ratio.standard_error;
     // What else the machine may have done is improbable by itself.
     const bool by_machine = at_most < change.most;
@@ -213,7 +214,8 @@ class Decider {
              absl::StrCat(ChangeText(row), ", ", PText(adjusted.p_better)));
     } else if (!found && !TooWide(row) && !ReachesFar(row) &&
                at_most <= std::log1p(row.threshold.detect_effect)) {
-      decide(Verdict::kUnchanged, AtMostText(*row.worse_by_at_most));
+      decide(Verdict::kUnchanged,
+             UnchangedText(row, bad_run == *row.minimum_detectable_effect));
     } else if (found || (!TooWide(row) && by_machine)) {
       decide(Verdict::kCannotTell, MachineDoubt(metric, change, row));
     } else {

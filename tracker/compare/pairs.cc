@@ -201,7 +201,8 @@ std::string ReasonOf(const PairedEvidence& evidence,
                           " ", ChangeWord(row->ratio->ratio - 1, row->metric),
                           " over ", rounds, " rounds", ratios);
     case Verdict::kUnchanged:
-      return absl::StrCat(AtMostText(std::expm1(evidence.inner_high)), ratios);
+      return absl::StrCat(UnchangedText(*row, /*is_for_bad_runs=*/false),
+                          ratios);
     default:
       break;
   }
@@ -271,11 +272,18 @@ std::set<std::string> BenchmarksOf(const RunPointers& runs,
 
 }  // namespace
 
-std::string AtMostText(double worse_by_at_most) {
+std::string UnchangedText(const Row& row, bool is_for_bad_runs) {
   constexpr double kRounding = 1e-6;
-  return absl::StrCat(
-      "worse by at most ",
-      FormatShortPercent(worse_by_at_most < kRounding ? 0 : worse_by_at_most));
+  const double at_most = *row.worse_by_at_most;
+  std::string text =
+      absl::StrCat("worse by at most ",
+                   FormatShortPercent(at_most < kRounding ? 0 : at_most));
+  if (!row.DetectsLittle()) return text;
+  absl::StrAppend(
+      &text, "; slower by less than ",
+      FormatShortPercent(*row.minimum_detectable_effect), " it might ",
+      is_for_bad_runs ? "be one of its bad runs, and " : "", "not be clear");
+  return text;
 }
 
 std::string KeepPairs(RunPointers* baseline, RunPointers* candidate) {

@@ -50,8 +50,12 @@ absl::optional<PairedRounds> PairsOf(
 std::string KeepPairs(std::vector<const proto::Run*>* baseline,
                       std::vector<const proto::Run*>* candidate);
 
-// "worse by at most 1.2%"; what rounding leaves of nothing is 0%.
-std::string AtMostText(double worse_by_at_most);
+// "worse by at most 3.9%". Such a row excludes a worsening, which says little
+// of the one that would be found: where that is far more, the text says how
+// much more. Neighbours only slow down, so a run that is as fast as ever
+// excludes a worsening even where a slow one would be taken for one of many bad
+// runs.
+std::string UnchangedText(const Row& row, bool is_for_bad_runs);
 
 // Sets verdict, reason, ratio and what follows of each row.
 void DecidePairs(const PairedRounds& pairs, const CompareOptions& options,

@@ -163,7 +163,7 @@ std::vector<JudgedRow> RowsOf(const Comparison& comparison, bool only_changes) {
 // Whether a row that is not red needs a sentence.
 bool NeedsReason(const JudgedRow& row) {
   if (IsRed(row)) return false;
-  if (!row.exempted.empty()) return true;
+  if (!row.exempted.empty() || row.row.DetectsLittle()) return true;
   return row.row.verdict != Verdict::kUnchanged &&
          row.row.verdict != Verdict::kNew;
 }

@@ -209,8 +209,10 @@ absl::StatusOr<KnownChanges> KnownChanges::Of(
   query.wanted = [&](const SeriesKey& key) {
     return branches.count(key.branch) > 0 &&
            presents.count(key.hardware_id) > 0 &&
-           policy.RuleFor(DisplayName(key.benchmark), key.metric).action !=
-               proto::IGNORE;
+           // The time says what became of other metrics.
+           (key.metric == "time" ||
+            policy.RuleFor(DisplayName(key.benchmark), key.metric).action !=
+                proto::IGNORE);
   };
   OPTRAIL_ASSIGN_OR_RETURN(LoadedSeries loaded, LoadSeries(history, query));
   OPTRAIL_ASSIGN_OR_RETURN(const LoadedTriage triage, history.LoadTriage());
@@ -244,6 +246,8 @@ absl::StatusOr<KnownChanges> KnownChanges::Of(
   for (size_t i = 0; i < known.series_.size(); ++i) {
     const Series& series = known.series_[i];
     if (known.judgements_[i].standing == Verdict::kMissing &&
+        policy.RuleFor(DisplayName(series.key.benchmark), series.key.metric)
+                .action != proto::IGNORE &&
         windows.count(series.key.branch) > 0 &&
         IsOf(series.points.back(), same_suites) &&
         known.book_.RemovalAcknowledged(series) == nullptr &&
@@ -299,9 +303,11 @@ void KnownChanges::List(GateReport* report) const {
       if ((change.IsAlert() || change.IsOpen()) &&
           change.worse_by >= kLeastEffect) {
         report->open_changes.push_back(OpenChangeOf(change));
+        // A window moves along with a creep.
         report->open_changes.back().is_norm =
+            change.kind == ChangeKind::kCreep ||
             judgements_[i].NormOf(candidates_[i], series_[i], book_) >=
-            change.change.index;
+                change.change.index;
       }
     }
   }

@@ -193,6 +193,12 @@ bool SaysWhen(const proto::Run& run, int64_t now_unix_ns, size_t runs) {
 }  // namespace
 
 absl::StatusOr<int> RunImport(const ImportCommand& options, std::ostream& out) {
+  for (const auto& [flag, name] : {std::make_pair("suite", options.suite),
+                                   {"hardware", options.hardware_id},
+                                   {"branch", options.branch},
+                                   {"prefix", options.prefix}}) {
+    OPTRAIL_RETURN_IF_ERROR(CheckName(flag, name));
+  }
   OPTRAIL_ASSIGN_OR_RETURN(const History history,
                            History::Open(options.common.history));
   const int64_t now_unix_ns = NowUnixNs(options.common);

@@ -63,7 +63,8 @@ std::vector<Failure> FailuresOf(const std::vector<Series>& series,
   std::vector<Failure> failures;
   for (size_t i = 0; i < series.size(); ++i) {
     if (judgements[i].standing != Verdict::kFailed) continue;
-    failures.push_back({&series[i], judgements[i].why});
+    failures.push_back({&series[i], judgements[i].why,
+                        judgements[i].last_worked, judgements[i].first_failed});
   }
   return failures;
 }

@@ -54,33 +54,29 @@ std::string Explanation(const Change& change) {
 // The report's words: "slower", "maybe slower", of other metrics "worse".
 std::string DirectionText(const Change& change) {
   const bool is_time = change.series->key.metric == "time";
-  const bool may_go = (change.provisional && !change.stands_apart) ||
-                      change.kind == ChangeKind::kCreep;
+  const bool may_go =
+      (change.provisional || change.kind == ChangeKind::kCreep) &&
+      !change.stands_apart;
   return absl::StrCat(may_go ? "maybe " : "",
                       change.worse_by > 0 ? (is_time ? "slower" : "worse")
                                           : (is_time ? "faster" : "better"));
 }
 
 // The row of a failure, in the order of the columns that programs or people
-// get. It has no size, and its commits are the last one that was measured and
-// the one after it; of a metric that a failure leaves without points, "-".
+// get. It has no size, and its commits are the last one that worked and the one
+// after it.
 std::vector<Cell> FailureRow(const Failure& failure, bool for_people,
                              bool with_metric) {
   const Series& series = *failure.series;
-  const auto measured =
-      std::find_if(series.points.rbegin(), series.points.rend(),
-                   [](const Point& point) { return point.value.has_value(); });
+  const auto commit = [](const std::shared_ptr<const PointRuns>& runs) {
+    return runs == nullptr ? "-" : CommitText(runs->commit);
+  };
   const std::string name = DisplayName(series.key.benchmark);
   std::vector<Cell> row = {VerdictName(Verdict::kFailed), name};
   if (with_metric) row.push_back(series.key.metric);
-  row.insert(row.end(), {Cell::None(), "", Cell::None(),
-                         measured == series.points.rend()
-                             ? "-"
-                             : CommitText(measured->runs->commit),
-                         measured == series.points.rbegin()
-                             ? "-"
-                             : CommitText(std::prev(measured)->runs->commit),
-                         Cell::Integer(0)});
+  row.insert(row.end(),
+             {Cell::None(), "", Cell::None(), commit(failure.last_worked),
+              commit(failure.first_failed), Cell::Integer(0)});
   if (for_people) {
     row.insert(row.end(), {series.key.hardware_id, failure.why});
     return row;

@@ -3,6 +3,7 @@
 
 // The table of `optrail changes`. Part of changes_command.h.
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,8 @@ namespace optrail::tracker {
 struct Failure {
   const Series* series = nullptr;
   std::string why;
+  // Judgement::last_worked and first_failed.
+  std::shared_ptr<const PointRuns> last_worked, first_failed;
 };
 
 // Programs get every piece of the evidence; people get what they need to choose

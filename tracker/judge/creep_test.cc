@@ -33,7 +33,9 @@ class CreepTest : public JudgeTest {
   }
   static bool HasOpen(const Judgement& judgement) {
     return std::any_of(judgement.changes.begin(), judgement.changes.end(),
-                       [](const Change& change) { return change.IsOpen(); });
+                       [](const Change& change) {
+                         return change.IsOpen() || change.IsAlert();
+                       });
   }
 };
 
@@ -108,6 +110,40 @@ TEST_F(CreepTest, ALongLevelKeepsItsCreep) {
   }
   EXPECT_GE(since, 600);
   EXPECT_LE(missing, since / 50);
+}
+
+// Neither noise, nor bursts, nor levels in turns climb.
+TEST_F(CreepTest, NoiseWithoutMemoryNeverCreeps) {
+  const auto count = [this](const auto& noise) {
+    int creeps = 0;
+    for (int story = 0; story < 60; ++story) {
+      Series series;
+      for (int i = 0; i < 120; ++i) {
+        Point point;
+        point.value = 100 * std::exp(.01 * rng_.Gaussian() + noise(i));
+        series.points.push_back(point);
+        if (i % 5 == 4) {
+          creeps += FindCreep(series, 0, /*marks=*/{}).has_value();
+        }
+      }
+    }
+    return creeps;
+  };
+  int left = 0;
+  double level = 0;
+  EXPECT_EQ(count([&](int) { return .1 * rng_.Gaussian(); }), 0) << "10%";
+  EXPECT_EQ(count([&](int) {
+              if (--left < 0 && rng_.UniformReal() < .01) left = 10;
+              return left >= 0 ? .3 : 0;
+            }),
+            0)
+      << "bursts";
+  EXPECT_EQ(count([&](int) {
+              if (rng_.UniformReal() < .02) level = .1 - level;
+              return level;
+            }),
+            0)
+      << "two levels";
 }
 
 TEST_F(CreepTest, AMarkThatJumpsByMostOfTheRiseLeavesNoCreep) {

@@ -59,6 +59,14 @@ std::string ShortId(const proto::Commit& commit) {
   return commit.id().empty() ? "-" : commit.id().substr(0, kShort);
 }
 
+// " --filter='^BM_x$' --metric=joules" for the benchmark of that name.
+std::string FilterFlags(absl::string_view name, absl::string_view metric) {
+  return absl::StrCat(
+      " --filter=", QuoteForShell(absl::StrCat("^", PatternOf(name), "$")),
+      metric == "time" ? ""
+                       : absl::StrCat(" --metric=", QuoteForShell(metric)));
+}
+
 }  // namespace
 
 std::string ChangeText(const Change& change) {
@@ -142,12 +150,9 @@ std::string PatternOf(absl::string_view name) {
 std::string BisectCommand(absl::string_view good_id, absl::string_view bad_id,
                           absl::string_view name, absl::string_view metric,
                           absl::string_view how) {
-  return absl::StrCat(
-      "optrail bisect ", good_id.substr(0, kShort), " ",
-      bad_id.substr(0, kShort),
-      " --filter=", QuoteForShell(absl::StrCat("^", PatternOf(name), "$")),
-      metric == "time" ? "" : absl::StrCat(" --metric=", QuoteForShell(metric)),
-      " ", how);
+  return absl::StrCat("optrail bisect ", good_id.substr(0, kShort), " ",
+                      bad_id.substr(0, kShort), FilterFlags(name, metric), " ",
+                      how);
 }
 
 std::string ShowCommand(absl::string_view run_id, absl::string_view name) {
@@ -169,7 +174,16 @@ std::string NextCommand(const Evidence& evidence, absl::string_view name,
 
 std::string NarrowingCommand(const Change& change, const Evidence& evidence) {
   const SeriesKey& key = change.series->key;
-  return NextCommand(evidence, DisplayName(key.benchmark), key.metric);
+  const std::string name = DisplayName(key.benchmark);
+  if (change.kind != ChangeKind::kCreep) {
+    return NextCommand(evidence, name, key.metric);
+  }
+  if (evidence.good == nullptr || evidence.good->id().empty() ||
+      evidence.bad->id().empty()) {
+    return "";
+  }
+  return absl::StrCat("optrail compare ", ShortId(*evidence.good), " ",
+                      ShortId(*evidence.bad), FilterFlags(name, key.metric));
 }
 
 std::string EvidenceText(const Change& change, const Evidence& evidence) {
@@ -202,7 +216,9 @@ std::string EvidenceText(const Change& change, const Evidence& evidence) {
                   LevelText(point.level_after, series, evidence.after,
                             PointsBehind(series, evidence.after)),
                   " since ", ShortId(change.after().runs->commit),
-                  "; suspected: ", SuspectsText(evidence));
+                  change.kind == ChangeKind::kCreep ? "; little by little over "
+                                                    : "; suspected: ",
+                  SuspectsText(evidence));
   if (evidence.suspects && *evidence.suspects > 1) {
     absl::StrAppend(&text, " (", *evidence.suspects, " commits)");
   }

@@ -67,6 +67,7 @@ std::string ShowCommand(absl::string_view run_id, absl::string_view name);
 std::string NextCommand(const Evidence& evidence, absl::string_view name,
                         absl::string_view metric,
                         absl::string_view how = "--build=... --run=...");
+// Of a creep, which no single commit made, a comparison of its two ends.
 std::string NarrowingCommand(const Change& change, const Evidence& evidence);
 // A sentence without the command.
 std::string EvidenceText(const Change& change, const Evidence& evidence);

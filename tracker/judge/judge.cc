@@ -48,6 +48,7 @@ class Case {
     MarkNewest();
     LookApart();
     AddCreep();
+    HeedAckOfCreep();
     ForeseeAnswer();
     DecideStanding(series_, options_.recent_points, result_);
     return std::move(result_);
@@ -205,7 +206,12 @@ class Case {
     if (is_of_a_change || before < result_.epoch_begins.back()) {
       return absl::nullopt;
     }
-    return FindNewest(series_, before);
+    auto found = FindNewest(series_, before);
+    // Points behind it are of the level that was acknowledged.
+    if (found && found->index > begin + TriageBook::kPlaceTolerance) {
+      found.reset();
+    }
+    return found;
   }
 
   // Goes on with the points since a provisional change until it is confirmed.
@@ -270,12 +276,36 @@ class Case {
         changes.end());
     Add(ChangeKind::kCreep, *found);
     changes.back().before = &series_.points[found->earliest - 1];
+    changes.back().stands_apart =
+        changes.back().worse_by >= 2 * kLeastEffect &&
+        std::min(WorseBy(series_, found->relative_change_low),
+                 WorseBy(series_, found->relative_change_high)) >= kLeastEffect;
     std::rotate(
         std::upper_bound(changes.begin(), changes.end() - 1, changes.back(),
                          [](const Change& a, const Change& b) {
                            return a.change.index < b.change.index;
                          }),
         changes.end() - 1, changes.end());
+  }
+
+  // A level that climbs through an acknowledged commit is what was
+  // acknowledged: later points put its step anywhere, and where they do nothing
+  // jumps.
+  void HeedAckOfCreep() {
+    const auto place = book_.LastAcknowledged(series_, size());
+    if (!place) return;
+    for (Change& change : result_.changes) {
+      if (change.worse_by <= 0 || change.opinion.state != ChangeState::kNew ||
+          change.kind == ChangeKind::kEpoch || change.change.index <= *place ||
+          change.change.begin >= *place ||
+          JumpsAt(series_, result_.epoch_begins.back(), change.change)) {
+        continue;
+      }
+      ChangePoint there = change.change;
+      there.index = there.earliest = there.latest = *place;
+      const Opinion opinion = book_.OpinionOf(series_, there);
+      if (opinion.state == ChangeState::kAcknowledged) change.opinion = opinion;
+    }
   }
 
   // Notes whether calibration loops shifted where the benchmark did; `shifts`

@@ -23,6 +23,7 @@
 //
 // It compares no two runs: see compare/. It applies no policy: see gate/.
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -80,7 +81,9 @@ struct Change {
   // this change, or beyond.
   bool undone = false;
   // The points of a provisional change are so far beyond the level before that
-  // it is an alert before it is confirmed (StandApart of detect/sudden.h).
+  // it is an alert before it is confirmed (StandApart of detect/sudden.h). Of a
+  // creep: it is twice the effect that matters, and so much even at the low end
+  // of its interval.
   bool stands_apart = false;
   // The detector takes so many more points like those since a provisional
   // change to confirm it; absent of others, and beyond kMostToAnswer.
@@ -93,8 +96,8 @@ struct Change {
   // A change for the worse that may be one, and that nobody has answered.
   bool IsOpen() const;
   // A change for the worse that nobody has answered, and that lasts: confirmed,
-  // under another name, or provisional and standing apart. `changes` exits with
-  // 1 for it.
+  // under another name, or provisional or a creep and standing apart. `changes`
+  // exits with 1 for it.
   bool IsAlert() const;
   // Its epoch has ended: no point to come can confirm it.
   bool IsOfPastEpoch() const {
@@ -142,6 +145,10 @@ struct Judgement {
   std::string why;  // one line
   // The change that decided the standing: an index into `changes`, or -1.
   int decided_by = -1;
+  // Of kFailed: the runs of the last point that worked, null if none did, and
+  // of the one after it. A metric that a failure leaves without points has
+  // those of the time.
+  std::shared_ptr<const PointRuns> last_worked, first_failed;
   // The series that began where this one ended, by a name like it; "" if none.
   std::string renamed_to;
   // The smallest relative change that the noise of the newest level lets one

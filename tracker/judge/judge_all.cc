@@ -11,8 +11,8 @@
 #include "base/parallel_for.h"
 #include "tracker/judge/beside.h"
 #include "tracker/judge/judge.h"
+#include "tracker/judge/standing.h"
 #include "tracker/series/series_key.h"
-#include "tuning/proto/canonical.h"
 
 namespace optrail::tracker {
 namespace {
@@ -105,7 +105,7 @@ void JudgeMissing(const std::vector<Series>& series,
 const Point* NewestWorking(const Series& series) {
   for (auto point = series.points.rbegin(); point != series.points.rend();
        ++point) {
-    if (point->value && !tuning::IsFailure(point->outcome)) return &*point;
+    if (IsWorking(*point)) return &*point;
   }
   return nullptr;
 }
@@ -158,8 +158,9 @@ void ForgetPastFailures(const std::vector<Series>& series,
   }
 }
 
-// A benchmark that failed or was skipped has a time without a value, and
-// nothing of its other metrics, which are not missing by themselves.
+// A benchmark that failed or was skipped says so by its time. Its other metrics
+// lack a point there, or have one of what was measured all the same: they are
+// not missing, nor as before.
 void AskTheTime(const std::vector<Series>& series,
                 const std::vector<bool>& missing,
                 std::vector<Judgement>& judgements) {
@@ -175,15 +176,27 @@ void AskTheTime(const std::vector<Series>& series,
       continue;
     }
     const Point& newest = series[i].points.back();
-    if (newest.outcome != proto::OK && !newest.value) unmeasured[key_of(i)] = i;
+    if (newest.outcome != proto::OK && !IsWorking(newest)) {
+      unmeasured[key_of(i)] = i;
+    }
   }
   if (unmeasured.empty()) return;
   for (size_t i = 0; i < series.size(); ++i) {
-    if (!missing[i]) continue;
+    if (series[i].key.metric == "time" || series[i].points.empty()) continue;
     const auto time = unmeasured.find(key_of(i));
     if (time == unmeasured.end()) continue;
-    judgements[i].standing = judgements[time->second].standing;
-    judgements[i].why = judgements[time->second].why;
+    const PointRuns& newest = *series[i].points.back().runs;
+    const PointRuns& failed = *series[time->second].points.back().runs;
+    const bool is_there = absl::c_any_of(newest.ids, [&](const auto& id) {
+      return absl::c_linear_search(failed.ids, id);
+    });
+    if (!missing[i] && !is_there) continue;
+    const Judgement& of_time = judgements[time->second];
+    judgements[i].standing = of_time.standing;
+    judgements[i].why = of_time.why;
+    judgements[i].last_worked = of_time.last_worked;
+    judgements[i].first_failed = of_time.first_failed;
+    judgements[i].decided_by = -1;
   }
 }
 

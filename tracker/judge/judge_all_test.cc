@@ -78,6 +78,50 @@ TEST_F(JudgeTest, AFailureIsPastOnceALaterCommitOfAnotherBranchWorks) {
   EXPECT_EQ(judge().standing, Verdict::kCannotTell);
 }
 
+// The time tells of a crash; another metric has no point there, or has that of
+// a process that worked.
+TEST_F(JudgeTest, AFailureIsOneByEveryMetric) {
+  const auto add_metric = [](proto::Run& run) {
+    proto::MetricSamples* samples =
+        run.mutable_results(0)->mutable_measurements(0)->add_metrics();
+    samples->set_metric("joules");
+    samples->add_values(2);
+  };
+  const auto judge = [&] {
+    series_ = BuildSeries(runs_);
+    JudgeOptions options;
+    options.runs = &runs_;
+    return JudgeAll(series_, TriageBook({}, 0), options);
+  };
+  for (const bool is_partial : {false, true}) {
+    runs_.clear();
+    Measure(30, 100, add_metric);
+    for (int i = 0; i < 2; ++i) {
+      Measure(1, 100, [&](proto::Run& run) {
+        run.mutable_results(0)->set_outcome(proto::CRASHED);
+        add_metric(run);
+        if (!is_partial) run.mutable_results(0)->clear_measurements();
+      });
+    }
+    if (is_partial) {  // another run of the commit works
+      Measure(1, 100, [&](proto::Run& run) {
+        run.mutable_commit()->set_id(CommitId(31));
+        run.mutable_commit()->set_first_parent_position(31);
+        add_metric(run);
+      });
+    }
+    const auto judgements = judge();
+    ASSERT_EQ(judgements.size(), 2u);
+    for (size_t i = 0; i < 2; ++i) {
+      EXPECT_EQ(judgements[i].standing, Verdict::kFailed) << series_[i].text;
+      ASSERT_NE(judgements[i].last_worked, nullptr);
+      ASSERT_NE(judgements[i].first_failed, nullptr);
+      EXPECT_EQ(judgements[i].last_worked->commit.id(), CommitId(29));
+      EXPECT_EQ(judgements[i].first_failed->commit.id(), CommitId(30));
+    }
+  }
+}
+
 TEST_F(JudgeTest, WhatTheNewestRunOfItsSuiteLacksIsMissing) {
   const auto judge = [&] {
     series_ = BuildSeries(runs_);

@@ -91,7 +91,7 @@ TEST_F(JudgeTest, ACreepThatWasReportedStaysWhileTheLevelDoes) {
                            wanted);
       };
       EXPECT_TRUE(!is_known || has([](const Change& change) {
-        return change.IsOpen();
+        return change.IsOpen() || change.IsAlert();
       })) << story
           << " at " << i;
       is_known |= has([](const Change& change) {
@@ -103,6 +103,44 @@ TEST_F(JudgeTest, ACreepThatWasReportedStaysWhileTheLevelDoes) {
     reported += is_known;
   }
   EXPECT_GE(reported, 19);
+}
+
+// Nobody's single commit is to blame, and the level is worse all the same.
+TEST_F(JudgeTest, ACreepBeyondDoubtIsAnAlertUntilItIsAcknowledged) {
+  for (int i = 0; i < 60; ++i) Measure(1, 100 * (1 + .003 * i));
+  const Judgement judgement = Judge();
+  ASSERT_THAT(judgement.changes, SizeIs(1));
+  const Change& creep = judgement.changes[0];
+  EXPECT_EQ(creep.kind, ChangeKind::kCreep);
+  EXPECT_TRUE(creep.IsAlert());
+  EXPECT_EQ(judgement.standing, Verdict::kSlower);
+  EXPECT_THAT(judgement.why, HasSubstr("creeps: +"));
+  const Evidence evidence = EvidenceOf(creep);
+  EXPECT_THAT(NarrowingCommand(creep, evidence), HasSubstr("optrail compare "));
+  EXPECT_THAT(EvidenceText(creep, evidence), HasSubstr("little by little"));
+
+  Say(proto::ACKNOWLEDGE, creep.change.index);
+  for (int since = 0; since < 20; ++since) {
+    for (const Change& change : Judge().changes) {
+      EXPECT_FALSE(change.IsOpen() || change.IsAlert())
+          << ChangeText(change) << " at " << change.change.index << ", "
+          << since;
+    }
+    Measure(1, 100 * (1 + .003 * 60));
+  }
+  // What jumps behind it is another change.
+  Measure(4, 100 * (1 + .003 * 60) * 1.2);
+  EXPECT_EQ(Judge().standing, Verdict::kSlower);
+}
+
+// Noise hides how much of it matters.
+TEST_F(JudgeTest, ASmallCreepMayBeOne) {
+  for (int i = 0; i < 60; ++i) Measure(1, 100 * (1 + .0008 * i));
+  const Judgement judgement = Judge();
+  ASSERT_THAT(judgement.changes, SizeIs(1));
+  EXPECT_EQ(judgement.changes[0].kind, ChangeKind::kCreep);
+  EXPECT_FALSE(judgement.changes[0].IsAlert());
+  EXPECT_EQ(judgement.standing, Verdict::kMaybeSlower);
 }
 
 TEST_F(JudgeTest, ACreepThatWentBackIsGone) {

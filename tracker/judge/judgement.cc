@@ -41,12 +41,14 @@ bool IsUndone(const std::vector<Change>& changes, size_t i) {
 
 bool Change::IsOpen() const {
   return worse_by > 0 && opinion.state == ChangeState::kNew &&
-         (kind == ChangeKind::kProvisional || kind == ChangeKind::kCreep);
+         (kind == ChangeKind::kProvisional ||
+          (kind == ChangeKind::kCreep && !stands_apart));
 }
 
 bool Change::IsAlert() const {
   return (kind == ChangeKind::kConfirmed || kind == ChangeKind::kRenamed ||
-          (kind == ChangeKind::kProvisional && stands_apart)) &&
+          ((kind == ChangeKind::kProvisional || kind == ChangeKind::kCreep) &&
+           stands_apart)) &&
          worse_by > 0 && !undone && opinion.state == ChangeState::kNew;
 }
 

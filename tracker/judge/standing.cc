@@ -35,8 +35,10 @@ class Decision {
     const int known = static_cast<int>(ValuesOf(series_, begin, size()).size());
     result_.known_points = known;
     const Point& newest = series_.points.back();
-    if (!newest.value || tuning::IsFailure(newest.outcome)) {
-      return SayUnmeasured(newest);
+    if (!IsWorking(newest)) {
+      SayUnmeasured(newest);
+      if (result_.standing == Verdict::kFailed) FindFailure();
+      return;
     }
     if (DecideByAlert()) return;
     // What too few points are for, and what is not for want of more.
@@ -98,6 +100,17 @@ class Decision {
     }
   }
 
+  void FindFailure() {
+    for (int i = size() - 1; i >= 0; --i) {
+      const Point& point = series_.points[i];
+      if (IsWorking(point)) {
+        result_.last_worked = point.runs;
+        return;
+      }
+      result_.first_failed = point.runs;
+    }
+  }
+
   // The shift that five new points against ten old ones show at the 0.1% level
   // with a probability of 95%. The noise is that of the newest level, robustly.
   void FindMinimumDetectableEffect() {
@@ -119,13 +132,20 @@ class Decision {
     return absl::StrCat("since ", age, age == 1 ? " point" : " points");
   }
 
+  std::string CreepText(const Change& creep) const {
+    return absl::StrFormat("creeps: %s over %d points, with no step",
+                           FormatChange(creep.change.relative_change),
+                           size() - result_.baseline_begin);
+  }
+
   // What nobody has answered stays, however many points and epochs ago.
   bool DecideByAlert() {
     for (int k = static_cast<int>(result_.changes.size()) - 1; k >= 0; --k) {
       const Change& change = result_.changes[k];
       if (!change.IsAlert() || change.worse_by < kLeastEffect) continue;
       Say(Verdict::kSlower,
-          change.provisional
+          change.kind == ChangeKind::kCreep ? CreepText(change)
+          : change.provisional
               ? absl::StrCat(SinceText(change), "; ", change.AnswerText())
               : SinceText(change),
           k);
@@ -183,10 +203,8 @@ class Decision {
     if (creep == result_.changes.end()) return false;
     const bool is_new = creep->opinion.state == ChangeState::kNew;
     Say(is_new ? Verdict::kMaybeSlower : Verdict::kUnchanged,
-        absl::StrFormat("creeps: %s over %d points, with no step%s",
-                        FormatChange(creep->change.relative_change),
-                        size() - result_.baseline_begin,
-                        is_new ? "" : "; " + creep->opinion.reason),
+        absl::StrCat(CreepText(*creep),
+                     is_new ? "" : "; " + creep->opinion.reason),
         static_cast<int>(creep - result_.changes.begin()));
     return true;
   }
@@ -204,6 +222,10 @@ std::vector<double> ValuesOf(const Series& series, int begin, int end) {
     if (series.points[i].value) values.push_back(*series.points[i].value);
   }
   return values;
+}
+
+bool IsWorking(const Point& point) {
+  return point.value.has_value() && !tuning::IsFailure(point.outcome);
 }
 
 void DecideStanding(const Series& series, int recent_points,

@@ -16,6 +16,9 @@ inline constexpr int kFewestForLevel = 5;
 // The values of the points in [begin, end) that have one.
 std::vector<double> ValuesOf(const Series& series, int begin, int end);
 
+// Returns whether the point has a value and nothing went wrong.
+bool IsWorking(const Point& point);
+
 // Fills in known_points, standing, why, decided_by and
 // minimum_detectable_effect of a judgement whose changes and baseline are
 // known; `recent_points` is that of JudgeOptions.

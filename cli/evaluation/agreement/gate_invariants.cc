@@ -74,6 +74,12 @@ void CheckBaseline(Examination& of, const Json& row, Findings& found) {
     }
   }
   if (runs.empty()) return;
+  for (const proto::Run* run : runs) {
+    const bool has_value = !std::isnan(NumberOf(side, "value"));
+    found.Expect(!has_value || of.ReadingOf({run}, TextOf(row, "name")),
+                 absl::StrCat(where, ": a value of ", run->run_id(),
+                              ", which measured nothing"));
+  }
   found.Expect(
       TextOf(side, "commit") == runs.back()->commit().id(),
       absl::StrCat(where, ": commit ", TextOf(side, "commit"),
@@ -188,6 +194,12 @@ void CheckRow(const Json& row, Findings& found) {
                  absl::StrCat(name, " is unchanged in an interval ", interval));
     found.Expect(ratio < 1.05,
                  absl::StrCat(name, " is unchanged at a ratio of ", ratio));
+    // What only a much larger change would tell is said.
+    const double detectable = NumberOf(row, "detectable");
+    found.Expect(!(detectable > .21) ||
+                     absl::StrContains(TextOf(row, "why"), "not be clear"),
+                 absl::StrCat(name, " is unchanged beside detectable ",
+                              detectable, ": ", TextOf(row, "why")));
   }
   found.Expect(verdict != "slower" || ratio > 1,
                absl::StrCat(name, " is slower at a ratio of ", ratio));

@@ -142,7 +142,9 @@ void TheExitCodeOfChangesIsThatOfItsRows(Examination& of, Findings& found) {
                  absl::StrCat("a change of ", worse, " is below 3%"));
     const std::string state = TextOf(row, "state");
     const bool must = (state == "new" || state == "renamed, new") && worse > 0;
-    const bool may = must || (state == "provisional, new" && worse > 0);
+    const bool may =
+        must ||
+        ((state == "provisional, new" || state == "creep, new") && worse > 0);
     found.Expect(IsAlert(row) ? may : !must,
                  absl::StrCat("a change of ", worse, " that is ", state, " is ",
                               IsAlert(row) ? "an alert" : "no alert"));

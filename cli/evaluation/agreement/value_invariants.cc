@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "cli/evaluation/agreement/invariants.h"
 #include "cli/evaluation/agreement/made_session.h"
 
@@ -180,6 +182,69 @@ void SessionsHaveOneAccount(Examination& of, Findings& found) {
   }
 }
 
+constexpr char kRate[] = "items_per_second";
+
+// The benchmarks that a gate of the commit by that metric calls broken.
+std::map<std::string, std::string> Broken(Examination& of,
+                                          const std::string& commit,
+                                          const std::string& metric) {
+  const Json gate = of.AskJson({"gate", absl::StrCat("--candidate=", commit),
+                                "--hardware=amd-epyc-zen4-2c",
+                                absl::StrCat("--metric=", metric)})
+                        .Parsed();
+  std::map<std::string, std::string> broken;
+  for (const Json& row : At(gate, "rows")) {
+    const std::string verdict = TextOf(row, "verdict");
+    if (verdict != "crashed" && verdict != "wrong result") continue;
+    broken[TextOf(row, "name")] =
+        absl::StrCat(verdict, " of ", TextOf(At(row, "candidate"), "commit"),
+                     ": ", TextOf(row, "reason"));
+  }
+  return broken;
+}
+
+// A benchmark that failed measured nothing, by whatever metric it is judged.
+void AFailureIsOneByEveryMetric(Examination& of, Findings& found) {
+  const auto& runs = of.history().runs;
+  const bool has_rate =
+      std::any_of(runs.begin(), runs.end(), [](const proto::Run& run) {
+        return run.results_size() > 0 &&
+               run.results(0).measurements_size() > 0 &&
+               run.results(0).measurements(0).metrics_size() > 0;
+      });
+  if (!has_rate) return;
+  for (const std::string& commit : {of.NewestCommit(), of.SomeCommit()}) {
+    const auto by_time = Broken(of, commit, "time");
+    const auto by_rate = Broken(of, commit, kRate);
+    for (const auto* one : {&by_time, &by_rate}) {
+      const auto& other = one == &by_time ? by_rate : by_time;
+      for (const auto& [name, verdict] : *one) {
+        const auto place = other.find(name);
+        found.Expect(
+            place != other.end() && place->second == verdict,
+            absl::StrCat(commit, " ", name, " is ", verdict, " by ",
+                         one == &by_time ? "time" : kRate, ", by the other ",
+                         place == other.end() ? "no" : place->second));
+      }
+    }
+  }
+  std::map<std::string, std::string> failed;  // by series
+  for (const Json& row : of.Changes()) {
+    if (TextOf(row, "state") != "failed") continue;
+    failed[TextOf(row, "series")] = absl::StrCat(
+        TextOf(row, "last_commit_before"), " ",
+        TextOf(row, "first_commit_after"), " ", TextOf(row, "why"));
+  }
+  for (const auto& [text, rows] : of.Export()) {
+    const std::string of_time =
+        absl::StrReplaceAll(text, {{"|items_per_second|1%2Fs|", "|time|ns|"}});
+    if (of_time == text) continue;
+    found.Expect(failed[text] == failed[of_time],
+                 absl::StrCat(text, " failed: \"", failed[text],
+                              "\", by its time: \"", failed[of_time], "\""));
+  }
+}
+
 }  // namespace
 
 std::vector<Invariant> ValueInvariants() {
@@ -198,6 +263,9 @@ std::vector<Invariant> ValueInvariants() {
       {"a_session_has_one_account",
        "show and the report count the same trials and show the same proof",
        SessionsHaveOneAccount},
+      {"a_failure_is_one_by_every_metric",
+       "gate and changes tell of a failure alike by time and by another metric",
+       AFailureIsOneByEveryMetric},
   };
 }
 

@@ -1,0 +1,153 @@
+#include "tracker/compare/side_evidence.h"
+
+#include <iterator>
+#include <utility>
+
+#include "base/statistics.h"
+#include "tuning/proto/canonical.h"
+
+namespace optrail::tracker {
+namespace {
+
+// Takes the readings of a run. One that measured nothing tells how it failed,
+// and is no run of the value.
+void AddReadings(const proto::Run& run, const proto::BenchmarkResult& result,
+                 SideEvidence& evidence) {
+  Side& side = evidence.side;
+  ++side.outcomes[result.outcome()];
+  if (tuning::Severity(result.outcome()) >= tuning::Severity(side.outcome)) {
+    if (result.outcome() != side.outcome) evidence.worst_runs.clear();
+    evidence.worst_runs.push_back(run.run_id());
+    side.outcome = result.outcome();
+    side.detail = result.detail();
+  }
+  bool is_measured = false;
+  for (const proto::Measurement& measurement : result.measurements()) {
+    const auto reading = ReadingOf(measurement, evidence.metric.metric);
+    if (!reading.has_value()) continue;
+    is_measured = true;
+    if (reading->aggregate_only) {
+      side.aggregate_only = true;
+      if (!side.value.has_value()) side.value = reading->value;
+    } else {
+      evidence.readings.push_back(reading->value);
+      if (!HasLogarithm(reading->value)) evidence.no_ratio = reading->value;
+    }
+  }
+  if (evidence.is_measured && !is_measured) return;
+  if (is_measured && !std::exchange(evidence.is_measured, true)) {
+    side.run_ids.clear();
+  }
+  if (side.run_ids.empty() || side.run_ids.back() != run.run_id()) {
+    side.run_ids.push_back(run.run_id());
+  }
+  side.commit = run.commit();
+  side.config = result.config();
+  side.kernel_id = result.kernel_id();
+  if (run.has_settings()) side.settings = run.settings();
+}
+
+// The first metric by which a benchmark that measured nothing is judged where
+// its time is not: one that the baseline has of it, or else any.
+absl::optional<MetricInfo> MetricBesideTime(const SideEvidence& time,
+                                            const SideEvidences& baseline,
+                                            const SideEvidences& candidate,
+                                            const CompareOptions& options) {
+  absl::optional<MetricInfo> any;
+  for (const SideEvidences* side : {&baseline, &candidate}) {
+    for (const auto& [text, evidence] : *side) {
+      if (evidence.metric.metric == kTimeMetric) continue;
+      if (CanonicalText(evidence.key) == CanonicalText(time.key)) {
+        return evidence.metric;
+      }
+      if (!any &&
+          ThresholdOf(options, DisplayName(time.key), evidence.metric.metric)) {
+        any = evidence.metric;
+      }
+    }
+  }
+  return any;
+}
+
+}  // namespace
+
+absl::optional<Threshold> ThresholdOf(const CompareOptions& options,
+                                      absl::string_view name,
+                                      absl::string_view metric) {
+  if (options.threshold != nullptr) return options.threshold(name, metric);
+  if (metric != kTimeMetric) return absl::nullopt;
+  return options.effects;
+}
+
+SideEvidences CollectEvidence(const std::vector<const proto::Run*>& runs,
+                              const CompareOptions& options) {
+  SideEvidences evidences;
+  for (const proto::Run* run : runs) {
+    for (const proto::BenchmarkResult& result : run->results()) {
+      const std::string name = DisplayName(result.key());
+      for (const MetricInfo& metric : MetricsOf(result)) {
+        if (metric.metric != kTimeMetric &&
+            !ThresholdOf(options, name, metric.metric)) {
+          continue;
+        }
+        SideEvidence& evidence =
+            evidences[PriorKey(result.key(), metric.metric)];
+        evidence.key = result.key();
+        evidence.metric = metric;
+        AddReadings(*run, result, evidence);
+      }
+    }
+  }
+  for (auto& [text, evidence] : evidences) {
+    evidence.side.processes = static_cast<int>(evidence.readings.size());
+    // Raw readings beat aggregates where a side has both.
+    if (!evidence.readings.empty()) {
+      evidence.side.aggregate_only = false;
+      evidence.side.value = Median(evidence.readings);
+    }
+    // A run fails or is skipped as a whole, whichever metrics are left.
+    const SideEvidence& time =
+        evidences.at(PriorKey(evidence.key, kTimeMetric));
+    evidence.worst_runs = time.worst_runs;
+    evidence.side.outcome = time.side.outcome;
+    evidence.side.detail = time.side.detail;
+    evidence.side.outcomes = time.side.outcomes;
+  }
+  return evidences;
+}
+
+void KeepJudged(const CompareOptions& options, SideEvidences* baseline,
+                SideEvidences* candidate) {
+  SideEvidences told;
+  for (const auto& [text, time] : *candidate) {
+    if (time.metric.metric != kTimeMetric || Works(time.side.outcome) ||
+        time.is_measured ||
+        ThresholdOf(options, DisplayName(time.key), kTimeMetric)) {
+      continue;
+    }
+    const auto metric = MetricBesideTime(time, *baseline, *candidate, options);
+    if (!metric) continue;
+    const std::string key = PriorKey(time.key, metric->metric);
+    told[key] = time;
+    told[key].metric = *metric;
+    const auto before = baseline->find(text);
+    if (before == baseline->end() || baseline->count(key) > 0) continue;
+    SideEvidence& unmeasured = (*baseline)[key] = before->second;
+    unmeasured.metric = *metric;
+    unmeasured.readings.clear();
+    unmeasured.side.value.reset();
+    unmeasured.side.processes = 0;
+  }
+  for (SideEvidences* side : {baseline, candidate}) {
+    for (auto place = side->begin(); place != side->end();) {
+      const SideEvidence& evidence = place->second;
+      const bool is_judged = ThresholdOf(options, DisplayName(evidence.key),
+                                         evidence.metric.metric)
+                                 .has_value();
+      place = is_judged ? std::next(place) : side->erase(place);
+    }
+  }
+  candidate->merge(told);
+}
+
+}  // namespace optrail::tracker
