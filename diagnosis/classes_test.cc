@@ -247,6 +247,26 @@ TEST(JudgeTest, PassesInACacheCostTheirLoadsAndStores) {
   EXPECT_EQ(FirstCause(numbers), "");
 }
 
+// Copies cost 26% here, and 6% goes when nothing travels.
+TEST(JudgeTest, CopiesCostInstructionsUnlessArithmeticPaysForThem) {
+  Numbers numbers = Computing();
+  numbers.Set("arithmetic_share", .0203, "test");
+  numbers.Set("memory_gain", {.0583, .0501, .0676}, "test");
+  numbers.Set("page_visits:0", 3936, "test");
+  numbers.Set("pages_visited:0", 987, "test");
+  numbers.Set("regular_visits:0", 3930, "test");
+  numbers.Set("page_visits:2", 4920, "test");
+  numbers.Set("pages_visited:2", 984, "test");
+  numbers.Set("regular_visits:2", 4920, "test");
+  numbers.Set("page_visits:workspace", 7872, "test");
+  numbers.Set("pages_visited:workspace", 3936, "test");
+  AddDerived(Zen(), 1, &numbers);
+  EXPECT_EQ(FirstCause(numbers), "copies");
+  numbers.Set("arithmetic_share", .4, "test");
+  AddDerived(Zen(), 1, &numbers);
+  EXPECT_EQ(FirstCause(numbers), "");
+}
+
 // Two threads on two cores of which others took a part.
 Numbers TwoThreads() {
   Numbers numbers = Computing();

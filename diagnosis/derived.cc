@@ -35,6 +35,17 @@ double PassAccesses(const Numbers& numbers, double passes) {
   return accesses / instructions * (1 - 1 / passes);
 }
 
+// The share of the time that computing without a workspace would not need, as
+// if half of its visits were to store and half to load. A quarter of the peak
+// of arithmetic pays for copies, as packed operands of a product of matrices
+// do.
+double CopyAccesses(const Numbers& numbers, double workspace_share) {
+  constexpr double kPays = .25;
+  const Number* const arithmetic = numbers.Find("arithmetic_share");
+  if (workspace_share < kLeastWorkspace || arithmetic == nullptr) return 0;
+  return workspace_share / 2 * std::max(0., 1 - arithmetic->value / kPays);
+}
+
 // What the pages that calls visited tell: passes over all operands, and the
 // worst walk over one.
 void AddPages(Numbers* numbers) {
@@ -94,7 +105,8 @@ void AddPages(Numbers* numbers) {
   const bool traced =
       walks || passes >= 3 || workspace / visits >= kLeastWorkspace;
   const double shown =
-      std::max(traced ? kTraceCounts : 0, PassAccesses(*numbers, passes));
+      std::max({traced ? kTraceCounts : 0, PassAccesses(*numbers, passes),
+                CopyAccesses(*numbers, workspace / visits)});
   numbers->Set("memory_evidence", memory + shown,
                "memory_gain, and what the page trace shows");
   numbers->Set("workspace_gain",
