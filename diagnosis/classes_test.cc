@@ -228,6 +228,23 @@ TEST(JudgeTest, AGatherShowsInATraceThatEndedEarly) {
   EXPECT_EQ(FirstCause(numbers), "");
 }
 
+// 4 MB in the L3: each mapping of the block needs its own translation.
+TEST(JudgeTest, AWalkIsTheCauseAlsoWhereTheBlockIsSlower) {
+  Numbers numbers = Computing();
+  numbers.Set("streaming_share", .0308, "test");
+  numbers.Set("memory_gain", {-.13, -.143, -.11}, "test");
+  numbers.Set("page_visits:0", 68'500, "test");
+  numbers.Set("pages_visited:0", 856, "test");
+  numbers.Set("regular_visits:0", 68'500, "test");
+  numbers.Set("loop_instructions", 48, "test");
+  numbers.Set("loop_memory_operands", 12, "test");
+  numbers.Set("loop_vector_fp", 2, "test");
+  numbers.Set("loop_scalar_fp", 2, "test");
+  numbers.Set("loop_vector_bits", 128, "test");
+  AddDerived(Zen(), 1, &numbers);
+  EXPECT_EQ(FirstCause(numbers), "strided");
+}
+
 TEST(JudgeTest, PassesInACacheCostTheirLoadsAndStores) {
   Numbers numbers = Computing();
   numbers.Set("memory_gain", {.0763, .0678, .0856}, "test");

@@ -107,7 +107,8 @@ void AddPages(Numbers* numbers) {
   const double shown =
       std::max({traced ? kTraceCounts : 0, PassAccesses(*numbers, passes),
                 CopyAccesses(*numbers, workspace / visits)});
-  numbers->Set("memory_evidence", memory + shown,
+  // A block that is slower than the operands is no evidence against the trace.
+  numbers->Set("memory_evidence", std::max(0., memory) + shown,
                "memory_gain, and what the page trace shows");
   numbers->Set("workspace_gain",
                std::max(memory * workspace / visits, workspace / visits / 2),
