@@ -99,9 +99,18 @@ std::string FillIn(absl::string_view text, const Numbers& numbers) {
   }
 }
 
+// More is no noise.
+constexpr double kMostReached = 1.02;
+
 double ReachedShare(const Numbers& numbers) {
-  return std::max(numbers.ValueOr("roofline_share", 0),
-                  numbers.ValueOr("arithmetic_share", 0));
+  double reached = 0;
+  for (const char* name : {"roofline_share", "arithmetic_share"}) {
+    const double share = numbers.ValueOr(name, 0);
+    // What is faster than a ceiling shows that the ceiling is none: it was
+    // read while others used the machine.
+    if (share <= kMostReached) reached = std::max(reached, share);
+  }
+  return reached;
 }
 
 std::vector<proto::DiagnosisCause> Judge(const Numbers& numbers) {

@@ -155,6 +155,186 @@ TEST(JudgeTest, ScalarAndNarrowCodeAreTold) {
   EXPECT_EQ(FirstCause(numbers), "narrow_vectors");
 }
 
+// Numbers that were recorded on a Zen 4 with two cores follow.
+
+// Each step of v = v * x * .5 + .5 is two instructions, or one if products may
+// be regrouped. Eight chains in place of four bring 1%.
+TEST(JudgeTest, LessArithmeticIsNoLatency) {
+  Numbers numbers = Computing();
+  numbers.Set("arithmetic_share", .442, "test");
+  numbers.Set("reassociation_gain", {.487, .486, .495}, "test");
+  numbers.Set("loop_instructions", 136, "test");
+  numbers.Set("loop_vector_fp", 124, "test");
+  numbers.Set("loop_scalar_fp", 0, "test");
+  numbers.Set("loop_vector_bits", 512, "test");
+  numbers.Set("loop_memory_bytes", 512, "test");
+  numbers.Set("reassociated_vector_fp", 72, "test");
+  numbers.Set("reassociated_scalar_fp", 0, "test");
+  // An operand is loaded twice.
+  numbers.Set("reassociated_memory_bytes", 768, "test");
+  AddDerived(Zen(), 1, &numbers);
+  EXPECT_NEAR(numbers.ValueOr("order_gain", 1), .116, .001);
+  EXPECT_NEAR(numbers.ValueOr("spared_gain", 0), .419, .001);
+  EXPECT_EQ(FirstCause(numbers), "extra_arithmetic");
+  // As much arithmetic in less time is latency.
+  numbers.Set("reassociated_vector_fp", 124, "test");
+  numbers.Set("reassociated_memory_bytes", 512, "test");
+  AddDerived(Zen(), 1, &numbers);
+  EXPECT_EQ(FirstCause(numbers), "latency");
+}
+
+// The remainder of a vectorised loop was taken for the main one.
+TEST(JudgeTest, CodeThatIsSlowerWithoutVectorsUsesThem) {
+  Numbers numbers = Computing();
+  numbers.Set("vector_use", {.084, .078, .087}, "test");
+  numbers.Set("page_jumps", 1, "test");
+  numbers.Set("data_gain", 0, "test");
+  numbers.Set("loop_instructions", 39, "test");
+  numbers.Set("loop_scalar_fp", 16, "test");
+  numbers.Set("loop_vector_fp", 2, "test");
+  numbers.Set("loop_vector_bits", 512, "test");
+  numbers.Set("reassociated_scalar_share", .778, "test");
+  numbers.Set("reassociation_gain", {.882, .88, .882}, "test");
+  AddDerived(Zen(), 1, &numbers);
+  EXPECT_EQ(FirstCause(numbers), "scalar");
+  numbers.Set("reassociated_vector_use", {4.2, 4.1, 4.3}, "test");
+  AddDerived(Zen(), 1, &numbers);
+  EXPECT_EQ(FirstCause(numbers), "latency");
+}
+
+// The ceiling of two threads had been read while others had one of the cores.
+TEST(JudgeTest, NobodyIsHealthyAboveTheCeiling) {
+  Numbers numbers = MemoryBound();
+  numbers.Set("huge_page_gain", .3, "test");
+  numbers.Set("arithmetic_share", .552, "test");
+  numbers.Set("roofline_share", 1.1, "test");
+  EXPECT_EQ(FirstCause(numbers), "tlb");
+  EXPECT_EQ(ReachedShare(numbers), .552);
+  numbers.Set("roofline_share", 1.01, "test");
+  EXPECT_EQ(FirstCause(numbers), "");
+}
+
+// The trace of 62 MB ends before each page is visited eight times.
+TEST(JudgeTest, AGatherShowsInATraceThatEndedEarly) {
+  Numbers numbers = Computing();
+  numbers.Set("memory_gain", {.759, .753, .763}, "test");
+  numbers.Set("page_visits:0", 120'000, "test");
+  numbers.Set("pages_visited:0", 15561, "test");
+  numbers.Set("regular_visits:0", 83, "test");
+  AddDerived(Zen(), 1, &numbers);
+  EXPECT_EQ(FirstCause(numbers), "gather");
+  numbers.Set("page_visits:0", 110'000, "test");
+  AddDerived(Zen(), 1, &numbers);
+  EXPECT_EQ(FirstCause(numbers), "");
+}
+
+// 4 MB in the L3: each mapping of the block needs its own translation.
+TEST(JudgeTest, AWalkIsTheCauseAlsoWhereTheBlockIsSlower) {
+  Numbers numbers = Computing();
+  numbers.Set("streaming_share", .0308, "test");
+  numbers.Set("memory_gain", {-.13, -.143, -.11}, "test");
+  numbers.Set("page_visits:0", 68'500, "test");
+  numbers.Set("pages_visited:0", 856, "test");
+  numbers.Set("regular_visits:0", 68'500, "test");
+  numbers.Set("loop_instructions", 48, "test");
+  numbers.Set("loop_memory_operands", 12, "test");
+  numbers.Set("loop_vector_fp", 2, "test");
+  numbers.Set("loop_scalar_fp", 2, "test");
+  numbers.Set("loop_vector_bits", 128, "test");
+  AddDerived(Zen(), 1, &numbers);
+  EXPECT_EQ(FirstCause(numbers), "strided");
+}
+
+TEST(JudgeTest, PassesInACacheCostTheirLoadsAndStores) {
+  Numbers numbers = Computing();
+  numbers.Set("memory_gain", {.0763, .0678, .0856}, "test");
+  numbers.Set("page_visits:0", 1014, "test");
+  numbers.Set("pages_visited:0", 78, "test");
+  numbers.Set("regular_visits:0", 1000, "test");
+  numbers.Set("loop_instructions", 7, "test");
+  numbers.Set("loop_memory_operands", 3, "test");
+  numbers.Set("loop_vector_fp", 2, "test");
+  numbers.Set("loop_vector_bits", 512, "test");
+  AddDerived(Zen(), 1, &numbers);
+  EXPECT_EQ(FirstCause(numbers), "extra_passes");
+  // A product of matrices keeps sums in registers.
+  numbers.Set("loop_instructions", 16, "test");
+  numbers.Set("loop_vector_fp", 12, "test");
+  AddDerived(Zen(), 1, &numbers);
+  EXPECT_EQ(FirstCause(numbers), "");
+}
+
+// Copies cost 26% here, and 6% goes when nothing travels.
+TEST(JudgeTest, CopiesCostInstructionsUnlessArithmeticPaysForThem) {
+  Numbers numbers = Computing();
+  numbers.Set("arithmetic_share", .0203, "test");
+  numbers.Set("memory_gain", {.0583, .0501, .0676}, "test");
+  numbers.Set("page_visits:0", 3936, "test");
+  numbers.Set("pages_visited:0", 987, "test");
+  numbers.Set("regular_visits:0", 3930, "test");
+  numbers.Set("page_visits:2", 4920, "test");
+  numbers.Set("pages_visited:2", 984, "test");
+  numbers.Set("regular_visits:2", 4920, "test");
+  numbers.Set("page_visits:workspace", 7872, "test");
+  numbers.Set("pages_visited:workspace", 3936, "test");
+  AddDerived(Zen(), 1, &numbers);
+  EXPECT_EQ(FirstCause(numbers), "copies");
+  numbers.Set("arithmetic_share", .4, "test");
+  AddDerived(Zen(), 1, &numbers);
+  EXPECT_EQ(FirstCause(numbers), "");
+}
+
+// Two threads on two cores of which others took a part.
+Numbers TwoThreads() {
+  Numbers numbers = Computing();
+  numbers.Set("parallel_loss", .281, "test");
+  numbers.Set("disturbed_share", .2, "test");
+  numbers.Set("threads", 2, "test");
+  numbers.Set("time_ns", 2.37e6, "test");
+  numbers.Set("call_ns", 2.42e6, "test");
+  numbers.Set("parallel_loops", 1, "test");
+  numbers.Set("parallel_ns", 3.54e6, "test");
+  numbers.Set("slowest_thread_ns", 3.53e6, "test");
+  numbers.Set("mean_thread_ns", 2.16e6, "test");
+  numbers.Set("one_thread_ns", 3.41e6, "test");
+  return numbers;
+}
+
+TEST(JudgeTest, AThreadThatLostItsCoreIsNoImbalance) {
+  Numbers numbers = TwoThreads();
+  AddDerived(Zen(), 2, &numbers);
+  EXPECT_EQ(FirstCause(numbers), "");
+  EXPECT_EQ(numbers.WhyUnknown("imbalance_share"),
+            "others had the cores while loops were observed");
+  // Loops that take as long as calls do are those of the kernel.
+  numbers.Set("call_ns", 3.54e6, "test");
+  AddDerived(Zen(), 2, &numbers);
+  EXPECT_EQ(FirstCause(numbers), "imbalance");
+}
+
+// What threads lose to each other, vectors would not bring back.
+TEST(JudgeTest, FalseSharingComesBeforeTheScalarCodeThatWaitsForIt) {
+  Numbers numbers = TwoThreads();
+  numbers.Set("parallel_loss", .481, "test");
+  numbers.Set("time_ns", 6.32e5, "test");
+  numbers.Set("call_ns", 7.24e5, "test");
+  numbers.Set("parallel_ns", 8.06e5, "test");
+  numbers.Set("slowest_thread_ns", 8.05e5, "test");
+  numbers.Set("mean_thread_ns", 7.93e5, "test");
+  numbers.Set("one_thread_ns", 6.57e5, "test");
+  numbers.Set("vector_use", .002, "test");
+  numbers.Set("data_gain", .004, "test");
+  numbers.Set("page_jumps", 2, "test");
+  numbers.Set("loop_instructions", 74, "test");
+  numbers.Set("loop_scalar_fp", 16, "test");
+  numbers.Set("loop_vector_fp", 6, "test");
+  numbers.Set("loop_vector_bits", 512, "test");
+  numbers.Set("loop_locked", 0, "test");
+  AddDerived(Zen(), 2, &numbers);
+  EXPECT_EQ(FirstCause(numbers), "false_sharing");
+  EXPECT_NEAR(numbers.ValueOr("scalar_gain", 1), .389 * .95, .02);
+}
+
 TEST(JudgeTest, BranchesAreNotTakenForMemory) {
   // A block that repeats its values is predicted, too.
   Numbers numbers = MemoryBound();

@@ -15,12 +15,42 @@ constexpr int kMostOperands = 24;
 // A walk across the layout visits a page once for each vector in it: 64 times
 // where vectors are 64 bytes wide. A loop seldom makes so many passes.
 constexpr double kWalkJumps = 40;
+constexpr double kGatherJumps = 8;
 constexpr double kLeastWorkspace = .25;
+// A page trace ends after so many visits of an operand
+// (ops/device/cpu/page_trace.h).
+constexpr double kMostVisits = 120'000;
+// Pages that were visited so often by then are come back to.
+constexpr double kComesBack = 1.5;
+
+// The share of the main loop's instructions that one pass would not need:
+// loads and stores, which an L2 serves as fast as an L1. Code that computes
+// more than it loads and stores keeps values in registers between its passes.
+double PassAccesses(const Numbers& numbers, double passes) {
+  const double accesses = numbers.ValueOr("loop_memory_operands", 0);
+  const double instructions = numbers.ValueOr("loop_instructions", 0);
+  const double arithmetic = numbers.ValueOr("loop_vector_fp", 0) +
+                            numbers.ValueOr("loop_scalar_fp", 0);
+  if (passes < 3 || instructions <= 0 || arithmetic > accesses) return 0;
+  return accesses / instructions * (1 - 1 / passes);
+}
+
+// The share of the time that computing without a workspace would not need, as
+// if half of its visits were to store and half to load. A quarter of the peak
+// of arithmetic pays for copies, as packed operands of a product of matrices
+// do.
+double CopyAccesses(const Numbers& numbers, double workspace_share) {
+  constexpr double kPays = .25;
+  const Number* const arithmetic = numbers.Find("arithmetic_share");
+  if (workspace_share < kLeastWorkspace || arithmetic == nullptr) return 0;
+  return workspace_share / 2 * std::max(0., 1 - arithmetic->value / kPays);
+}
 
 // What the pages that calls visited tell: passes over all operands, and the
 // worst walk over one.
 void AddPages(Numbers* numbers) {
   double visits = 0, distinct = 0, jumps = 0, regular = 0, workspace = 0;
+  bool cut = false;
   const auto add = [&](const std::string& operand) {
     const Number* const visited =
         numbers->Find(absl::StrCat("page_visits:", operand));
@@ -34,6 +64,8 @@ void AddPages(Numbers* numbers) {
     constexpr double kFewPages = 16;
     if (pages >= kFewPages && visited->value / pages > jumps) {
       jumps = visited->value / pages;
+      // A large operand is left before its pages are visited so often.
+      cut = visited->value >= kMostVisits && jumps >= kComesBack;
       regular = numbers->ValueOr(absl::StrCat("regular_visits:", operand), 0) /
                 visited->value;
     }
@@ -43,7 +75,13 @@ void AddPages(Numbers* numbers) {
   if (visits == 0) return;
   const double passes = visits / std::max(distinct, 1.);
   numbers->Set("passes", passes, "pages visited by one call, over all pages");
-  numbers->Set("page_jumps", jumps, "visits a page of the worst operand");
+  numbers->Set("page_jumps", jumps,
+               cut ? "visits a page of the worst operand, until its trace ended"
+                   : "visits a page of the worst operand");
+  // In no order, no operand of 60 MB or more is visited eight times a page
+  // before its trace ends.
+  numbers->Set("gather_jumps", cut ? std::max(jumps, kGatherJumps) : jumps,
+               "page_jumps, or enough where the trace ended early");
   numbers->Set("regular_share", regular,
                "of its visits, at a distance seen just before");
   numbers->Set("workspace_share", workspace / visits, "of the pages visited");
@@ -66,8 +104,12 @@ void AddPages(Numbers* numbers) {
   constexpr double kTraceCounts = .1;
   const bool traced =
       walks || passes >= 3 || workspace / visits >= kLeastWorkspace;
-  numbers->Set("memory_evidence", memory + (traced ? kTraceCounts : 0),
-               "memory_gain, and a tenth where the page trace shows why");
+  const double shown =
+      std::max({traced ? kTraceCounts : 0, PassAccesses(*numbers, passes),
+                CopyAccesses(*numbers, workspace / visits)});
+  // A block that is slower than the operands is no evidence against the trace.
+  numbers->Set("memory_evidence", std::max(0., memory) + shown,
+               "memory_gain, and what the page trace shows");
   numbers->Set("workspace_gain",
                std::max(memory * workspace / visits, workspace / visits / 2),
                kEstimated);
@@ -162,10 +204,29 @@ void AddHost(Numbers* numbers, int threads) {
                "largest of fixed, system and idle shares");
 }
 
+// Threads that lost their core look like threads with more work. "": known.
+std::string WhyThreadsUnknown(const Numbers& numbers) {
+  return LoopsTakeLonger(numbers)
+             ? "others had the cores while loops were observed"
+             : "";
+}
+
 void AddThreads(Numbers* numbers, int threads) {
   const Number* const loops = numbers->Find("parallel_ns");
   const double call_ns = numbers->ValueOr("call_ns", 0);
   if (loops == nullptr || threads <= 1 || call_ns <= 0) return;
+  numbers->Set("loop_cost_share",
+               std::clamp(numbers->ValueOr("parallel_loops", 0) *
+                              numbers->ValueOr("empty_loop_ns", 0) / call_ns,
+                          0., 1.),
+               "empty loops, as many");
+  if (const std::string why = WhyThreadsUnknown(*numbers); !why.empty()) {
+    for (const char* name :
+         {"imbalance_share", "serial_share", "work_inflation"}) {
+      numbers->SetUnsupported(name, why);
+    }
+    return;
+  }
   const double slowest = numbers->ValueOr("slowest_thread_ns", 0);
   const double mean = numbers->ValueOr("mean_thread_ns", 0);
   const double observed = std::max(call_ns, loops->value);
@@ -174,11 +235,6 @@ void AddThreads(Numbers* numbers, int threads) {
   const double serial = std::clamp(1 - loops->value / observed, 0., 1.);
   numbers->Set("serial_share", serial, "outside parallel loops");
   numbers->Set("serial_gain", serial * (1 - 1. / threads), kEstimated);
-  numbers->Set("loop_cost_share",
-               std::clamp(numbers->ValueOr("parallel_loops", 0) *
-                              numbers->ValueOr("empty_loop_ns", 0) / call_ns,
-                          0., 1.),
-               "empty loops, as many");
   const double one_ns = numbers->ValueOr("one_thread_ns", 0);
   if (one_ns > 0) {
     // Code that runs on one thread in any case is left out.
@@ -199,6 +255,65 @@ void AddShared(Numbers* numbers) {
       "locked instructions and calls of the loop");
 }
 
+// The part of the time that computes: without waiting for memory, and without
+// what threads lose to each other in the same loop.
+double ComputingShare(const Numbers& numbers) {
+  return numbers.ValueOr("compute_left", 1) /
+         std::max(1., numbers.ValueOr("work_inflation", 1));
+}
+
+// The order of sums keeps code scalar where giving it up brings much, and the
+// code that comes of it uses vectors: by its main loop, or by what it loses
+// without them.
+double ScalarInAnyOrder(const Numbers& numbers) {
+  constexpr double kOrderMatters = .3;
+  if (numbers.ValueOr("reassociation_gain", 0) < kOrderMatters) {
+    return numbers.ValueOr("scalar_share", 0);
+  }
+  if (numbers.ValueOr("reassociated_vector_use", 0) >= kOrderMatters) return 0;
+  return numbers.ValueOr("reassociated_scalar_share", 0);
+}
+
+// The arithmetic that giving up the order leaves: of an iteration or for each
+// byte that the main loop loads and stores, whichever is more, since loops are
+// unrolled and loads repeated. 1 where the two loops cannot be compared.
+double ArithmeticLeft(const Numbers& numbers) {
+  const double vector = numbers.ValueOr("loop_vector_fp", 0);
+  const double scalar = numbers.ValueOr("loop_scalar_fp", 0);
+  const double bytes = numbers.ValueOr("loop_memory_bytes", 0);
+  const double new_vector = numbers.ValueOr("reassociated_vector_fp", 0);
+  const double new_scalar = numbers.ValueOr("reassociated_scalar_fp", 0);
+  const double new_bytes = numbers.ValueOr("reassociated_memory_bytes", 0);
+  const double before = vector + scalar, after = new_vector + new_scalar;
+  if (before <= 0 || bytes <= 0 || after <= 0 || new_bytes <= 0) return 1;
+  // Scalar code that becomes vectors has as much arithmetic as before.
+  constexpr double kSameShare = .1;
+  if (std::abs(scalar / before - new_scalar / after) > kSameShare) return 1;
+  const double left = after / before;
+  return std::min(1., std::max(left, left * bytes / new_bytes));
+}
+
+// Gives up the order of sums for two reasons: chains become shorter, and
+// products are left out. What goes in proportion to the arithmetic is no
+// latency.
+void AddOrder(Numbers* numbers) {
+  const Number* const gain = numbers->Find("reassociation_gain");
+  if (gain == nullptr) return;
+  const double left = ArithmeticLeft(*numbers);
+  const auto beyond = [&](double value) {
+    return std::max(0., 1 - (1 - value) / left);
+  };
+  numbers->Set("order_gain",
+               {beyond(gain->value), beyond(gain->low), beyond(gain->high)},
+               left < 1 ? "reassociation_gain, beyond the arithmetic left out"
+                        : "reassociation_gain");
+  numbers->Set("arithmetic_left", left,
+               "arithmetic for each byte with sums in any order");
+  const double spared = std::min(gain->value, 1 - left);
+  numbers->Set("spared_gain", {spared, std::min(gain->low, spared), spared},
+               kEstimated);
+}
+
 void AddLoop(const proto::Hardware& hardware, Numbers* numbers) {
   const double instructions = numbers->ValueOr("loop_instructions", 0);
   if (instructions <= 0) return;
@@ -216,34 +331,24 @@ void AddLoop(const proto::Hardware& hardware, Numbers* numbers) {
       numbers->Set("reassociated_scalar_share", scalar_share,
                    "arithmetic of the main loop");
     }
-    // The order of sums keeps code scalar where giving it up brings much.
-    constexpr double kOrderMatters = .3;
-    numbers->Set("scalar_in_any_order",
-                 numbers->ValueOr("reassociation_gain", 0) >= kOrderMatters
-                     ? numbers->ValueOr("reassociated_scalar_share", 0)
-                     : scalar_share,
+    numbers->Set("scalar_in_any_order", ScalarInAnyOrder(*numbers),
                  "arithmetic of the main loop, not for the order of sums");
   }
   const double lanes = std::max(hardware.simd_bits() / 32., 1.);
+  const double computing = ComputingShare(*numbers);
   // Memory and everything else bound what vectors bring.
-  numbers->Set("scalar_gain",
-               (1 - 1 / lanes) * numbers->ValueOr("compute_left", 1),
-               kEstimated);
+  numbers->Set("scalar_gain", (1 - 1 / lanes) * computing, kEstimated);
   if (vector > 0 && hardware.simd_bits() > 0) {
     const double width =
         numbers->ValueOr("loop_vector_bits", 0) / hardware.simd_bits();
     numbers->Set("vector_width_share", width, "instructions of the main loop");
-    numbers->Set("narrow_gain",
-                 (1 - width) * numbers->ValueOr("compute_left", 1), kEstimated);
+    numbers->Set("narrow_gain", (1 - width) * computing, kEstimated);
   }
   const double stack = share("stack_share", "loop_stack_accesses");
-  numbers->Set("spill_gain", stack * numbers->ValueOr("compute_left", 1),
-               kEstimated);
+  numbers->Set("spill_gain", stack * computing, kEstimated);
   const double conversions = share("conversion_share", "loop_conversions");
-  numbers->Set(
-      "conversion_gain",
-      std::min(1., 2 * conversions) * numbers->ValueOr("compute_left", 1),
-      kEstimated);
+  numbers->Set("conversion_gain", std::min(1., 2 * conversions) * computing,
+               kEstimated);
   const double slow =
       (numbers->ValueOr("loop_slow", 0) + numbers->ValueOr("loop_calls", 0)) /
       instructions;
@@ -253,6 +358,18 @@ void AddLoop(const proto::Hardware& hardware, Numbers* numbers) {
 }
 
 }  // namespace
+
+bool LoopsTakeLonger(const Numbers& numbers) {
+  const double loops_ns = numbers.ValueOr("parallel_ns", 0);
+  // Clocks around every iteration take time as well.
+  constexpr double kClocksOfLoopNs = 500;
+  const double clocks_ns =
+      numbers.ValueOr("parallel_loops", 0) * kClocksOfLoopNs;
+  constexpr double kLonger = 1.2;
+  const double call_ns =
+      std::max(numbers.ValueOr("call_ns", 0), numbers.ValueOr("time_ns", 0));
+  return loops_ns > kLonger * call_ns + clocks_ns;
+}
 
 void AddDerived(const proto::Hardware& hardware, int threads,
                 Numbers* numbers) {
@@ -290,6 +407,7 @@ void AddDerived(const proto::Hardware& hardware, int threads,
   AddShared(numbers);
   AddHost(numbers, threads);
   AddThreads(numbers, threads);
+  AddOrder(numbers);
   AddLoop(hardware, numbers);
 }
 

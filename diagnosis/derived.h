@@ -12,6 +12,10 @@
 
 namespace optrail::diagnosis {
 
+// Whether observed parallel loops took longer than whole calls do: others had
+// the cores meanwhile.
+bool LoopsTakeLonger(const Numbers& numbers);
+
 void AddDerived(const proto::Hardware& hardware, int threads, Numbers* numbers);
 
 }  // namespace optrail::diagnosis

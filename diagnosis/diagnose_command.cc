@@ -60,8 +60,7 @@ class DiagnoseCall {
                              history.LoadDiagnoses());
     tracker::WarnOfBadFiles(earlier.bad_files);
     OPTRAIL_RETURN_IF_ERROR(FindCandidates());
-    machine_ = {options_.context.hardware,
-                suites::CeilingsOf(options_.context)};
+    machine_ = MachineOf(options_.context);
     OPTRAIL_RETURN_IF_ERROR(RankCandidates());
     std::vector<proto::Diagnosis> diagnoses;
     absl::Status refused;

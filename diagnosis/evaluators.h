@@ -11,11 +11,16 @@
 #include <memory>
 #include <string>
 
+#include "diagnosis/experiments.h"
 #include "suites/worker/run_context.h"
 #include "suites/worker/worker_evaluator.h"
 #include "tuning/proto/trial.pb.h"
 
 namespace optrail::diagnosis {
+
+// This machine with its ceilings, which take a second or two to measure. Others
+// only lower a reading, so they are measured again while they rise.
+Machine MachineOf(const suites::RunContext& context);
 
 class Evaluators {
  public:

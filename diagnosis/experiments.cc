@@ -90,8 +90,28 @@ class Experimenter {
   const proto::Task& task() const { return subject_.entry.task; }
   suites::Evaluator& evaluator() { return evaluator_for_(task()); }
 
+  // More than half of the samples of a busy machine are disturbed: then again,
+  // unless a reading takes so long that nothing will change meanwhile.
+  Evaluation EvaluateBase() {
+    constexpr int kMostReadings = 3;
+    constexpr int64_t kLongNs = 2'000'000'000;
+    Evaluation best;
+    double least = 2;
+    for (int i = 0; i < kMostReadings && least > .5; ++i) {
+      Evaluation base = evaluator().Evaluate(subject_.config, options_);
+      const double disturbed = DisturbedShare(base);
+      const bool is_long = base.elapsed_ns > kLongNs;
+      if (disturbed < least) {
+        least = disturbed;
+        best = std::move(base);
+      }
+      if (is_long) break;
+    }
+    return best;
+  }
+
   absl::Status MeasureBase() {
-    const Evaluation base = evaluator().Evaluate(subject_.config, options_);
+    const Evaluation base = EvaluateBase();
     const bool contended = base.outcome == proto::CONTENDED &&
                            base.measurement.has_value() &&
                            base.measurement->has_median_ns();
@@ -106,9 +126,7 @@ class Experimenter {
     numbers_.Set("threads", task().threads(), "as requested");
     const proto::Measurement& measurement = *base.measurement;
     if (measurement.sample_ns_size() > 0) {
-      numbers_.Set("disturbed_share",
-                   static_cast<double>(measurement.contended_samples_size()) /
-                       measurement.sample_ns_size(),
+      numbers_.Set("disturbed_share", DisturbedShare(base),
                    "samples that the stopwatch leaves out");
     }
     AddThrottling(measurement);
@@ -130,7 +148,23 @@ class Experimenter {
     }
   }
 
+  // Loops are observed again where others had the cores meanwhile.
   void Profile() {
+    constexpr int kMostReadings = 4;
+    Numbers best;
+    for (int i = 0; i < kMostReadings; ++i) {
+      Numbers observed = numbers_;
+      ProfileOnce(&observed);
+      if (i == 0 ||
+          observed.ValueOr("parallel_ns", 0) < best.ValueOr("parallel_ns", 0)) {
+        best = std::move(observed);
+      }
+      if (!LoopsTakeLonger(best)) break;
+    }
+    numbers_ = std::move(best);
+  }
+
+  void ProfileOnce(Numbers* numbers) {
     std::vector<std::string> facts_too;
     if (task().device_kind() == proto::CPU &&
         subject_.entry.backend->compiles()) {
@@ -139,14 +173,14 @@ class Experimenter {
     Evaluation profile =
         evaluator().Profile(subject_.config, facts_too, options_);
     if (profile.outcome != proto::OK && !facts_too.empty()) {
-      numbers_.SetUnsupported("loop_instructions", profile.detail);
+      numbers->SetUnsupported("loop_instructions", profile.detail);
       profile = evaluator().Profile(subject_.config, {}, options_);
     }
     if (profile.outcome != proto::OK || !profile.measurement.has_value()) {
-      numbers_.SetUnsupported("call_ns", profile.detail);
+      numbers->SetUnsupported("call_ns", profile.detail);
       return;
     }
-    AddObserved(profile, &numbers_);
+    AddObserved(profile, numbers);
   }
 
   // Code that is vectorised where sums may be computed in any order is scalar
@@ -158,14 +192,38 @@ class Experimenter {
     const Evaluation profile =
         evaluator().Profile(subject_.config, options, options_);
     if (profile.outcome != proto::OK) return;
-    double vector = 0, scalar = 0;
+    double vector = 0, scalar = 0, bytes = 0;
     for (const proto::Fact& fact : profile.facts) {
-      if (fact.name() == "loop_vector_fp") vector = fact.value();
-      if (fact.name() == "loop_scalar_fp") scalar = fact.value();
+      const auto value = static_cast<double>(fact.value());
+      if (fact.name() == "loop_vector_fp") vector = value;
+      if (fact.name() == "loop_scalar_fp") scalar = value;
+      if (fact.name() == "loop_memory_bytes") bytes = value;
     }
     if (vector + scalar <= 0) return;
-    numbers_.Set("reassociated_scalar_share", scalar / (vector + scalar),
-                 "arithmetic of the main loop with sums in any order");
+    constexpr char kHow[] = "the main loop with sums in any order";
+    numbers_.Set("reassociated_scalar_share", scalar / (vector + scalar), kHow);
+    numbers_.Set("reassociated_vector_fp", vector, kHow);
+    numbers_.Set("reassociated_scalar_fp", scalar, kHow);
+    numbers_.Set("reassociated_memory_bytes", bytes, kHow);
+  }
+
+  // How much slower code gets without vectorisation: 0 where it makes no
+  // difference.
+  void SetVectorUse(absl::string_view name, const Perturbation& base,
+                    absl::string_view how) {
+    Perturbation scalar = base;
+    scalar.add_compile_options("-fno-tree-vectorize");
+    const auto gain = Pairs(subject_, evaluator(), options_).Of(scalar, &base);
+    if (!gain.ok()) {
+      numbers_.SetUnsupported(name, gain.status().message());
+      return;
+    }
+    const auto slower = [](double value) {
+      return std::max(0., 1 - value) - 1;
+    };
+    numbers_.Set(name,
+                 {slower(gain->value), slower(gain->high), slower(gain->low)},
+                 how);
   }
 
   absl::StatusOr<Number> Set(absl::string_view name,
@@ -249,29 +307,19 @@ class Experimenter {
       numbers_.SetUnsupported("vector_use", why);
       return;
     }
-    Perturbation reassociate, scalar;
+    Perturbation reassociate;
     for (const char* option :
          {"-fassociative-math", "-fno-signed-zeros", "-fno-trapping-math"}) {
       reassociate.add_compile_options(option);
     }
     const auto reassociated = Set("reassociation_gain", reassociate,
                                   "compiled with sums in any order");
-    if (reassociated.ok() && reassociated->value > .1) {
-      ProfileReassociated(reassociate);
-    }
-    scalar.add_compile_options("-fno-tree-vectorize");
-    if (const auto gain = Pairs(subject_, evaluator(), options_).Of(scalar);
-        gain.ok()) {
-      // Times as slow, minus one: 0 where it makes no difference.
-      const auto slower = [](double value) {
-        return std::max(0., 1 - value) - 1;
-      };
-      numbers_.Set("vector_use",
-                   {slower(gain->value), slower(gain->high), slower(gain->low)},
-                   "how much slower without vectorisation");
-    } else {
-      numbers_.SetUnsupported("vector_use", gain.status().message());
-    }
+    SetVectorUse("vector_use", Perturbation(),
+                 "how much slower without vectorisation");
+    if (!reassociated.ok() || reassociated->value <= .1) return;
+    ProfileReassociated(reassociate);
+    SetVectorUse("reassociated_vector_use", reassociate,
+                 "the same of sums in any order");
   }
 
   void ChangeThreads() {

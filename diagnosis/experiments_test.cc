@@ -58,10 +58,17 @@ class FakeEvaluator : public suites::Evaluator {
       }
       evaluations.push_back(Taking(ns));
     }
+    if (contenders.size() == 1 && disturbed_readings > 0) {
+      --disturbed_readings;
+      for (int i = 0; i < 20; ++i) {
+        evaluations[0].measurement->add_contended_samples(i);
+      }
+    }
     return evaluations;
   }
 
   bool fails = false;
+  int disturbed_readings = 0;
 
  private:
   const double memory_part_;
@@ -96,6 +103,17 @@ TEST(RunExperimentsTest, WhatGoesWhenOperandsStayIsMemory) {
   EXPECT_EQ(numbers->WhyUnknown("huge_page_gain"), "no huge pages here");
   EXPECT_EQ(numbers->WhyUnknown("roofline_share"),
             "a ceiling of this device is not known");
+}
+
+TEST(RunExperimentsTest, ADisturbedReadingOfTheKernelIsRepeated) {
+  FakeEvaluator evaluator(.6);
+  evaluator.disturbed_readings = 2;
+  const auto numbers = RunExperiments(
+      AddSubject(), {},
+      [&](const proto::Task&) -> suites::Evaluator& { return evaluator; });
+  ASSERT_TRUE(numbers.ok()) << numbers.status();
+  EXPECT_EQ(numbers->ValueOr("disturbed_share", 1), 0);
+  EXPECT_EQ(evaluator.disturbed_readings, 0);
 }
 
 TEST(RunExperimentsTest, WithHiddenCachesMemoryIsNoCeiling) {

@@ -49,6 +49,15 @@ void SetGain(absl::string_view name, const Evaluation& base,
   }
 }
 
+double DisturbedShare(const Evaluation& evaluation) {
+  if (!evaluation.measurement.has_value() ||
+      evaluation.measurement->sample_ns_size() == 0) {
+    return 0;
+  }
+  return static_cast<double>(evaluation.measurement->contended_samples_size()) /
+         evaluation.measurement->sample_ns_size();
+}
+
 std::string WhyUntimed(const Evaluation& evaluation) {
   return evaluation.detail.empty() ? proto::Outcome_Name(evaluation.outcome)
                                    : evaluation.detail;

@@ -70,6 +70,9 @@ void SetGain(absl::string_view name, const suites::Evaluation& base,
              const suites::Evaluation& twin, absl::string_view how,
              Numbers* numbers);
 
+// The share of the samples that others disturbed.
+double DisturbedShare(const suites::Evaluation& evaluation);
+
 // Why an evaluation has no time. Contention has no detail of its own.
 std::string WhyUntimed(const suites::Evaluation& evaluation);
 

@@ -54,7 +54,10 @@ const std::vector<CaseRow>& Rows() {
        {4, 8},
        {256, 512},
        {1, 2},
-       {4}},
+       {4},
+       1,
+       "native",
+       "aligned"},
       // Memory.
       {"strided_l3",
        "strided",
@@ -154,7 +157,9 @@ const std::vector<CaseRow>& Rows() {
        {512, 1024},
        {1, 4},
        {4},
-       2},
+       2,
+       "native",
+       "own_lines"},
       {"contended_lines",
        "contended_lines",
        "contended_lines",
@@ -222,11 +227,15 @@ std::vector<PlantedCase> DrawFrom(const std::vector<CaseRow>& table,
     one.shape = absl::StrCat(
         "rows=", rows, ",cols=", cols,
         value == 4 ? "" : absl::StrCat("/", attribute, "=", value), "/f32");
-    one.config = absl::StrCat("cause=", row.variant);
+    std::string amount;
     if (!row.amounts.empty()) {
-      absl::StrAppend(&one.config, ",amount=",
-                      row.amounts[rng.UniformInt(
-                          static_cast<int64_t>(row.amounts.size()))]);
+      amount = absl::StrCat(",amount=",
+                            row.amounts[rng.UniformInt(
+                                static_cast<int64_t>(row.amounts.size()))]);
+    }
+    one.config = absl::StrCat("cause=", row.variant, amount);
+    if (!one.expected.empty()) {
+      one.unplanted = absl::StrCat("cause=", row.unplanted, amount);
     }
     if (row.threads <= cores) cases.push_back(std::move(one));
   }

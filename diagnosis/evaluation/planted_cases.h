@@ -20,6 +20,8 @@ struct PlantedCase {
   std::string backend;  // "" or "native"
   std::string shape;
   std::string config;
+  // The same kernel without the bottleneck; "" for a healthy one.
+  std::string unplanted;
   int threads = 1;
 };
 
@@ -35,6 +37,7 @@ struct CaseRow {
   std::vector<int> amounts;
   int threads = 1;
   const char* backend = "native";
+  const char* unplanted = "healthy";  // variant
 };
 
 // 4 is the default of `attribute`.

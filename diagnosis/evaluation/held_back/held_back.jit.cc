@@ -373,24 +373,29 @@ void Run(const OptrailJitCall& call, const Problem& p) {
   }
 }
 
-#elif defined(OPTRAIL_CAUSE_FALSE_SHARING)
+#elif defined(OPTRAIL_CAUSE_FALSE_SHARING) || defined(OPTRAIL_CAUSE_OWN_LINES)
 
-// Each thread keeps its largest value beside the other's.
+// Each thread keeps its largest value beside the other's, or in its own lines.
+#ifdef OPTRAIL_CAUSE_FALSE_SHARING
+constexpr int64_t kApart = 1;
+#else
+constexpr int64_t kApart = 64;
+#endif
 void Run(const OptrailJitCall& call, const Problem& p) {
-  static volatile float kept[16];
+  alignas(256) static volatile float kept[16 * kApart];
   call.ParallelFor(call.threads, [&](int64_t t) {
     for (int64_t r = p.rows * t / call.threads;
          r < p.rows * (t + 1) / call.threads; ++r) {
-      kept[t] = -HUGE_VALF;
+      kept[t * kApart] = -HUGE_VALF;
       for (int64_t c = 0; c < p.cols; c += 16) {
         Wide v = Wide{} - HUGE_VALF;
         Block<1, 1>(p, r, &v, c);
         for (int i = 0; i < 16; ++i) {
-          const float before = kept[t], now = v[i];
-          kept[t] = std::max(before, now);
+          const float before = kept[t * kApart], now = v[i];
+          kept[t * kApart] = std::max(before, now);
         }
       }
-      p.m[r] = kept[t];
+      p.m[r] = kept[t * kApart];
     }
   });
 }

@@ -28,8 +28,9 @@ using Wide = VectorOf<sizeof(float) * 4>::Type;
 
 template <class V>
 inline V F(V x) {
+  const V half = x * .5f;
   V v = x;
-  for (int step = 0; step < kDepth; ++step) v = v * x * .5f + .5f;
+  for (int step = 0; step < kDepth; ++step) v = v * half + .5f;
   return v;
 }
 
@@ -47,18 +48,38 @@ struct Problem {
   int64_t rows, cols;
 };
 
-// One row by vectors, four at a time.
+// So many vectors step by step together, as each step waits for the one before
+// it: two multipliers whose results take four cycles need eight.
+template <class V, int kVectors>
+inline void Together(const float* x, float* y, V (&sums)[4]) {
+  constexpr int64_t kLanes = sizeof(V) / 4;
+  V half[kVectors], v[kVectors];
+#pragma GCC unroll 8
+  for (int i = 0; i < kVectors; ++i) {
+    v[i] = *reinterpret_cast<const V*>(x + i * kLanes);
+    half[i] = v[i] * .5f;
+  }
+  for (int step = 0; step < kDepth; ++step) {
+#pragma GCC unroll 8
+    for (int i = 0; i < kVectors; ++i) v[i] = v[i] * half[i] + .5f;
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < kVectors; ++i) {
+    *reinterpret_cast<V*>(y + i * kLanes) = v[i];
+    sums[i % 4] += v[i];
+  }
+}
+
+// One row by vectors.
 template <class V = Wide>
 inline float Row(const float* x, float* y, int64_t cols) {
   constexpr int64_t kLanes = sizeof(V) / 4;
   V sums[4] = {};
-  for (int64_t c = 0; c < cols; c += 4 * kLanes) {
-    for (int i = 0; i < 4; ++i) {
-      const V v = F(*reinterpret_cast<const V*>(x + c + i * kLanes));
-      *reinterpret_cast<V*>(y + c + i * kLanes) = v;
-      sums[i] += v;
-    }
+  int64_t c = 0;
+  for (; c + 8 * kLanes <= cols; c += 8 * kLanes) {
+    Together<V, 8>(x + c, y + c, sums);
   }
+  for (; c < cols; c += 4 * kLanes) Together<V, 4>(x + c, y + c, sums);
   return SumOf((sums[0] + sums[1]) + (sums[2] + sums[3]));
 }
 
@@ -334,20 +355,29 @@ void Run(const OptrailJitCall& call, const Problem& p) {
   }
 }
 
-#elif defined(OPTRAIL_CAUSE_FALSE_SHARING)
+#elif defined(OPTRAIL_CAUSE_FALSE_SHARING) || defined(OPTRAIL_CAUSE_OWN_LINES)
 
-// Neighbouring sums are different threads', and stay in memory.
+// Neighbouring sums are different threads', and stay in memory; or each thread
+// keeps its sum in lines of its own.
 void Run(const OptrailJitCall& call, const Problem& p) {
   constexpr int64_t kLanes = sizeof(Wide) / 4;
   call.ParallelFor(call.threads, [&](int64_t t) {
     for (int64_t r = t; r < p.rows; r += call.threads) {
+#ifdef OPTRAIL_CAUSE_OWN_LINES
+      alignas(256) float own[64];
+      volatile float* const sum = own;
+#else
       volatile float* const sum = p.s + r;
+#endif
       *sum = 0;
       for (int64_t c = 0; c < p.cols; c += kLanes) {
         const Wide v = F(*reinterpret_cast<const Wide*>(p.x + r * p.cols + c));
         *reinterpret_cast<Wide*>(p.y + r * p.cols + c) = v;
         for (int64_t i = 0; i < kLanes; ++i) *sum = *sum + v[i];
       }
+#ifdef OPTRAIL_CAUSE_OWN_LINES
+      p.s[r] = *sum;
+#endif
     }
   });
 }
@@ -383,24 +413,37 @@ void Run(const OptrailJitCall& call, const Problem& p) {
   Rows(p, first.rows, p.rows);
 }
 
-#elif defined(OPTRAIL_CAUSE_MISALIGNED)
+#elif defined(OPTRAIL_CAUSE_MISALIGNED) || defined(OPTRAIL_CAUSE_ALIGNED)
 
-// Vectors begin at the second element of a row.
+// Vectors begin at the second element of a row, or at the first. In both one
+// vector more computes the first element, and one the last ones.
+#ifdef OPTRAIL_CAUSE_MISALIGNED
+constexpr int64_t kFirst = 1;
+#else
+constexpr int64_t kFirst = 0;
+#endif
 void Run(const OptrailJitCall& call, const Problem& p) {
   constexpr int64_t kLanes = sizeof(Wide) / 4;
   for (int64_t r = 0; r < p.rows; ++r) {
     const float* const x = p.x + r * p.cols;
     float* const y = p.y + r * p.cols;
-    float sum = y[0] = F(x[0]);
     Wide sums = {};
-    int64_t c = 1;
-    for (; c + kLanes <= p.cols; c += kLanes) {
+    const auto add = [&](int64_t c, int64_t begin, int64_t end) {
+      const Wide v = F(*reinterpret_cast<const Wide*>(x + c));
+      *reinterpret_cast<Wide*>(y + c) = v;
+      for (int64_t i = 0; i < kLanes; ++i) {
+        sums[i] += i >= begin && i < end ? v[i] : 0;
+      }
+    };
+    const int64_t last = p.cols - kLanes;
+    add(0, 0, kFirst);
+    add(last, kFirst, kLanes);
+    for (int64_t c = kFirst; c < last; c += kLanes) {
       const Wide v = F(*reinterpret_cast<const Wide*>(x + c));
       *reinterpret_cast<Wide*>(y + c) = v;
       sums += v;
     }
-    for (; c < p.cols; ++c) sum += y[c] = F(x[c]);
-    p.s[r] = sum + SumOf(sums);
+    p.s[r] = SumOf(sums);
   }
 }
 
