@@ -185,6 +185,45 @@ bool IsProcessGuard(int argc, char** argv) {
   return argc >= 3 && absl::StartsWith(argv[1], kProcessGuardFlag);
 }
 
+namespace {
+
+// Starts the guarded command with no signal blocked; 0 or an error's number.
+int StartGuarded(char** command, pid_t* child) {
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t none;
+  sigemptyset(&none);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+  const int error_number =
+      posix_spawnp(child, command[0], nullptr, &attributes, command, environ);
+  posix_spawnattr_destroy(&attributes);
+  return error_number;
+}
+
+// A descriptor of the process that started this one; negative if it has ended.
+int OpenParent() {
+  const char* const text = getenv(kParentPidVariable);
+  pid_t parent = 0;
+  if (text == nullptr || !absl::SimpleAtoi(text, &parent)) parent = getppid();
+  const int fd = static_cast<int>(syscall(SYS_pidfd_open, parent, 0));
+  // It may have died before the line above.
+  return getppid() == parent ? fd : -1;
+}
+
+// A descriptor of the signals that are waited for, which are blocked.
+int WatchSignals() {
+  sigset_t watched;
+  sigemptyset(&watched);
+  for (const int number : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+    sigaddset(&watched, number);
+  }
+  sigprocmask(SIG_BLOCK, &watched, nullptr);
+  return signalfd(-1, &watched, SFD_CLOEXEC);
+}
+
+}  // namespace
+
 int RunProcessGuard(int argc, char** argv) {
   int64_t max_resident_bytes = 0;
   if (!absl::SimpleAtoi(argv[1] + sizeof(kProcessGuardFlag) - 1,
@@ -194,39 +233,17 @@ int RunProcessGuard(int argc, char** argv) {
     return 2;
   }
   prctl(PR_SET_CHILD_SUBREAPER, 1);
-  const char* const parent_text = getenv(kParentPidVariable);
-  pid_t parent = 0;
-  if (parent_text == nullptr || !absl::SimpleAtoi(parent_text, &parent)) {
-    parent = getppid();
-  }
-  const int parent_fd = static_cast<int>(syscall(SYS_pidfd_open, parent, 0));
-  // It may have died before the line above.
-  if (parent_fd < 0 || getppid() != parent) return 1;
-
-  sigset_t watched;
-  sigemptyset(&watched);
-  for (const int number : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
-    sigaddset(&watched, number);
-  }
-  sigprocmask(SIG_BLOCK, &watched, nullptr);
-  const int signals = signalfd(-1, &watched, SFD_CLOEXEC);
-
+  const int parent_fd = OpenParent();
+  if (parent_fd < 0) return 1;
+  const int signals = WatchSignals();
   // Where the kernel limits the tree, nobody needs to look.
   std::unique_ptr<MemoryGroup> group;
   if (max_resident_bytes > 0) {
     group = MemoryGroup::Enter(max_resident_bytes).value_or(nullptr);
   }
   setenv(kParentPidVariable, absl::StrCat(getpid()).c_str(), 1);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none;
-  sigemptyset(&none);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
   pid_t child = -1;
-  const int error_number =
-      posix_spawnp(&child, argv[2], nullptr, &attributes, argv + 2, environ);
-  posix_spawnattr_destroy(&attributes);
+  const int error_number = StartGuarded(argv + 2, &child);
   if (group != nullptr) (void)group->Leave();
   if (error_number != 0) {
     std::fprintf(stderr, "process guard: starting %s: %s\n", argv[2],

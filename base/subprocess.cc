@@ -203,23 +203,12 @@ std::string ExitInfo::ToString() const {
   return "ended";
 }
 
-absl::StatusOr<std::unique_ptr<Subprocess>> Subprocess::Start(
-    const std::vector<std::string>& command, const SubprocessOptions& options) {
-  if (command.empty() || command[0].empty()) {
-    return absl::InvalidArgumentError("starting a process: no command");
-  }
-  const std::vector<std::string> argv =
-      options.guard.empty()
-          ? command
-          : GuardedArguments(options.guard, options.max_resident_bytes,
-                             command);
-  Pipe in, out, err;
-  OPTRAIL_RETURN_IF_ERROR(in.Open());
-  OPTRAIL_RETURN_IF_ERROR(out.Open());
-  if (options.stderr_mode == StderrMode::kCapture) {
-    OPTRAIL_RETURN_IF_ERROR(err.Open());
-  }
+namespace {
 
+// Starts `argv` with these ends of pipes as its standard streams.
+absl::StatusOr<pid_t> Spawn(const std::vector<std::string>& argv,
+                            const SubprocessOptions& options, const Pipe& in,
+                            const Pipe& out, const Pipe& err) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, in.read_fd, STDIN_FILENO);
@@ -258,24 +247,46 @@ absl::StatusOr<std::unique_ptr<Subprocess>> Subprocess::Start(
                                             POSIX_SPAWN_SETSIGDEF);
 
   const std::vector<std::string> environment = EnvironmentFor(options);
-  std::unique_ptr<Subprocess> process(new Subprocess);
-  process->options_ = options;
-  process->start_ = process->Now();
-  process->kernel_kills_at_start_ = KernelKills(options.kernel_counts);
   pid_t pid = -1;
   const int error_number =
       posix_spawnp(&pid, argv[0].c_str(), &actions, &attributes,
                    Pointers(argv).data(), Pointers(environment).data());
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
-  if (error_number != 0) {
-    process->reaped_ = true;
-    std::string what = absl::StrCat("starting ", argv[0]);
-    if (!options.working_directory.empty()) {
-      absl::StrAppend(&what, " in ", options.working_directory);
-    }
-    return absl::ErrnoToStatus(error_number, what);
+  if (error_number == 0) return pid;
+  std::string what = absl::StrCat("starting ", argv[0]);
+  if (!options.working_directory.empty()) {
+    absl::StrAppend(&what, " in ", options.working_directory);
   }
+  return absl::ErrnoToStatus(error_number, what);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Subprocess>> Subprocess::Start(
+    const std::vector<std::string>& command, const SubprocessOptions& options) {
+  if (command.empty() || command[0].empty()) {
+    return absl::InvalidArgumentError("starting a process: no command");
+  }
+  const std::vector<std::string> argv =
+      options.guard.empty()
+          ? command
+          : GuardedArguments(options.guard, options.max_resident_bytes,
+                             command);
+  Pipe in, out, err;
+  OPTRAIL_RETURN_IF_ERROR(in.Open());
+  OPTRAIL_RETURN_IF_ERROR(out.Open());
+  if (options.stderr_mode == StderrMode::kCapture) {
+    OPTRAIL_RETURN_IF_ERROR(err.Open());
+  }
+
+  std::unique_ptr<Subprocess> process(new Subprocess);
+  process->options_ = options;
+  process->start_ = process->Now();
+  process->kernel_kills_at_start_ = KernelKills(options.kernel_counts);
+  process->reaped_ = true;  // until there is one
+  OPTRAIL_ASSIGN_OR_RETURN(const pid_t pid, Spawn(argv, options, in, out, err));
+  process->reaped_ = false;
   process->pid_ = pid;
   if (options.max_data_bytes > 0 && !kShadowMemoryIsData) {
     const rlimit limit = {static_cast<rlim_t>(options.max_data_bytes),

@@ -21,7 +21,7 @@ import sys
 NOT_SHIPPED = re.compile(
     r"(^|/)(evaluation|testing|testdata)/|_test\.(cc|h)$|_test_[a-z_]+\.(cc|h)$|_benchmark\.cc$|_fixture\.(cc|h)$"
 )
-CLASS = re.compile(r"(template\s*<.*?>\s*)?(class|struct|union)\b")
+CLASS = re.compile(r"(template\s*<.*?>\s*)?(class|struct|union|enum)\b")
 TOKEN = re.compile(
     r'R"(?P<raw>[^(\s]*)\(.*?\)(?P=raw)"'  # raw strings keep their lines
     r'|"(?:\\.|[^"\\\n])*"'
@@ -56,13 +56,20 @@ def long_functions(text, limit):
 
 def long_blocks(lines, begin, end, indent, limit):
     start = None  # the first line of what is being read at this level
+    opened = False  # it has a body
     for number in range(begin, end):
         line = lines[number]
+        if start is not None and not opened:
+            opened = line.rstrip().endswith("{")
+            if line.rstrip().endswith(";"):  # a declaration over several lines
+                start = None
+                continue
         here = line.startswith(indent) and line[len(indent) : len(indent) + 1] not in ("", " ", "#")
         if not here or line.startswith(indent + "namespace"):
             continue
         if start is None and not line.startswith(indent + "}"):
             start = number
+            opened = line.rstrip().endswith("{")
         if line.startswith(indent + "}") and start is not None:
             head = next((i for i in range(start, number) if lines[i].rstrip().endswith("{")), number)
             if CLASS.match(" ".join(lines[start : head + 1]).strip()):

@@ -1,15 +1,14 @@
 """Data files as strings of the program."""
 
-def embedded_files(name, srcs, suffix, header, type, function):
+def embedded_files(name, srcs, suffix, header, function):
     """Writes NAME.cc, in which FUNCTION() returns the files.
 
     Args:
       name: name of the rule; the file is NAME.cc.
       srcs: the files.
       suffix: the end of their names that the embedded name lacks.
-      header: declares TYPE, a struct of name, path and text, and
-        `const std::vector<TYPE>& FUNCTION()` in optrail::suites.
-      type: the struct.
+      header: declares `const std::vector<NamedFile>& FUNCTION()` in
+        optrail::suites (suites/workload/named_file.h).
       function: the function.
     """
     native.genrule(
@@ -19,8 +18,8 @@ def embedded_files(name, srcs, suffix, header, type, function):
         cmd = """{
           echo '#include "%s"'
           echo 'namespace optrail::suites {'
-          echo 'const std::vector<%s>& %s() {'
-          echo '  static const auto* const files = new std::vector<%s>{'
+          echo 'const std::vector<NamedFile>& %s() {'
+          echo '  static const auto* const files = new std::vector<NamedFile>{'
           for file in $(SRCS); do
             name=$$(basename $$file %s)
             echo -n "  {\\"$$name\\", \\"$$file\\", R\\"embedded("
@@ -31,5 +30,5 @@ def embedded_files(name, srcs, suffix, header, type, function):
           echo '  return *files;'
           echo '}'
           echo '}  // namespace optrail::suites'
-        } > $@""" % (header, type, function, type, suffix),
+        } > $@""" % (header, function, suffix),
     )

@@ -1,52 +1,18 @@
 #include "ops/core/tuned_kernel.h"
 
-#include <memory>
-#include <utility>
-
 #include "absl/status/status.h"
 #include "base/status_macros.h"
 #include "ops/core/attributes.h"
 #include "ops/core/backend_space.h"
 #include "ops/core/device_type.h"
 #include "tuning/proto/canonical.h"
-#include "tuning/session/config_source.h"
-#include "tuning/space/space.h"
 
 namespace optrail::ops {
 namespace {
 
-// The configs that a backend has for one shape.
-struct Configs {
-  std::unique_ptr<tuning::BoundSpace> bound;
-  std::shared_ptr<const tuning::ConfigSource> others;  // may be null
-
-  absl::Status Validate(const proto::Config& config) const {
-    const absl::Status listed = bound->Validate(config);
-    return listed.ok() || others == nullptr ? listed : others->Validate(config);
-  }
-  // With the values of knobs that it lacks, where the space lists it.
-  proto::Config Complete(const proto::Config& config) const {
-    auto complete = bound->Complete(config);
-    return complete.ok() ? *std::move(complete) : config;
-  }
-};
-
-absl::StatusOr<Configs> ConfigsOf(const Backend& backend,
-                                  const proto::Shape& shape, int threads,
-                                  const proto::Hardware& hardware) {
-  const EmbeddedFile& file = SpaceFileOf(backend);
-  OPTRAIL_ASSIGN_OR_RETURN(const tuning::Space space,
-                           tuning::Space::Parse(file.contents, file.path));
-  tuning::BindOptions bind;
-  bind.threads = threads;
-  Configs configs;
-  OPTRAIL_ASSIGN_OR_RETURN(configs.bound, space.Bind(shape, hardware, bind));
-  OPTRAIL_ASSIGN_OR_RETURN(configs.others, backend.Configs(shape, threads));
-  return configs;
-}
-
 tuning::LookupResult LookUp(const KernelQuestion& question,
-                            const ChosenKernel& kernel, const Configs& configs,
+                            const ChosenKernel& kernel,
+                            const BackendConfigs& configs,
                             const proto::Hardware& hardware,
                             const tuning::TunedConfigStore& store) {
   Target target{question.device_kind, "", hardware};
@@ -77,7 +43,7 @@ tuning::LookupResult LookUp(const KernelQuestion& question,
   const tuning::ConfigPredicate valid(is_valid), beats(beats_default);
   request.is_valid = &valid;
   // Configs that no space lists, such as schedules, are of one shape.
-  if (configs.others == nullptr) request.beats_default = &beats;
+  if (configs.configs == nullptr) request.beats_default = &beats;
   return store.Lookup(request);
 }
 
@@ -100,9 +66,12 @@ absl::StatusOr<ChosenKernel> ChooseKernel(
       kernel.backend,
       kernel.entry->FindBackend(question.device_kind, question.backend));
   OPTRAIL_RETURN_IF_ERROR(Computes(op, *kernel.backend, kernel.shape));
+  const EmbeddedFile& file = SpaceFileOf(*kernel.backend);
+  OPTRAIL_ASSIGN_OR_RETURN(BackendConfigs configs,
+                           BindSpace(file.contents, file.path, kernel.shape,
+                                     question.threads, hardware));
   OPTRAIL_ASSIGN_OR_RETURN(
-      const Configs configs,
-      ConfigsOf(*kernel.backend, kernel.shape, question.threads, hardware));
+      configs.configs, kernel.backend->Configs(kernel.shape, question.threads));
   if (!question.config.empty()) {
     OPTRAIL_ASSIGN_OR_RETURN(const proto::Config config,
                              tuning::ParseConfig(question.config));

@@ -235,6 +235,38 @@ absl::StatusOr<std::unique_ptr<BenchJournal>> OpenJournal(
   return journal;
 }
 
+// The cases of one task; the given config among them if it `runs` there.
+std::vector<BenchCase> CasesOf(const TaskEntry& task, const TaskSpace& space,
+                               bool given_runs,
+                               const tuning::TunedConfigStore& store,
+                               const BenchDriverOptions& options) {
+  std::vector<BenchCase> cases;
+  const bool given_replaces_tuned = given_runs && options.given_name.empty();
+  if (options.with_default) {
+    cases.push_back(MakeCase(task, proto::DEFAULT,
+                             space.bound->default_config(),
+                             proto::FALLBACK_TO_DEFAULT));
+    cases.back().substituted = space.bound->default_refusal();
+  }
+  // What has no choice is one benchmark, not the same one twice.
+  if (options.with_tuned && !given_replaces_tuned &&
+      (space.has_choice || !options.with_default)) {
+    cases.push_back(TunedCase(task, space, store, options));
+    cases.back().has_choice = space.has_choice;
+  }
+  if (given_runs) {
+    BenchCase given =
+        MakeCase(task, given_replaces_tuned ? proto::TUNED : proto::NAMED,
+                 *options.given_config, proto::GIVEN);
+    given.result.mutable_key()->set_config_name(options.given_name);
+    if (given_replaces_tuned) {
+      given.result.mutable_key()->set_objective(options.objective);
+    }
+    cases.push_back(std::move(given));
+  }
+  return cases;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<BenchCase>> MakeBenchCases(
@@ -248,7 +280,6 @@ absl::StatusOr<std::vector<BenchCase>> MakeBenchCases(
   for (const TaskEntry& task : tasks) {
     OPTRAIL_ASSIGN_OR_RETURN(const TaskSpace space,
                              BindTask(task, context.hardware));
-    std::vector<BenchCase> of_task;
     bool given_runs = options.given_config.has_value();
     if (given_runs) {
       const absl::Status valid = space.Validate(*options.given_config);
@@ -260,30 +291,7 @@ absl::StatusOr<std::vector<BenchCase>> MakeBenchCases(
             absl::StrCat(ShortTaskText(task.task), ": ", valid.message());
       }
     }
-    const bool given_replaces_tuned = given_runs && options.given_name.empty();
-    if (options.with_default) {
-      of_task.push_back(MakeCase(task, proto::DEFAULT,
-                                 space.bound->default_config(),
-                                 proto::FALLBACK_TO_DEFAULT));
-      of_task.back().substituted = space.bound->default_refusal();
-    }
-    // What has no choice is one benchmark, not the same one twice.
-    if (options.with_tuned && !given_replaces_tuned &&
-        (space.has_choice || !options.with_default)) {
-      of_task.push_back(TunedCase(task, space, store, options));
-      of_task.back().has_choice = space.has_choice;
-    }
-    if (given_runs) {
-      BenchCase given =
-          MakeCase(task, given_replaces_tuned ? proto::TUNED : proto::NAMED,
-                   *options.given_config, proto::GIVEN);
-      given.result.mutable_key()->set_config_name(options.given_name);
-      if (given_replaces_tuned) {
-        given.result.mutable_key()->set_objective(options.objective);
-      }
-      of_task.push_back(std::move(given));
-    }
-    for (BenchCase& bench : of_task) {
+    for (BenchCase& bench : CasesOf(task, space, given_runs, store, options)) {
       if (MatchesBenchmarkFilter(BenchmarkNameOf(bench.result))) {
         cases.push_back(std::move(bench));
       }
@@ -346,12 +354,14 @@ std::string UntunedNote(const std::vector<BenchCase>& cases,
       "\n  next: ", tune_command, "\n");
 }
 
-absl::StatusOr<MeasuredRun> RunBenchmarks(const std::vector<BenchCase>& cases,
-                                          const RunContext& context,
-                                          const BenchDriverOptions& options) {
-  MeasuredRun measured;
-  proto::Run& run = measured.run;
-  const int64_t start_ns = Clock::Real()->NowNs();
+namespace {
+
+// All of a run that is known before it is measured.
+proto::Run BegunRun(const std::vector<BenchCase>& cases,
+                    const RunContext& context,
+                    const BenchDriverOptions& options,
+                    const proto::SamplingOptions& sampling) {
+  proto::Run run;
   run.set_started_unix_ns(Clock::Real()->WallNs());
   run.set_run_id(tracker::NewRecordId(run.started_unix_ns()));
   run.set_suite(options.suite);
@@ -374,17 +384,61 @@ absl::StatusOr<MeasuredRun> RunBenchmarks(const std::vector<BenchCase>& cases,
   *run.mutable_hardware() = context.hardware;
   *run.mutable_toolchain() = context.toolchain;
   *run.mutable_ceilings() = CeilingsOf(context);
+  *run.mutable_settings() =
+      SettingsOf(sampling, options.worker, context.hardware.device_kind());
+  run.mutable_settings()->set_processes(options.bench.processes);
+  run.mutable_settings()->set_attempts_per_process(kBenchAttempts);
+  run.set_pairing_id(options.pairing_id);
+  return run;
+}
+
+void AddResults(std::vector<proto::BenchmarkResult> results, int round,
+                proto::Run& run) {
+  for (proto::BenchmarkResult& result : results) {
+    if (round > 0) {
+      for (proto::Measurement& measurement : *result.mutable_measurements()) {
+        measurement.set_round(round);
+      }
+    }
+    *run.add_results() = std::move(result);
+  }
+}
+
+// Reads the ceilings again where something was faster: they were read while
+// others used the machine.
+void CompareWithRoofline(const RunContext& context, bool quiet,
+                         proto::Run& run) {
+  SetRooflineFractions(run);
+  for (int i = 0; i < kCeilingReadings && !BeyondRoofline(run).empty(); ++i) {
+    if (i == 0 && !quiet) {
+      std::cerr << "measuring the ceilings of this machine again, since "
+                << BeyondRoofline(run)[0] << " was faster\n";
+    }
+    *run.mutable_ceilings() = CeilingsOf(context);
+    SetRooflineFractions(run);
+  }
+  if (const auto beyond = BeyondRoofline(run); !beyond.empty()) {
+    std::cerr << "note: " << beyond.size() << " of " << run.results_size()
+              << " have no share of a roofline, such as " << beyond[0] << "; "
+              << tracker::kNoBoundText << "\n";
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<MeasuredRun> RunBenchmarks(const std::vector<BenchCase>& cases,
+                                          const RunContext& context,
+                                          const BenchDriverOptions& options) {
+  const int64_t start_ns = Clock::Real()->NowNs();
   BenchOptions bench = options.bench;
   if (const auto type = ops::FindDeviceType(context.hardware.device_kind());
       type.ok()) {
     bench.sampling.set_min_sample_ns(std::max(
         bench.sampling.min_sample_ns(), (*type)->policy().round_sample_ns));
   }
-  *run.mutable_settings() = SettingsOf(bench.sampling, options.worker,
-                                       context.hardware.device_kind());
-  run.mutable_settings()->set_processes(options.bench.processes);
-  run.mutable_settings()->set_attempts_per_process(kBenchAttempts);
-
+  MeasuredRun measured;
+  measured.run = BegunRun(cases, context, options, bench.sampling);
+  proto::Run& run = measured.run;
   OPTRAIL_ASSIGN_OR_RETURN(measured.journal,
                            OpenJournal(cases, context, run, options));
   bench.journal = measured.journal.get();
@@ -417,31 +471,8 @@ absl::StatusOr<MeasuredRun> RunBenchmarks(const std::vector<BenchCase>& cases,
   progress.Update(progress.total());
   progress.Finish();
 
-  run.set_pairing_id(options.pairing_id);
-  for (proto::BenchmarkResult& result : results) {
-    if (options.round > 0) {
-      for (proto::Measurement& measurement : *result.mutable_measurements()) {
-        measurement.set_round(options.round);
-      }
-    }
-    *run.add_results() = std::move(result);
-  }
-  SetRooflineFractions(run);
-  // Faster than the ceiling: the ceiling was read while others used the
-  // machine.
-  for (int i = 0; i < kCeilingReadings && !BeyondRoofline(run).empty(); ++i) {
-    if (i == 0 && !options.quiet) {
-      std::cerr << "measuring the ceilings of this machine again, since "
-                << BeyondRoofline(run)[0] << " was faster\n";
-    }
-    *run.mutable_ceilings() = CeilingsOf(context);
-    SetRooflineFractions(run);
-  }
-  if (const auto beyond = BeyondRoofline(run); !beyond.empty()) {
-    std::cerr << "note: " << beyond.size() << " of " << run.results_size()
-              << " have no share of a roofline, such as " << beyond[0] << "; "
-              << tracker::kNoBoundText << "\n";
-  }
+  AddResults(std::move(results), options.round, run);
+  CompareWithRoofline(context, options.quiet, run);
   run.set_elapsed_ns(bench.elapsed_ns + Clock::Real()->NowNs() - start_ns);
   return measured;
 }

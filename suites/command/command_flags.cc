@@ -396,25 +396,60 @@ absl::StatusOr<TaskSelection> SelectionFromFlags(const std::string& op,
   return selection;
 }
 
+namespace {
+
+// --strategy; sessions say which the default was, since it may change between
+// commits.
+absl::StatusOr<std::string> StrategyFromFlags() {
+  const std::string strategy = absl::GetFlag(FLAGS_strategy);
+  if (strategy == "default") return tuning::kDefaultStrategy;
+  const std::vector<std::string> strategies = tuning::StrategyNames();
+  if (std::find(strategies.begin(), strategies.end(), strategy) !=
+          strategies.end() ||
+      absl::StartsWith(strategy, "evolution")) {
+    return strategy;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("flag --strategy=", strategy, ": expected default or ",
+                   absl::StrJoin(strategies, ", "),
+                   "; of schedules evolution:MODEL or random",
+                   DidYouMean(strategy, strategies)));
+}
+
+// --numerics.
+absl::Status SetNumericsFromFlags(TuneOptions& options) {
+  const std::string numerics = absl::GetFlag(FLAGS_numerics);
+  options.class_of_default = numerics == "class-of-default";
+  options.batch_invariant = numerics == "batch-invariant";
+  return tracker::CheckFlag(
+      numerics == "any" || options.class_of_default || options.batch_invariant,
+      "numerics", numerics, "any, class-of-default or batch-invariant");
+}
+
+// What a total (--total_trials, --total_time) does not go with.
+absl::Status CheckTotal(const TuneDriverOptions& options) {
+  if (absl::GetFlag(FLAGS_objective) != tuning::kTimeMetric) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "flag --objective=", absl::GetFlag(FLAGS_objective),
+        ": a total (--total_trials, --total_time) is divided by the time "
+        "that a run of the workload takes; expected time, or --trials"));
+  }
+  if (!options.elsewhere.empty()) {
+    return absl::InvalidArgumentError(
+        "flag --worker: one session at a time is served, and a total "
+        "(--total_trials, --total_time) has them all open; expected --trials "
+        "or --time_budget");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::StatusOr<TuneDriverOptions> TuneFromFlags(const proto::Workload& workload,
                                                 bool may_open_device) {
   TuneDriverOptions options;
   OPTRAIL_ASSIGN_OR_RETURN(options.worker, WorkerFromFlags());
-  options.tune.strategy = absl::GetFlag(FLAGS_strategy);
-  // Sessions say which it was: the default may change between commits.
-  if (options.tune.strategy == "default") {
-    options.tune.strategy = tuning::kDefaultStrategy;
-  }
-  const std::vector<std::string> strategies = tuning::StrategyNames();
-  if (std::find(strategies.begin(), strategies.end(), options.tune.strategy) ==
-          strategies.end() &&
-      !absl::StartsWith(options.tune.strategy, "evolution")) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("flag --strategy=", options.tune.strategy,
-                     ": expected default or ", absl::StrJoin(strategies, ", "),
-                     "; of schedules evolution:MODEL or random",
-                     DidYouMean(options.tune.strategy, strategies)));
-  }
+  OPTRAIL_ASSIGN_OR_RETURN(options.tune.strategy, StrategyFromFlags());
   options.tune.seed = absl::GetFlag(FLAGS_seed);
   OPTRAIL_RETURN_IF_ERROR(
       CheckRange("trials", absl::GetFlag(FLAGS_trials), 0, 100'000'000));
@@ -448,12 +483,8 @@ absl::StatusOr<TuneDriverOptions> TuneFromFlags(const proto::Workload& workload,
   if (search > absl::ZeroDuration()) {
     budget.set_time_ns(absl::ToInt64Nanoseconds(search));
   }
-  if (has_total && absl::GetFlag(FLAGS_objective) != tuning::kTimeMetric) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "flag --objective=", absl::GetFlag(FLAGS_objective),
-        ": a total (--total_trials, --total_time) is divided by the time "
-        "that a run of the workload takes; expected time, or --trials"));
-  }
+  options.elsewhere = absl::GetFlag(FLAGS_worker);
+  if (has_total) OPTRAIL_RETURN_IF_ERROR(CheckTotal(options));
   OPTRAIL_ASSIGN_OR_RETURN(options.tune.objectives,
                            ObjectivesFromFlags(may_open_device));
   options.tune.finalists = absl::GetFlag(FLAGS_finalists);
@@ -462,25 +493,68 @@ absl::StatusOr<TuneDriverOptions> TuneFromFlags(const proto::Workload& workload,
   const int processes = absl::GetFlag(FLAGS_processes);
   options.tune.rank_rounds = processes > 0 ? processes : kDefaultProcesses;
   options.tune.sampling = DefaultSamplingOptions();
-  options.elsewhere = absl::GetFlag(FLAGS_worker);
-  if (has_total && !options.elsewhere.empty()) {
-    return absl::InvalidArgumentError(
-        "flag --worker: one session at a time is served, and a total "
-        "(--total_trials, --total_time) has them all open; expected --trials "
-        "or --time_budget");
-  }
   options.retune = absl::GetFlag(FLAGS_retune);
-  const std::string& numerics = absl::GetFlag(FLAGS_numerics);
-  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
-      numerics == "any" || numerics == "class-of-default" ||
-          numerics == "batch-invariant",
-      "numerics", numerics, "any, class-of-default or batch-invariant"));
-  options.tune.class_of_default = numerics == "class-of-default";
-  options.tune.batch_invariant = numerics == "batch-invariant";
+  OPTRAIL_RETURN_IF_ERROR(SetNumericsFromFlags(options.tune));
   options.forget_trials = absl::GetFlag(FLAGS_forget);
   options.quiet = absl::GetFlag(FLAGS_quiet);
   return options;
 }
+
+namespace {
+
+// --select, --config and --config_name.
+absl::Status SetConfigsFromFlags(BenchDriverOptions& options) {
+  options.with_default = false;
+  options.with_tuned = false;
+  for (const std::string& selection : absl::GetFlag(FLAGS_select)) {
+    if (selection == "default") {
+      options.with_default = true;
+    } else if (selection == "tuned") {
+      options.with_tuned = true;
+    } else {
+      return absl::InvalidArgumentError(
+          absl::StrCat("flag --select: \"", selection, "\", ",
+                       ExpectedOneOf(selection, {"default", "tuned"})));
+    }
+  }
+  const std::string config = absl::GetFlag(FLAGS_config);
+  options.given_name = absl::GetFlag(FLAGS_config_name);
+  if (!config.empty()) {
+    absl::StatusOr<proto::Config> parsed = tuning::ParseConfig(config);
+    if (!parsed.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("flag --config: ", parsed.status().message()));
+    }
+    options.given_config = *std::move(parsed);
+  } else if (!options.given_name.empty()) {
+    return absl::InvalidArgumentError(
+        "flag --config_name names what --config gives, which is missing");
+  }
+  return absl::OkStatus();
+}
+
+// --pairing and --round.
+absl::Status SetPairingFromFlags(BenchDriverOptions& options) {
+  options.pairing_id = absl::GetFlag(FLAGS_pairing);
+  options.round = absl::GetFlag(FLAGS_round);
+  const bool plain = std::all_of(
+      options.pairing_id.begin(), options.pairing_id.end(), [](char c) {
+        return absl::ascii_isalnum(c) || c == '-' || c == '_' || c == '.';
+      });
+  if (!plain || options.pairing_id.size() > 80) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "flag --pairing: \"", absl::CHexEscape(options.pairing_id),
+        "\", expected at most 80 letters, digits, '-', '_' and '.'"));
+  }
+  if (options.round < 0 || (options.round > 0) == options.pairing_id.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("flag --round: ", options.round,
+                     ", expected 1 or more with --pairing, else 0"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 absl::StatusOr<BenchDriverOptions> BenchFromFlags(
     const proto::Workload& workload, const std::string& op) {
@@ -512,32 +586,7 @@ absl::StatusOr<BenchDriverOptions> BenchFromFlags(
                            ObjectivesFromFlags(/*may_open_device=*/true));
   options.objective = ObjectiveKey(objectives);
   options.metrics = MeteredOf(tuning::MetricsOf(objectives));
-  options.with_default = false;
-  options.with_tuned = false;
-  for (const std::string& selection : absl::GetFlag(FLAGS_select)) {
-    if (selection == "default") {
-      options.with_default = true;
-    } else if (selection == "tuned") {
-      options.with_tuned = true;
-    } else {
-      return absl::InvalidArgumentError(
-          absl::StrCat("flag --select: \"", selection, "\", ",
-                       ExpectedOneOf(selection, {"default", "tuned"})));
-    }
-  }
-  const std::string config = absl::GetFlag(FLAGS_config);
-  options.given_name = absl::GetFlag(FLAGS_config_name);
-  if (!config.empty()) {
-    absl::StatusOr<proto::Config> parsed = tuning::ParseConfig(config);
-    if (!parsed.ok()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("flag --config: ", parsed.status().message()));
-    }
-    options.given_config = *std::move(parsed);
-  } else if (!options.given_name.empty()) {
-    return absl::InvalidArgumentError(
-        "flag --config_name names what --config gives, which is missing");
-  }
+  OPTRAIL_RETURN_IF_ERROR(SetConfigsFromFlags(options));
   options.tune_command = TuneCommandLine(op, workload);
   options.suite = absl::GetFlag(FLAGS_suite);
   if (options.suite.empty()) options.suite = workload.name();
@@ -546,22 +595,7 @@ absl::StatusOr<BenchDriverOptions> BenchFromFlags(
   }
   if (options.suite.empty()) options.suite = "all";
   options.quiet = absl::GetFlag(FLAGS_quiet);
-  options.pairing_id = absl::GetFlag(FLAGS_pairing);
-  options.round = absl::GetFlag(FLAGS_round);
-  const bool plain = std::all_of(
-      options.pairing_id.begin(), options.pairing_id.end(), [](char c) {
-        return absl::ascii_isalnum(c) || c == '-' || c == '_' || c == '.';
-      });
-  if (!plain || options.pairing_id.size() > 80) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "flag --pairing: \"", absl::CHexEscape(options.pairing_id),
-        "\", expected at most 80 letters, digits, '-', '_' and '.'"));
-  }
-  if (options.round < 0 || (options.round > 0) == options.pairing_id.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("flag --round: ", options.round,
-                     ", expected 1 or more with --pairing, else 0"));
-  }
+  OPTRAIL_RETURN_IF_ERROR(SetPairingFromFlags(options));
   return options;
 }
 

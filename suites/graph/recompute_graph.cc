@@ -238,6 +238,57 @@ std::string TextOf(const GradientDifference& difference, bool same) {
   return absl::StrCat(text, "\n");
 }
 
+std::string TextOf(const MeasuredPoint& measured, double predicted) {
+  return absl::StrCat(
+      "point ", measured.point, ": measured ", RatioText(measured.times),
+      " the time, predicted ", absl::StrFormat("%.3fx", predicted),
+      "; a step that keeps everything takes ",
+      FormatDurationNs(measured.times.second_ns),
+      "\narena: ", FormatBytes(static_cast<double>(measured.arena_bytes)),
+      " for ",
+      FormatBytes(static_cast<double>(measured.arena_bytes_keeping_all)),
+      ", gradients of weights included\n");
+}
+
+// The first point that keeps at most this part of all bytes, if there is one.
+size_t FirstWithin(double part,
+                   const std::vector<graph::RecomputePoint>& front) {
+  const double most = part * static_cast<double>(front[0].kept_bytes);
+  size_t point = 0;
+  while (point < front.size() &&
+         static_cast<double>(front[point].kept_bytes) > most) {
+    ++point;
+  }
+  return point;
+}
+
+// A runner that has computed its outputs.
+absl::StatusOr<std::unique_ptr<graph::Runner>> RunOnce(
+    const Graph& graph, ops::Device& device,
+    const graph::RunnerOptions& options,
+    const std::vector<graph::Array>& inputs) {
+  OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<graph::Runner> runner,
+                           graph::Runner::Create(graph, device, options));
+  OPTRAIL_RETURN_IF_ERROR(runner->SetInputs(inputs));
+  OPTRAIL_RETURN_IF_ERROR(runner->Run());
+  return runner;
+}
+
+// Steps that compute values again, and those that keep everything.
+absl::StatusOr<PairedTimes> TimeSteps(graph::Runner& again,
+                                      graph::Runner& keeps, bool one_thread,
+                                      ops::Device& device) {
+  const auto timer = [&](graph::Runner& runner) {
+    return CallTimer::Create([&](const ops::Call&) { return runner.Run(); },
+                             device);
+  };
+  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<CallTimer> slow, timer(again));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<CallTimer> fast, timer(keeps));
+  PairedTimingOptions timing;
+  timing.one_thread = one_thread;
+  return TimePairs(slow->get(), fast->get(), timing);
+}
+
 }  // namespace
 
 absl::StatusOr<ExitCode> RecomputeGraph(const GraphRecomputeCommand& command,
@@ -252,16 +303,8 @@ absl::StatusOr<ExitCode> RecomputeGraph(const GraphRecomputeCommand& command,
   options.compile_cache = command.compile_cache;
   options.store = command.store;
   const auto inputs = graph::SeededInputs(training.graph, command.import.seed);
-  const auto prepare = [&](const Graph& graph)
-      -> absl::StatusOr<std::unique_ptr<graph::Runner>> {
-    OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<graph::Runner> runner,
-                             graph::Runner::Create(graph, *device, options));
-    OPTRAIL_RETURN_IF_ERROR(runner->SetInputs(inputs));
-    OPTRAIL_RETURN_IF_ERROR(runner->Run());
-    return runner;
-  };
   OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<graph::Runner> keeps,
-                           prepare(training.graph));
+                           RunOnce(training.graph, *device, options, inputs));
   OPTRAIL_ASSIGN_OR_RETURN(const Rates rates,
                            MeasureRates(training.graph, *keeps, *device));
   OPTRAIL_ASSIGN_OR_RETURN(
@@ -276,12 +319,7 @@ absl::StatusOr<ExitCode> RecomputeGraph(const GraphRecomputeCommand& command,
                .Format(command.format, TerminalWidth());
   };
   if (for_people) print_front(absl::nullopt);
-  const double most = command.memory * static_cast<double>(front[0].kept_bytes);
-  size_t chosen = 0;
-  while (chosen < front.size() &&
-         static_cast<double>(front[chosen].kept_bytes) > most) {
-    ++chosen;
-  }
+  const size_t chosen = FirstWithin(command.memory, front);
   if (chosen == front.size()) {
     if (!for_people) print_front(absl::nullopt);
     (for_people ? out : std::cerr) << "no point keeps as little as "
@@ -291,38 +329,21 @@ absl::StatusOr<ExitCode> RecomputeGraph(const GraphRecomputeCommand& command,
   OPTRAIL_ASSIGN_OR_RETURN(const Graph less,
                            graph::Recompute(training, front[chosen].dropped));
   OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<graph::Runner> again,
-                           prepare(less));
+                           RunOnce(less, *device, options, inputs));
   OPTRAIL_ASSIGN_OR_RETURN(
       const GradientDifference difference,
       CompareGradients(training.graph, inputs, command.tolerance, again.get(),
                        keeps.get()));
-  const auto timer = [&](graph::Runner& runner) {
-    return CallTimer::Create([&](const ops::Call&) { return runner.Run(); },
-                             *device);
-  };
-  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<CallTimer> slow,
-                           timer(*again));
-  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<CallTimer> fast,
-                           timer(*keeps));
-  PairedTimingOptions timing;
-  timing.one_thread = command.threads == 1;
-  OPTRAIL_ASSIGN_OR_RETURN(const PairedTimes times,
-                           TimePairs(slow->get(), fast->get(), timing));
-  const double predicted = 1 + front[chosen].added_ns / rates.step_ns;
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const PairedTimes times,
+      TimeSteps(*again, *keeps, command.threads == 1, *device));
   const bool same = difference.largest <= command.tolerance;
+  const MeasuredPoint measured{chosen, times, again->plan().arena_bytes,
+                               keeps->plan().arena_bytes, difference.largest};
   if (!for_people) {
-    print_front(MeasuredPoint{chosen, times, again->plan().arena_bytes,
-                              keeps->plan().arena_bytes, difference.largest});
+    print_front(measured);
   } else {
-    out << "point " << chosen << ": measured " << RatioText(times)
-        << " the time, predicted " << absl::StrFormat("%.3fx", predicted)
-        << "; a step that keeps everything takes "
-        << FormatDurationNs(times.second_ns) << "\n"
-        << "arena: "
-        << FormatBytes(static_cast<double>(again->plan().arena_bytes))
-        << " for "
-        << FormatBytes(static_cast<double>(keeps->plan().arena_bytes))
-        << ", gradients of weights included\n"
+    out << TextOf(measured, 1 + front[chosen].added_ns / rates.step_ns)
         << TextOf(difference, same);
   }
   if (difference.tells_nothing()) return ExitCode::kNotEnoughData;

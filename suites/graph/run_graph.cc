@@ -325,6 +325,22 @@ absl::Status PrintOurOther(const GraphRunCommand& command,
   return PrintPairs(command.against, timer->get(), ours, device, out);
 }
 
+// False where what it is timed against computes something else.
+absl::StatusOr<bool> PrintAgainst(const GraphRunCommand& command,
+                                  const graph::Graph& graph,
+                                  const std::vector<Array>& inputs,
+                                  const graph::RunnerOptions& options,
+                                  graph::Runner& ours, ops::Device& device,
+                                  std::ostream& out) {
+  if (command.against.empty()) return true;
+  if (command.against != kUnfused && command.against != kUntuned) {
+    return PrintPeer(command, graph, ours, device, out);
+  }
+  OPTRAIL_RETURN_IF_ERROR(
+      PrintOurOther(command, graph, inputs, options, ours, device, out));
+  return true;
+}
+
 // Nothing where the check was left out. What the data say of the outputs is
 // compared in any case.
 absl::StatusOr<std::optional<bool>> Check(const GraphRunCommand& command,
@@ -391,6 +407,15 @@ GraphPage PageOf(const GraphRunCommand& command, const graph::Runner& runner,
                             runner.plan().offsets[b], buffer.size_bytes});
   }
   return page;
+}
+
+absl::Status WritePage(const GraphRunCommand& command,
+                       const graph::Runner& runner, const Timed& timed,
+                       double flop) {
+  OPTRAIL_RETURN_IF_ERROR(WriteOutput(
+      command.page, GraphPageText(PageOf(command, runner, timed, flop))));
+  std::cerr << "wrote " << command.page << "\n";
+  return absl::OkStatus();
 }
 
 absl::Status Record(const GraphRunCommand& command, const graph::Runner& runner,
@@ -474,6 +499,21 @@ absl::StatusOr<graph::RunnerOptions> RunnerOptionsOf(
   return options;
 }
 
+absl::StatusOr<std::unique_ptr<graph::Runner>> MakeRunner(
+    const GraphRunCommand& command, const graph::Graph& graph,
+    ops::Device& device, graph::RunnerOptions& options,
+    std::unique_ptr<MeasuredFusion>& fusion) {
+  if (command.fuse == FuseMode::kMeasured) {
+    OPTRAIL_ASSIGN_OR_RETURN(
+        fusion, MeasuredFusion::Create(command.fusion_store, device, options));
+    options.choose = fusion->chooser();
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<graph::Runner> runner,
+                           graph::Runner::Create(graph, device, options));
+  if (fusion != nullptr) OPTRAIL_RETURN_IF_ERROR(fusion->Save());
+  return runner;
+}
+
 absl::StatusOr<ExitCode> RunGraph(const GraphRunCommand& asked,
                                   std::ostream& out) {
   GraphRunCommand command = asked;
@@ -500,15 +540,9 @@ absl::StatusOr<ExitCode> RunGraph(const GraphRunCommand& asked,
   OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<ops::Device> device,
                            DeviceOf(command));
   std::unique_ptr<MeasuredFusion> measured;
-  if (command.fuse == FuseMode::kMeasured) {
-    OPTRAIL_ASSIGN_OR_RETURN(
-        measured,
-        MeasuredFusion::Create(command.fusion_store, *device, options));
-    options.choose = measured->chooser();
-  }
-  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<graph::Runner> runner,
-                           graph::Runner::Create(graph, *device, options));
-  if (measured != nullptr) OPTRAIL_RETURN_IF_ERROR(measured->Save());
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const std::unique_ptr<graph::Runner> runner,
+      MakeRunner(command, graph, *device, options, measured));
   OPTRAIL_RETURN_IF_ERROR(runner->SetInputs(inputs));
   OPTRAIL_RETURN_IF_ERROR(runner->Run());
   const double flop = Flop(graph);
@@ -517,9 +551,7 @@ absl::StatusOr<ExitCode> RunGraph(const GraphRunCommand& asked,
       Check(command, graph, inputs, data, *runner, ReferenceFlop(graph), out));
   OPTRAIL_ASSIGN_OR_RETURN(const Timed timed, TimeAll(*runner, *device));
   if (!command.page.empty()) {
-    OPTRAIL_RETURN_IF_ERROR(WriteOutput(
-        command.page, GraphPageText(PageOf(command, *runner, timed, flop))));
-    std::cerr << "wrote " << command.page << "\n";
+    OPTRAIL_RETURN_IF_ERROR(WritePage(command, *runner, timed, flop));
   }
   if (command.record && same.value_or(true)) {
     OPTRAIL_RETURN_IF_ERROR(
@@ -533,13 +565,9 @@ absl::StatusOr<ExitCode> RunGraph(const GraphRunCommand& asked,
     if (measured != nullptr) {
       out << measured->Rows().Format(command.format, TerminalWidth());
     }
-    if (command.against == kUnfused || command.against == kUntuned) {
-      OPTRAIL_RETURN_IF_ERROR(PrintOurOther(command, graph, inputs, options,
-                                            *runner, *device, out));
-    } else if (!command.against.empty()) {
-      OPTRAIL_ASSIGN_OR_RETURN(
-          same_as_peer, PrintPeer(command, graph, *runner, *device, out));
-    }
+    OPTRAIL_ASSIGN_OR_RETURN(
+        same_as_peer,
+        PrintAgainst(command, graph, inputs, options, *runner, *device, out));
   }
   if (!covered || !same.value_or(true) || !same_as_peer) {
     return ExitCode::kCheckFailed;

@@ -21,6 +21,7 @@
 #include "graph/onnx/import.h"
 #include "graph/runner/runner.h"
 #include "ops/core/device.h"
+#include "suites/graph/measured_fusion.h"
 
 namespace optrail::suites {
 
@@ -68,6 +69,13 @@ absl::StatusOr<std::unique_ptr<ops::Device>> DeviceOf(GraphRunCommand& command);
 // All but `choose`. InvalidArgument for a type other than f32 and bf16.
 absl::StatusOr<graph::RunnerOptions> RunnerOptionsOf(
     const GraphRunCommand& command);
+
+// A runner of `graph` as `options` and --fuse say. With measured fusion
+// `fusion` gets the decisions, which are kept, and `options` who takes them.
+absl::StatusOr<std::unique_ptr<graph::Runner>> MakeRunner(
+    const GraphRunCommand& command, const graph::Graph& graph,
+    ops::Device& device, graph::RunnerOptions& options,
+    std::unique_ptr<MeasuredFusion>& fusion);
 
 // Prints the steps by time and what the whole takes; nothing that differs from
 // the reference is recorded. kCheckFailed where the

@@ -78,16 +78,10 @@ absl::StatusOr<Worker> MakeWorker(GraphServeCommand& command,
   OPTRAIL_ASSIGN_OR_RETURN(graph::RunnerOptions options,
                            RunnerOptionsOf(command.model));
   options.tuned = !command.untuned;
-  if (command.model.fuse == FuseMode::kMeasured) {
-    // The other workers find the decisions that the first one measures.
-    OPTRAIL_ASSIGN_OR_RETURN(worker.fusion,
-                             MeasuredFusion::Create(command.model.fusion_store,
-                                                    *worker.device, options));
-    options.choose = worker.fusion->chooser();
-  }
+  // The other workers find the decisions that the first one measures.
   OPTRAIL_ASSIGN_OR_RETURN(
-      worker.runner, graph::Runner::Create(graph, *worker.device, options));
-  if (worker.fusion != nullptr) OPTRAIL_RETURN_IF_ERROR(worker.fusion->Save());
+      worker.runner,
+      MakeRunner(command.model, graph, *worker.device, options, worker.fusion));
   OPTRAIL_ASSIGN_OR_RETURN(worker.feeder, worker.runner->MakeFeeder({}));
   return worker;
 }

@@ -1,14 +1,10 @@
 #include "suites/preset/preset.h"
 
 #include <algorithm>
-#include <cmath>
-#include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/closest.h"
 #include "base/file.h"
 #include "base/git.h"
 #include "base/status_macros.h"
@@ -17,7 +13,6 @@
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 #include "ops/core/registry.h"
-#include "suites/preset/embedded_presets.h"
 #include "suites/workload/workload.h"
 
 namespace optrail::suites {
@@ -27,10 +22,6 @@ using google::protobuf::FieldDescriptor;
 
 // Sums of decimal fractions come out a little beside 1.
 constexpr double kRounding = 1e-9;
-
-bool IsPath(absl::string_view name) {
-  return absl::StrContains(name, '/') || absl::StrContains(name, '.');
-}
 
 // "file:line": a column says nothing of a field that has a line of its own.
 std::string PlaceText(absl::string_view filename, const TextProtoPlace& place) {
@@ -167,31 +158,10 @@ absl::StatusOr<Preset> ParsePreset(absl::string_view text,
   return preset;
 }
 
-std::vector<std::string> EmbeddedPresetNames() {
-  std::vector<std::string> names;
-  for (const EmbeddedPreset& preset : EmbeddedPresets()) {
-    names.push_back(preset.name);
-  }
-  return names;
-}
-
 absl::StatusOr<Preset> FindPreset(const std::string& name_or_path) {
-  for (const EmbeddedPreset& preset : EmbeddedPresets()) {
-    if (preset.name == name_or_path) {
-      return ParsePreset(preset.text, preset.path);
-    }
-  }
-  if (IsPath(name_or_path)) {
-    OPTRAIL_ASSIGN_OR_RETURN(
-        const std::string text,
-        ReadFile(JoinPath(WorkingDirectory(), name_or_path)));
-    return ParsePreset(text, name_or_path);
-  }
-  return absl::NotFoundError(absl::StrCat(
-      "no preset \"", name_or_path,
-      "\"; there are: ", absl::StrJoin(EmbeddedPresetNames(), ", "),
-      ", or give the path of a .preset.textproto",
-      DidYouMean(name_or_path, EmbeddedPresetNames())));
+  OPTRAIL_ASSIGN_OR_RETURN(const NamedFile file,
+                           FindFile(EmbeddedPresets(), "preset", name_or_path));
+  return ParsePreset(file.text, file.path);
 }
 
 }  // namespace optrail::suites

@@ -26,6 +26,7 @@
 #include "absl/strings/string_view.h"
 #include "suites/command/command_line.h"
 #include "suites/proto/preset.pb.h"
+#include "suites/workload/named_file.h"
 
 namespace optrail::suites {
 
@@ -45,7 +46,7 @@ absl::StatusOr<Preset> ParsePreset(absl::string_view text,
 // By the name of an embedded one, or by path (a name with '/' or '.').
 absl::StatusOr<Preset> FindPreset(const std::string& name_or_path);
 
-std::vector<std::string> EmbeddedPresetNames();
+const std::vector<NamedFile>& EmbeddedPresets();
 
 }  // namespace optrail::suites
 

@@ -24,9 +24,9 @@ std::string ErrorOf(const std::string& text) {
 }
 
 TEST(Preset, TheShippedOnesAreWellFormedAndNameWhatTheyTune) {
-  EXPECT_THAT(EmbeddedPresetNames(),
+  EXPECT_THAT(NamesOf(EmbeddedPresets()),
               UnorderedElementsAre("recommender", "vision", "language"));
-  for (const std::string& name : EmbeddedPresetNames()) {
+  for (const std::string& name : NamesOf(EmbeddedPresets())) {
     const auto preset = FindPreset(name);
     ASSERT_TRUE(preset.ok()) << preset.status();
     EXPECT_EQ(preset->proto.name(), name);

@@ -1,6 +1,5 @@
 #include "suites/tune/search_within.h"
 
-#include <memory>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -44,14 +43,11 @@ absl::StatusOr<std::string> RestrictTo(const SearchWithin& within,
 absl::Status ReplaceSpace(const std::string& text, const TaskEntry& task,
                           const proto::Hardware& hardware, TaskSpace* space) {
   OPTRAIL_ASSIGN_OR_RETURN(
-      tuning::Space other,
-      tuning::Space::Parse(text, ops::SpaceFileOf(*task.backend).path));
-  tuning::BindOptions options;
-  options.threads = task.task.threads();
-  OPTRAIL_ASSIGN_OR_RETURN(auto bound,
-                           other.Bind(task.task.shape(), hardware, options));
-  space->space = std::make_unique<tuning::Space>(std::move(other));
-  space->bound = std::move(bound);
+      ops::BackendConfigs other,
+      ops::BindSpace(text, ops::SpaceFileOf(*task.backend).path,
+                     task.task.shape(), task.task.threads(), hardware));
+  space->space = std::move(other.space);
+  space->bound = std::move(other.bound);
   return absl::OkStatus();
 }
 

@@ -315,34 +315,38 @@ void SessionEvaluator::Cancel(int64_t ticket) {
   }
 }
 
-EvaluationOptions SessionEvaluator::OptionsFor(
+proto::SamplingOptions SessionEvaluator::SamplingFor(
     const tuning::Request& request) const {
-  EvaluationOptions options;
-  options.sampling = options_.sampling;
+  proto::SamplingOptions sampling = options_.sampling;
   if (HasLongCalls(request)) {
-    options.sampling.set_warm_up_ns(0);
-    options.sampling.set_max_time_ns(1);
+    sampling.set_warm_up_ns(0);
+    sampling.set_max_time_ns(1);
     if (request.purpose == Purpose::kSearch) {
-      options.sampling.set_decisive_above_ns(kClearlySlower *
-                                             *request.expected);
+      sampling.set_decisive_above_ns(kClearlySlower * *request.expected);
     }
   }
   const ops::MeasurementPolicy& policy = options_.policy;
-  const bool times = IsTimed(request);
   if (request.purpose != Purpose::kSearch) {
-    options.sampling.set_min_sample_ns(
-        std::max(options.sampling.min_sample_ns(), policy.round_sample_ns));
+    sampling.set_min_sample_ns(
+        std::max(sampling.min_sample_ns(), policy.round_sample_ns));
   } else if (policy.search_warm_up_ns) {
     if (answered_ > 0) {
-      options.sampling.set_warm_up_ns(
-          std::min(options.sampling.warm_up_ns(), *policy.search_warm_up_ns));
+      sampling.set_warm_up_ns(
+          std::min(sampling.warm_up_ns(), *policy.search_warm_up_ns));
     }
-    if (times && request.expected) {
-      options.sampling.set_decisive_above_ns(kClearlySlower *
-                                             *request.expected);
+    if (IsTimed(request) && request.expected) {
+      sampling.set_decisive_above_ns(kClearlySlower * *request.expected);
     }
   }
-  if (request.hopeless_above && times) {
+  return sampling;
+}
+
+EvaluationOptions SessionEvaluator::OptionsFor(
+    const tuning::Request& request) const {
+  EvaluationOptions options;
+  options.sampling = SamplingFor(request);
+  const ops::MeasurementPolicy& policy = options_.policy;
+  if (request.hopeless_above && IsTimed(request)) {
     options.sampling.set_hopeless_above_ns(*request.hopeless_above);
     if (HasLongCalls(request) && longest_reading_ns_ > 0) {
       options.hopeless_after = absl::Nanoseconds(

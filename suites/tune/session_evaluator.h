@@ -122,6 +122,8 @@ class SessionEvaluator : public tuning::Evaluator {
     EvaluationOptions options;
   };
   tuning::Answer Evaluate(const Begun& begun);
+  // How long it is sampled, all but by its purpose's share of time.
+  proto::SamplingOptions SamplingFor(const tuning::Request& request) const;
   // The answer to `request`, except where a smaller problem told it.
   tuning::Answer AnswerOf(const tuning::Request& request,
                           Evaluation evaluation);

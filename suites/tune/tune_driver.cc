@@ -21,7 +21,6 @@
 #include "base/journal.h"
 #include "base/progress.h"
 #include "base/status_macros.h"
-#include "base/units.h"
 #include "base/utf8.h"
 #include "base/writable_folder.h"
 #include "ops/core/backend_space.h"
@@ -240,10 +239,6 @@ tuning::LookupResult FindExact(const tuning::TunedConfigStore& store,
   return FindEntry(store, task, objective, &predicate);
 }
 
-}  // namespace
-
-namespace {
-
 // The options may ask for more than a config that is fast.
 bool IsAnswer(const tuning::LookupResult& stored,
               const TuneDriverOptions& options) {
@@ -369,6 +364,12 @@ class TuneCall {
     WorkerOptions worker;
   };
   absl::Status FindPending(const std::vector<TaskEntry>& tasks);
+  // Puts the part of the space that is searched in its place, and returns the
+  // part's text; "" if all of it is.
+  absl::StatusOr<std::string> Restrict(const TaskEntry& task,
+                                       TaskSpace* space) const;
+  // What is known of a task before its space is.
+  Pending NewPending(const TaskEntry& task, const Known& known) const;
   // One of them, which is pending unless `summary` says all there is.
   absl::Status FindPending(const TaskEntry& task, Known* known,
                            TuneSummary* summary);
@@ -398,6 +399,9 @@ class TuneCall {
       const std::vector<TaskEntry>& tasks);
   void Begin(Pending& pending);
   absl::Status Record(Pending& pending, absl::StatusOr<proto::Session> session);
+  // What a user should know of a session that ended.
+  std::vector<std::string> NotesOn(const proto::Session& session,
+                                   const Pending& pending) const;
   // A bucket was verified for one config and kernel; the entry of another one
   // has its own shape as its bucket, and is no neighbour of others.
   std::string BucketOf(const Pending& pending,
@@ -456,6 +460,44 @@ std::map<std::string, proto::Session> TuneCall::FindRecorded(
   return sessions;
 }
 
+absl::StatusOr<std::string> TuneCall::Restrict(const TaskEntry& task,
+                                               TaskSpace* space) const {
+  if (options_.within) {
+    return RestrictTo(*options_.within, task, context_.hardware, space);
+  }
+  if (!options_.space_textproto) return "";
+  OPTRAIL_RETURN_IF_ERROR(
+      ReplaceSpace(*options_.space_textproto, task, context_.hardware, space));
+  return *options_.space_textproto;
+}
+
+TuneCall::Pending TuneCall::NewPending(const TaskEntry& task,
+                                       const Known& known) const {
+  Pending pending;
+  pending.task = &task;
+  if (const tuning::LookupResult replaced =
+          FindEntry(known.store, task, known.objective);
+      replaced.tuned != nullptr) {
+    pending.stored_config = replaced.tuned->config();
+    pending.stored_bucket = replaced.tuned->bucket();
+    pending.stored_verified = !replaced.unverified;
+  }
+  pending.tune = options_.tune;
+  const ops::Operator& op = *task.entry->op;
+  pending.tune.objectives =
+      ForTask(options_.tune.objectives, op.Flop(task.task.shape()),
+              op.MovedBytes(task.task.shape()));
+  pending.tune.journal_directory = JoinPath(context_.state, "tuning");
+  if (!options_.elsewhere.empty()) {
+    pending.setup.elsewhere = [this, task = task.task] {
+      return EvaluatorAt(
+          options_.elsewhere,
+          ExpectedOf(task, options_.tune.sampling, options_.worker));
+    };
+  }
+  return pending;
+}
+
 absl::Status TuneCall::FindPending(const TaskEntry& task, Known* known,
                                    TuneSummary* summary) {
   absl::StatusOr<TaskSpace> space = BindTask(task, context_.hardware);
@@ -463,15 +505,8 @@ absl::Status TuneCall::FindPending(const TaskEntry& task, Known* known,
     summary->error = std::string(space.status().message());
     return absl::OkStatus();
   }
-  std::string part;  // the text of what takes the space's place
-  if (options_.within) {
-    OPTRAIL_ASSIGN_OR_RETURN(
-        part, RestrictTo(*options_.within, task, context_.hardware, &*space));
-  } else if (options_.space_textproto) {
-    part = *options_.space_textproto;
-    OPTRAIL_RETURN_IF_ERROR(
-        ReplaceSpace(part, task, context_.hardware, &*space));
-  }
+  // The text of what takes the space's place.
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string part, Restrict(task, &*space));
   if (options_.stored_only && space->configs != nullptr) {
     summary->error =
         "unsupported here: configs that no space lists are not proven alone";
@@ -480,35 +515,18 @@ absl::Status TuneCall::FindPending(const TaskEntry& task, Known* known,
   const tuning::LookupResult stored =
       FindExact(known->store, task, known->objective, *space);
   const bool is_tuned = IsAnswer(stored, options_);
-  if (options_.stored_only) {
-    summary->skipped = stored.config == nullptr;
-    if (!summary->skipped) {
-      space->configs = std::make_shared<tuning::StoredConfig>(*stored.config);
-    }
-  } else {
-    summary->skipped = is_tuned && !options_.retune;
+  summary->skipped = options_.stored_only ? stored.config == nullptr
+                                          : is_tuned && !options_.retune;
+  if (options_.stored_only && !summary->skipped) {
+    space->configs = std::make_shared<tuning::StoredConfig>(*stored.config);
   }
   // A task that a killed call with a total budget had finished already belongs
   // to that total. Otherwise the answer is there, and nothing else is asked
   // for.
   if (summary->skipped && !together()) return absl::OkStatus();
-  Pending pending;
-  pending.task = &task;
-  if (const tuning::LookupResult replaced =
-          FindEntry(known->store, task, known->objective);
-      replaced.tuned != nullptr) {
-    pending.stored_config = replaced.tuned->config();
-    pending.stored_bucket = replaced.tuned->bucket();
-    pending.stored_verified = !replaced.unverified;
-  }
+  Pending pending = NewPending(task, *known);
   pending.is_new =
       !is_tuned && !together() && options_.keep && options_.bucket.empty();
-  pending.tune = options_.tune;
-  const ops::Operator& op = *task.entry->op;
-  pending.tune.objectives =
-      ForTask(options_.tune.objectives, op.Flop(task.task.shape()),
-              op.MovedBytes(task.task.shape()));
-  pending.tune.journal_directory = JoinPath(context_.state, "tuning");
   pending.setup.header =
       HeaderFor(task, *space, context_, options_, known->ceilings);
   if (!part.empty()) {
@@ -520,13 +538,6 @@ absl::Status TuneCall::FindPending(const TaskEntry& task, Known* known,
   }
   pending.setup.space = space->bound.get();
   pending.setup.configs = space->configs.get();
-  if (!options_.elsewhere.empty()) {
-    pending.setup.elsewhere = [this, task = task.task] {
-      return EvaluatorAt(
-          options_.elsewhere,
-          ExpectedOf(task, options_.tune.sampling, options_.worker));
-    };
-  }
   if (summary->skipped && HasTuneJournal(pending.setup, pending.tune)) {
     summary->skipped = false;
   }
@@ -602,6 +613,37 @@ void TuneCall::Begin(Pending& pending) {
   }
 }
 
+std::vector<std::string> TuneCall::NotesOn(const proto::Session& session,
+                                           const Pending& pending) const {
+  std::vector<std::string> notes;
+  const int64_t tried =
+      session.trials_size() - session.warm_start_trial_count();
+  const int64_t asked = pending.tune.budget.trials();
+  if (session.stop_reason() == proto::TRIALS_SPENT && tried < asked) {
+    notes.push_back(absl::StrCat(
+        "the search had ended with ", tried,
+        " trials when it was interrupted; next: --retune, which goes on to ",
+        asked));
+  }
+  if (const std::string kept = tuning::IncumbentText(session);
+      !kept.empty() && !options_.incumbent) {
+    notes.push_back(kept);
+  }
+  if (options_.tune.batch_invariant && !session.has_winner()) {
+    notes.push_back("no config that was tried is batch-invariant");
+  } else if ((options_.tune.batch_invariant ||
+              options_.tune.class_of_default) &&
+             session.has_winner()) {
+    const std::string numerics = tuning::NumericsOf(session, session.winner());
+    notes.push_back(absl::StrCat(
+        "numerics ", numerics.empty() ? "as in the store" : numerics));
+  }
+  if (pending.session != nullptr && pending.session->ranking_cut()) {
+    notes.push_back(tuning::kRankingCut);
+  }
+  return notes;
+}
+
 absl::Status TuneCall::Record(Pending& pending,
                               absl::StatusOr<proto::Session> session) {
   TuneSummary& summary = summaries_[pending.summary];
@@ -633,33 +675,8 @@ absl::Status TuneCall::Record(Pending& pending,
         tuning::WriteOverlay(context_.store, task.operator_name(),
                              task.hardware_id(), task.device_kind(), tuned));
   }
-  const int64_t tried =
-      session->trials_size() - session->warm_start_trial_count();
-  if (session->stop_reason() == proto::TRIALS_SPENT &&
-      tried < pending.tune.budget.trials()) {
-    std::cerr << "note: " << ShortTaskText(task) << ": the search had ended "
-              << "with " << tried << " trials when it was interrupted; next: "
-              << "--retune, which goes on to " << pending.tune.budget.trials()
-              << "\n";
-  }
-  if (const std::string kept = tuning::IncumbentText(*session);
-      !kept.empty() && !options_.incumbent) {
-    std::cerr << "note: " << ShortTaskText(task) << ": " << kept << "\n";
-  }
-  if (options_.tune.batch_invariant && !session->has_winner()) {
-    std::cerr << "note: " << ShortTaskText(task) << ": no config that was "
-              << "tried is batch-invariant\n";
-  } else if ((options_.tune.batch_invariant ||
-              options_.tune.class_of_default) &&
-             session->has_winner()) {
-    const std::string numerics =
-        tuning::NumericsOf(*session, session->winner());
-    std::cerr << "note: " << ShortTaskText(task) << ": numerics "
-              << (numerics.empty() ? "as in the store" : numerics) << "\n";
-  }
-  if (pending.session != nullptr && pending.session->ranking_cut()) {
-    std::cerr << "note: " << ShortTaskText(task) << ": " << tuning::kRankingCut
-              << "\n";
+  for (const std::string& note : NotesOn(*session, pending)) {
+    std::cerr << "note: " << ShortTaskText(task) << ": " << note << "\n";
   }
   pending.recorded = true;
   tracker::SessionInfo info;

@@ -255,8 +255,8 @@ bool AllAreProven(const std::vector<TuneSummary>& summaries) {
                      });
 }
 
-Table SummaryTable(const std::vector<TuneSummary>& summaries, bool with_configs,
-                   bool with_speedup) {
+std::vector<Column> SummaryColumns(const Objectives& objectives,
+                                   bool with_configs, bool with_speedup) {
   std::vector<Column> columns = {{"task", Align::kLeft, "", Clip::kFold},
                                  {"default", Align::kRight, "default_time_ns"},
                                  {"tuned", Align::kRight, "tuned_time_ns"}};
@@ -267,7 +267,6 @@ Table SummaryTable(const std::vector<TuneSummary>& summaries, bool with_configs,
                      {"trials", Align::kRight},
                      {"failed", Align::kRight},
                      {"stopped"}});
-  const Objectives objectives = ObjectivesIn(summaries);
   size_t before = 3;
   for (const proto::Objective& objective : objectives) {
     for (const char* which : {"default", "tuned"}) {
@@ -279,6 +278,35 @@ Table SummaryTable(const std::vector<TuneSummary>& summaries, bool with_configs,
   }
   if (with_configs)
     columns.push_back({"config", Align::kLeft, "", Clip::kFold});
+  return columns;
+}
+
+// Trials that failed, why the search ended, and the config that won.
+void AddEnd(const proto::Session& session, bool has_winner,
+            std::vector<Cell>& row) {
+  const int warm = session.warm_start_trial_count();
+  int failed = 0;
+  for (int i = warm; i < session.trials_size(); ++i) {
+    failed += IsFailed(session.trials(i).outcome());
+  }
+  row.push_back(Cell::Integer(session.trials_size() - warm));
+  row.push_back(Cell::Integer(failed));
+  const bool contended =
+      std::any_of(session.finalists().begin(), session.finalists().end(),
+                  [](const proto::Finalist& finalist) {
+                    return finalist.outcome() == proto::CONTENDED;
+                  });
+  row.push_back(!has_winner && !HasFront(session)
+                    ? contended ? "machine too busy" : "no config works"
+                    : tuning::StopReasonName(session.stop_reason()));
+  row.push_back(session.has_winner() ? CanonicalText(session.winner()) : "");
+}
+
+Table SummaryTable(const std::vector<TuneSummary>& summaries, bool with_configs,
+                   bool with_speedup) {
+  const Objectives objectives = ObjectivesIn(summaries);
+  const std::vector<Column> columns =
+      SummaryColumns(objectives, with_configs, with_speedup);
   Table table(columns);
   const auto add = [&](std::vector<Cell> row) {
     if (!with_configs) row.resize(columns.size(), Cell::None());
@@ -318,22 +346,7 @@ Table SummaryTable(const std::vector<TuneSummary>& summaries, bool with_configs,
       row.push_back(Cell::None());
     }
     row.push_back(GainCell(session));
-    const int warm = session.warm_start_trial_count();
-    int failed = 0;
-    for (int i = warm; i < session.trials_size(); ++i) {
-      failed += IsFailed(session.trials(i).outcome());
-    }
-    row.push_back(Cell::Integer(session.trials_size() - warm));
-    row.push_back(Cell::Integer(failed));
-    const bool contended =
-        std::any_of(session.finalists().begin(), session.finalists().end(),
-                    [](const proto::Finalist& finalist) {
-                      return finalist.outcome() == proto::CONTENDED;
-                    });
-    row.push_back(winner == nullptr && !HasFront(session)
-                      ? contended ? "machine too busy" : "no config works"
-                      : tuning::StopReasonName(session.stop_reason()));
-    row.push_back(session.has_winner() ? CanonicalText(session.winner()) : "");
+    AddEnd(session, winner != nullptr, row);
     add(std::move(row));
   }
   return table;

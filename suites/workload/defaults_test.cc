@@ -12,8 +12,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ops/core/device_type.h"
-#include "suites/workload/embedded_workloads.h"
 #include "suites/workload/tasks.h"
+#include "suites/workload/workload.h"
 
 namespace optrail::suites {
 namespace {
@@ -130,7 +130,7 @@ TEST(Defaults, AreValidForEveryListedShape) {
 }
 
 TEST(Defaults, AreValidForEveryLayerOfEveryWorkload) {
-  for (const EmbeddedWorkload& workload : EmbeddedWorkloads()) {
+  for (const NamedFile& workload : EmbeddedWorkloads()) {
     for (const proto::Hardware& hardware : Processors()) {
       EXPECT_GT(ExpectValidDefaults(workload.name, hardware), 0);
     }

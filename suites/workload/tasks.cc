@@ -11,7 +11,6 @@
 #include "absl/strings/str_split.h"
 #include "base/closest.h"
 #include "base/status_macros.h"
-#include "ops/core/backend_space.h"
 #include "ops/core/device_type.h"
 #include "re2/re2.h"
 #include "suites/workload/named_only.h"
@@ -382,20 +381,17 @@ absl::StatusOr<TaskSpace> BindTask(const TaskEntry& task,
                                    const proto::Hardware& hardware) {
   TaskSpace result;
   const ops::EmbeddedFile& file = ops::SpaceFileOf(*task.backend);
-  OPTRAIL_ASSIGN_OR_RETURN(tuning::Space space,
-                           tuning::Space::Parse(file.contents, file.path));
-  const absl::Status attributes =
-      ops::CheckDeclaredAttributes(*task.entry->op, space.proto().attribute(),
-                                   !space.proto().dimension().empty());
+  OPTRAIL_ASSIGN_OR_RETURN(
+      static_cast<ops::BackendConfigs&>(result),
+      ops::BindSpace(file.contents, file.path, task.task.shape(),
+                     task.task.threads(), hardware));
+  const proto::Space& space = result.space->proto();
+  const absl::Status attributes = ops::CheckDeclaredAttributes(
+      *task.entry->op, space.attribute(), !space.dimension().empty());
   if (!attributes.ok()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(space.filename(), ": ", attributes.message()));
+        absl::StrCat(file.path, ": ", attributes.message()));
   }
-  result.space = std::make_unique<tuning::Space>(std::move(space));
-  tuning::BindOptions options;
-  options.threads = task.task.threads();
-  OPTRAIL_ASSIGN_OR_RETURN(
-      result.bound, result.space->Bind(task.task.shape(), hardware, options));
   if (task.available.ok()) {
     OPTRAIL_ASSIGN_OR_RETURN(
         result.configs,
@@ -404,11 +400,6 @@ absl::StatusOr<TaskSpace> BindTask(const TaskEntry& task,
   result.has_choice =
       task.backend->space() != nullptr || result.configs != nullptr;
   return result;
-}
-
-absl::Status TaskSpace::Validate(const proto::Config& config) const {
-  const absl::Status listed = bound->Validate(config);
-  return listed.ok() || configs == nullptr ? listed : configs->Validate(config);
 }
 
 std::string ShortTaskText(const proto::Task& task) {

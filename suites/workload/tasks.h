@@ -4,17 +4,15 @@
 // What is to be tuned or benchmarked: operators with shapes, chosen from a
 // workload or from the shapes files of the operators by regular expressions.
 
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "ops/core/backend_space.h"
 #include "ops/core/registry.h"
 #include "suites/proto/workload.pb.h"
 #include "tuning/proto/trial.pb.h"
-#include "tuning/session/config_source.h"
-#include "tuning/space/space.h"
 
 namespace optrail::suites {
 
@@ -65,18 +63,9 @@ struct TaskEntry {
 absl::StatusOr<std::vector<TaskEntry>> SelectTasks(
     const TaskSelection& selection, const proto::Hardware& hardware);
 
-// The backend's space for one task.
-struct TaskSpace {
-  std::unique_ptr<tuning::Space> space;
-  std::unique_ptr<tuning::BoundSpace> bound;
-  // Configs that no space lists; may be null. Those of the space (the default)
-  // are valid beside them.
-  std::shared_ptr<const tuning::ConfigSource> configs;
-
+// The backend's configs for one task.
+struct TaskSpace : ops::BackendConfigs {
   bool has_choice = true;  // else there is nothing to tune
-
-  // OK for a config of either.
-  absl::Status Validate(const proto::Config& config) const;
 };
 absl::StatusOr<TaskSpace> BindTask(const TaskEntry& task,
                                    const proto::Hardware& hardware);

@@ -5,17 +5,12 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "base/closest.h"
-#include "base/file.h"
 #include "base/status_macros.h"
 #include "base/textproto.h"
 #include "base/utf8.h"
 #include "ops/core/operator.h"
 #include "ops/core/registry.h"
-#include "suites/workload/embedded_workloads.h"
 #include "tuning/proto/canonical.h"
 
 namespace optrail::suites {
@@ -90,30 +85,11 @@ absl::StatusOr<proto::Workload> ParseWorkload(absl::string_view text,
   return workload;
 }
 
-std::vector<std::string> EmbeddedWorkloadNames() {
-  std::vector<std::string> names;
-  for (const EmbeddedWorkload& workload : EmbeddedWorkloads()) {
-    names.push_back(workload.name);
-  }
-  return names;
-}
-
 absl::StatusOr<proto::Workload> FindWorkload(const std::string& name_or_path) {
-  for (const EmbeddedWorkload& workload : EmbeddedWorkloads()) {
-    if (workload.name == name_or_path) {
-      return ParseWorkload(workload.text, workload.path);
-    }
-  }
-  if (absl::StrContains(name_or_path, '/') ||
-      absl::StrContains(name_or_path, '.')) {
-    OPTRAIL_ASSIGN_OR_RETURN(const std::string text, ReadFile(name_or_path));
-    return ParseWorkload(text, name_or_path);
-  }
-  return absl::NotFoundError(absl::StrCat(
-      "no workload \"", name_or_path,
-      "\"; there are: ", absl::StrJoin(EmbeddedWorkloadNames(), ", "),
-      ", or give the path of a .workload.textproto",
-      DidYouMean(name_or_path, EmbeddedWorkloadNames())));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const NamedFile file,
+      FindFile(EmbeddedWorkloads(), "workload", name_or_path));
+  return ParseWorkload(file.text, file.path);
 }
 
 }  // namespace optrail::suites

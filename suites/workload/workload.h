@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "suites/proto/workload.pb.h"
+#include "suites/workload/named_file.h"
 
 namespace optrail::suites {
 
@@ -28,7 +29,7 @@ absl::StatusOr<proto::Workload> ParseWorkload(absl::string_view text,
 // NotFound lists the names there are.
 absl::StatusOr<proto::Workload> FindWorkload(const std::string& name_or_path);
 
-std::vector<std::string> EmbeddedWorkloadNames();
+const std::vector<NamedFile>& EmbeddedWorkloads();
 
 }  // namespace optrail::suites
 

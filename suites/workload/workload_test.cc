@@ -18,14 +18,14 @@ std::string ErrorOf(const std::string& text) {
 }
 
 TEST(Workload, SmokeIsEmbedded) {
-  EXPECT_THAT(EmbeddedWorkloadNames(), Contains("smoke"));
+  EXPECT_THAT(NamesOf(EmbeddedWorkloads()), Contains("smoke"));
   const auto smoke = FindWorkload("smoke");
   ASSERT_TRUE(smoke.ok()) << smoke.status();
   EXPECT_GT(smoke->layer_size(), 4);
 }
 
 TEST(Workload, EveryEmbeddedOneIsWellFormed) {
-  for (const std::string& name : EmbeddedWorkloadNames()) {
+  for (const std::string& name : NamesOf(EmbeddedWorkloads())) {
     const auto workload = FindWorkload(name);
     EXPECT_TRUE(workload.ok()) << workload.status();
   }

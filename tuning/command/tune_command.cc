@@ -19,7 +19,6 @@
 #include "base/interrupt_note.h"
 #include "base/progress.h"
 #include "base/status_macros.h"
-#include "base/units.h"
 #include "base/utf8.h"
 #include "tuning/command/command_template.h"
 #include "tuning/command/program.h"
@@ -195,6 +194,66 @@ class CommandSlots : public Evaluator {
   std::vector<std::thread> threads_;
 };
 
+// Enters the command, and the task that it is, into a session's header.
+void DescribeCommand(const TuneCommandOptions& options,
+                     const CommandProgram& program, proto::Session& header) {
+  proto::TunedCommand& stored = *header.mutable_command();
+  stored.set_command(SanitiseText(options.command));
+  stored.set_working_directory(SanitiseText(options.limits.working_directory));
+  for (const std::string& pattern : options.metric_patterns) {
+    stored.add_metric_patterns(SanitiseText(pattern));
+  }
+  std::string contents;
+  for (const proto::TunedCommand::File& file : program.files) {
+    *stored.add_programs() = file;
+    absl::StrAppend(&contents, file.fingerprint(), "\n");
+  }
+  proto::Task& task = *header.mutable_task();
+  task.set_operator_name(OperatorNameOf(stored));
+  task.set_device_kind(proto::CPU);
+  task.set_hardware_id(header.hardware().id());
+  task.set_kernel_id(absl::StrCat(
+      "command-", Fingerprint(absl::StrJoin(
+                      {options.command, absl::StrJoin(options.metrics, ","),
+                       absl::StrJoin(options.metric_patterns, "\n"), contents},
+                      "\n"))));
+}
+
+// All of `setup` but its header; the space must outlive it.
+void SetUp(const TuneCommandOptions& options, const BoundSpace& space,
+           SessionSetup& setup) {
+  setup.default_config = space.default_config();
+  setup.propose = [&space](const proto::Session& begun, int batch) {
+    ProposerOptions proposer;
+    proposer.batch = batch;
+    return MakeProposer(space, begun, proposer);
+  };
+  setup.finalists = options.finalists;
+  setup.rank_rounds = options.rank_rounds;
+  setup.proof = options.proof;
+  // Commands are run to their end.
+  setup.race_factor = 0;
+  setup.journal_directory = options.journal_directory;
+}
+
+void PrintFailures(const proto::Session& session, std::ostream& log) {
+  std::map<proto::Outcome, std::pair<int, const proto::Trial*>> failures;
+  const int warm = session.warm_start_trial_count();
+  for (int i = warm; i < session.trials_size(); ++i) {
+    const proto::Trial& trial = session.trials(i);
+    if (trial.outcome() == proto::OK) continue;
+    auto& [count, first] = failures[trial.outcome()];
+    if (count++ == 0) first = &trial;
+  }
+  for (const auto& [outcome, failure] : failures) {
+    log << failure.first << " x " << OutcomeName(outcome)
+        << ", first: " << CanonicalText(failure.second->config()) << ": "
+        << failure.second->detail() << "\n";
+  }
+  log << "stopped after " << session.trials_size() - warm
+      << " trials: " << StopReasonName(session.stop_reason()) << "\n";
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TuneCommand>> TuneCommand::Prepare(
@@ -229,29 +288,11 @@ absl::StatusOr<std::unique_ptr<TuneCommand>> TuneCommand::Prepare(
   for (const Metric& metric : metrics) {
     *header.add_objectives() = metric.objective;
   }
-  proto::TunedCommand& stored = *header.mutable_command();
-  stored.set_command(SanitiseText(options.command));
-  stored.set_working_directory(SanitiseText(options.limits.working_directory));
-  for (const std::string& pattern : options.metric_patterns) {
-    stored.add_metric_patterns(SanitiseText(pattern));
-  }
   OPTRAIL_ASSIGN_OR_RETURN(const CommandProgram program,
                            FindProgram(options.command, options.programs,
                                        options.limits.working_directory));
   tuned->left_out_ = program.left_out;
-  std::string contents;
-  for (const proto::TunedCommand::File& file : program.files) {
-    *stored.add_programs() = file;
-    absl::StrAppend(&contents, file.fingerprint(), "\n");
-  }
-  task.set_operator_name(OperatorNameOf(stored));
-  task.set_device_kind(proto::CPU);
-  task.set_hardware_id(header.hardware().id());
-  task.set_kernel_id(absl::StrCat(
-      "command-", Fingerprint(absl::StrJoin(
-                      {options.command, absl::StrJoin(options.metrics, ","),
-                       absl::StrJoin(options.metric_patterns, "\n"), contents},
-                      "\n"))));
+  DescribeCommand(options, program, header);
   header.set_space_textproto(text);
   header.set_space_hash(space.hash());
   if (const auto count = tuned->space_->count()) {
@@ -263,22 +304,9 @@ absl::StatusOr<std::unique_ptr<TuneCommand>> TuneCommand::Prepare(
 
   tuned->evaluator_ = std::make_unique<CommandEvaluator>(
       std::move(command), std::move(metrics), options.limits);
-  SessionSetup& setup = tuned->setup_;
-  setup.default_config = tuned->space_->default_config();
-  setup.propose = [space = tuned->space_.get()](const proto::Session& begun,
-                                                int batch) {
-    ProposerOptions proposer;
-    proposer.batch = batch;
-    return MakeProposer(*space, begun, proposer);
-  };
-  setup.finalists = options.finalists;
-  setup.rank_rounds = options.rank_rounds;
-  setup.proof = options.proof;
-  // Commands are run to their end.
-  setup.race_factor = 0;
-  setup.journal_directory = options.journal_directory;
+  SetUp(options, *tuned->space_, tuned->setup_);
   // A wrong strategy is better known before an hour than after it.
-  OPTRAIL_RETURN_IF_ERROR(setup.propose(header, 1).status());
+  OPTRAIL_RETURN_IF_ERROR(tuned->setup_.propose(header, 1).status());
   tuned->options_ = std::move(options);
   return tuned;
 }
@@ -381,22 +409,7 @@ void TuneCommand::PrintProof(const proto::Session& session,
 
 int TuneCommand::Print(const proto::Session& session, std::ostream& out,
                        std::ostream& log) const {
-  std::map<proto::Outcome, std::pair<int, const proto::Trial*>> failures;
-  const int warm = session.warm_start_trial_count();
-  for (int i = warm; i < session.trials_size(); ++i) {
-    const proto::Trial& trial = session.trials(i);
-    if (trial.outcome() == proto::OK) continue;
-    auto& [count, first] = failures[trial.outcome()];
-    if (count++ == 0) first = &trial;
-  }
-  for (const auto& [outcome, failure] : failures) {
-    log << failure.first << " x " << OutcomeName(outcome)
-        << ", first: " << CanonicalText(failure.second->config()) << ": "
-        << failure.second->detail() << "\n";
-  }
-  log << "stopped after " << session.trials_size() - warm
-      << " trials: " << StopReasonName(session.stop_reason()) << "\n";
-
+  PrintFailures(session, log);
   const std::vector<proto::Objective> objectives = ObjectivesOf(session);
   std::vector<Result> rows = ResultsOf(session);
   if (rows.empty()) {

@@ -185,13 +185,14 @@ absl::StatusOr<std::vector<std::string>> ExpandSpaces(
   return files;
 }
 
-absl::StatusOr<std::vector<ReplayRow>> RunReplay(const ReplayCommand& command) {
-  OPTRAIL_RETURN_IF_ERROR(CheckCommand(command));
-  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<std::string> strategies,
-                           ExpandStrategies(command.strategies));
+namespace {
+
+using Problems = std::vector<std::unique_ptr<ReplayProblem>>;
+
+absl::StatusOr<Problems> ReadProblems(const ReplayCommand& command) {
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<std::string> files,
                            ExpandSpaces(command.spaces));
-  std::vector<std::unique_ptr<ReplayProblem>> problems;
+  Problems problems;
   for (const std::string& file : files) {
     OPTRAIL_ASSIGN_OR_RETURN(Recording recording, ReadRecording(file));
     problems.push_back(std::make_unique<ReplayProblem>(std::move(recording)));
@@ -204,34 +205,58 @@ absl::StatusOr<std::vector<ReplayRow>> RunReplay(const ReplayCommand& command) {
       problem->SetPriorFrom(prior);
     }
   }
-  std::vector<Recording> source_recordings;
-  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<std::string> source_files,
+  return problems;
+}
+
+absl::StatusOr<std::vector<Recording>> ReadSources(
+    const ReplayCommand& command) {
+  std::vector<Recording> sources;
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<std::string> files,
                            ExpandSpaces(command.transfer));
-  for (const std::string& file : source_files) {
+  for (const std::string& file : files) {
     OPTRAIL_ASSIGN_OR_RETURN(Recording recording, ReadRecording(file));
     if (command.transfer_trials > 0) {
-      OPTRAIL_ASSIGN_OR_RETURN(
-          recording, AfterSearch(recording, command.transfer_trials,
-                                 kSourceSeed + source_recordings.size()));
+      OPTRAIL_ASSIGN_OR_RETURN(recording,
+                               AfterSearch(recording, command.transfer_trials,
+                                           kSourceSeed + sources.size()));
     }
-    source_recordings.push_back(std::move(recording));
+    sources.push_back(std::move(recording));
   }
+  return sources;
+}
 
+// The recordings of the same kernel, as sources that a problem learns from.
+std::vector<TransferSource> SourcesFor(const ReplayProblem& problem,
+                                       const std::vector<Recording>& others,
+                                       bool shuffle) {
+  std::vector<TransferSource> sources;
+  for (const Recording& other : others) {
+    if (other.name == problem.recording().name) continue;
+    absl::StatusOr<TransferSource> source = problem.MakeSource(other);
+    if (!source.ok()) continue;  // another kernel
+    if (shuffle) ShuffleAnswers(kShuffleSeed + sources.size(), *source);
+    sources.push_back(*std::move(source));
+  }
+  return sources;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<ReplayRow>> RunReplay(const ReplayCommand& command) {
+  OPTRAIL_RETURN_IF_ERROR(CheckCommand(command));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<std::string> strategies,
+                           ExpandStrategies(command.strategies));
+  OPTRAIL_ASSIGN_OR_RETURN(const Problems problems, ReadProblems(command));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<Recording> sources,
+                           ReadSources(command));
   std::vector<Task> tasks;
   for (size_t p = 0; p < problems.size(); ++p) {
-    std::vector<TransferSource> sources;
-    for (const Recording& other : source_recordings) {
-      if (other.name == problems[p]->recording().name) continue;
-      absl::StatusOr<TransferSource> source = problems[p]->MakeSource(other);
-      if (!source.ok()) continue;  // another kernel
-      if (command.shuffle_transfer)
-        ShuffleAnswers(kShuffleSeed + sources.size(), *source);
-      sources.push_back(*std::move(source));
-    }
+    const std::vector<TransferSource> known =
+        SourcesFor(*problems[p], sources, command.shuffle_transfer);
     for (const std::string& strategy : strategies) {
       if (strategy == kBaseline) continue;
       for (int seed = 0; seed < command.seeds; ++seed) {
-        Task task;
+        Task& task = tasks.emplace_back();
         task.problem = static_cast<int>(p);
         task.run.strategy = strategy;
         task.run.budgets = command.budgets;
@@ -240,8 +265,7 @@ absl::StatusOr<std::vector<ReplayRow>> RunReplay(const ReplayCommand& command) {
         task.run.noise = command.noise;
         task.run.compile_time_objective = command.compile_time_objective;
         task.run.top_k = command.top_k;
-        task.run.sources = sources;
-        tasks.push_back(std::move(task));
+        task.run.sources = known;
       }
     }
   }
@@ -318,6 +342,21 @@ struct Line {
   double winner_loss = 0;
 };
 
+Line MeanOf(const std::vector<Line>& lines) {
+  const auto n = static_cast<double>(lines.size());
+  Line mean;
+  mean.fractions.resize(lines[0].fractions.size());
+  for (const Line& line : lines) {
+    for (size_t b = 0; b < line.fractions.size(); ++b) {
+      mean.fractions[b] += line.fractions[b] / n;
+    }
+    mean.ev5 += line.ev5 / n;
+    mean.cpu_ms += line.cpu_ms / n;
+    mean.winner_loss += line.winner_loss / n;
+  }
+  return mean;
+}
+
 std::string FormatTable(const ReplayCommand& command,
                         const std::vector<ReplayRow>& rows, bool markdown) {
   std::vector<std::string> strategies;
@@ -367,18 +406,7 @@ std::string FormatTable(const ReplayCommand& command,
   }
   for (const std::string& strategy : strategies) {
     const std::vector<Line>& lines = by_strategy[strategy];
-    Line mean;
-    mean.fractions.resize(budgets);
-    for (const Line& line : lines) {
-      const double n = static_cast<double>(lines.size());
-      for (size_t b = 0; b < budgets; ++b) {
-        mean.fractions[b] += line.fractions[b] / n;
-      }
-      mean.ev5 += line.ev5 / n;
-      mean.cpu_ms += line.cpu_ms / n;
-      mean.winner_loss += line.winner_loss / n;
-    }
-    add(absl::StrCat("mean of ", lines.size()), strategy, mean);
+    add(absl::StrCat("mean of ", lines.size()), strategy, MeanOf(lines));
   }
   return out;
 }

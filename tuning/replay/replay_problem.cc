@@ -224,7 +224,9 @@ double ReplayProblem::VerifiedTimeMs(const Strategy& strategy, int readings,
   return finalists[ranking.Order().front()]->time_ms;
 }
 
-absl::StatusOr<ReplayResult> ReplayProblem::Run(const ReplayRun& run) const {
+namespace {
+
+StrategyOptions OptionsOf(const ReplayRun& run) {
   StrategyOptions options;
   options.seed = run.seed;
   options.batch = run.batch;
@@ -232,19 +234,53 @@ absl::StatusOr<ReplayResult> ReplayProblem::Run(const ReplayRun& run) const {
   options.objectives = run.compile_time_objective ? 2 : 1;
   options.top_k = run.top_k;
   options.sources = run.sources;
+  return options;
+}
 
+// The session of a run; `domain` must outlive it.
+SessionSetup SetupFor(const ReplayRun& run, const RecordedDomain& domain,
+                      const std::shared_ptr<Strategy>& strategy) {
+  SessionSetup setup;
+  for (proto::Objective& objective : ObjectivesFor(run)) {
+    *setup.header.add_objectives() = std::move(objective);
+  }
+  setup.header.mutable_budget()->set_trials(OptionsOf(run).budget);
+  setup.propose = [&domain, strategy, objectives = ObjectivesFor(run)](
+                      const proto::Session&,
+                      int) -> absl::StatusOr<std::unique_ptr<Proposer>> {
+    return std::make_unique<RecordedProposer>(
+        objectives, strategy,
+        [&domain](const Levels& levels) {
+          // A config that is not recorded is none; the evaluator says so.
+          return ConfigOf(domain.IndexOf(levels).value_or(-1));
+        },
+        [&domain](const proto::Config& config) {
+          return domain.At(IndexOf(config));
+        });
+  };
+  setup.race_factor = 0;
+  return setup;
+}
+
+double FullVolume(const ReplayRun& run, const Recording& recording,
+                  const Point2& reference) {
+  if (!run.compile_time_objective) return 0;
+  std::vector<Point2> all;
+  for (const RecordedConfig& config : recording.configs) {
+    if (config.outcome == proto::OK) all.push_back(ToPoint(config));
+  }
+  return LogHypervolume(all, reference);
+}
+
+}  // namespace
+
+absl::StatusOr<ReplayResult> ReplayProblem::Run(const ReplayRun& run) const {
+  const StrategyOptions options = OptionsOf(run);
   ReplayResult result;
   Rng noise_rng(run.seed ^ kNoiseStream);
   const Point2 reference =
       run.compile_time_objective ? ReferencePoint(recording_) : Point2{};
-  double full_volume = 0;
-  if (run.compile_time_objective) {
-    std::vector<Point2> all;
-    for (const RecordedConfig& config : recording_.configs) {
-      if (config.outcome == proto::OK) all.push_back(ToPoint(config));
-    }
-    full_volume = LogHypervolume(all, reference);
-  }
+  const double full_volume = FullVolume(run, recording_, reference);
   double best_ms = std::numeric_limits<double>::infinity();
   std::vector<Point2> found;
   double cpu_ms = -ThreadCpuMs();
@@ -269,27 +305,10 @@ absl::StatusOr<ReplayResult> ReplayProblem::Run(const ReplayRun& run) const {
     }
     return Measure(index, run.noise, noise_rng);
   });
-  SessionSetup setup;
-  for (proto::Objective& objective : ObjectivesFor(run)) {
-    *setup.header.add_objectives() = std::move(objective);
-  }
-  setup.header.mutable_budget()->set_trials(options.budget);
-  setup.propose = [&](const proto::Session&,
-                      int) -> absl::StatusOr<std::unique_ptr<Proposer>> {
-    return std::make_unique<RecordedProposer>(
-        ObjectivesFor(run), strategy,
-        [this](const Levels& levels) {
-          // A config that is not recorded is none; the evaluator says so.
-          return ConfigOf(domain_.IndexOf(levels).value_or(-1));
-        },
-        [this](const proto::Config& config) {
-          return domain_.At(IndexOf(config));
-        });
-  };
-  setup.race_factor = 0;
   FakeClock clock;
-  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
-                           Session::Open(std::move(setup), evaluator, clock));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Session> session,
+      Session::Open(SetupFor(run, domain_, strategy), evaluator, clock));
   double declared_ms = best_ms;
   for (const int budget : run.budgets) {
     const int verify = run.noise ? budget / kVerifyShare : 0;

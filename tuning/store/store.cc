@@ -294,6 +294,17 @@ struct TunedConfigStore::Impl {
   }
 
   absl::optional<LookupResult> FindBucket(const LookupRequest& request) const;
+  struct Candidate {
+    int foreign;  // 0 on this hardware, else the smaller the nearer
+    double distance;
+    double shape_distance;
+    const Entry* entry;
+  };
+  // The entries of the operator that may stand in, the nearest first;
+  // `another_maker` gets the first that is of another maker's hardware.
+  std::vector<Candidate> CandidatesFor(const LookupRequest& request,
+                                       const Entry* refused,
+                                       const Entry** another_maker) const;
   LookupResult FindNearest(const LookupRequest& request,
                            const Entry* refused) const;
 };
@@ -331,23 +342,12 @@ absl::optional<LookupResult> TunedConfigStore::Impl::FindBucket(
   return result;
 }
 
-LookupResult TunedConfigStore::Impl::FindNearest(const LookupRequest& request,
-                                                 const Entry* refused) const {
-  struct Candidate {
-    int foreign;  // 0 on this hardware, else the smaller the nearer
-    double distance;
-    double shape_distance;
-    const Entry* entry;
-  };
-  std::string warning;
-  if (refused != nullptr) {
-    warning =
-        absl::StrCat("the config tuned for ", DescribeRequest(request), " (",
-                     refused->tuned.config(), ") is not valid here; ");
-  }
+std::vector<TunedConfigStore::Impl::Candidate>
+TunedConfigStore::Impl::CandidatesFor(const LookupRequest& request,
+                                      const Entry* refused,
+                                      const Entry** another_maker) const {
   const Key wanted = KeyOf(request);
   std::vector<Candidate> candidates;
-  const Entry* another_maker = nullptr;  // the first that is otherwise near
   const auto found = by_operator.find(request.operator_name);
   if (found != by_operator.end()) {
     for (const Entry* entry : found->second) {
@@ -369,7 +369,7 @@ LookupResult TunedConfigStore::Impl::FindNearest(const LookupRequest& request,
                           (key.launch_mode == wanted.launch_mode ? 0 : 1);
       const int shared = SharedParts(entry->hardware_id, request.hardware_id);
       if (shared == 0) {
-        if (another_maker == nullptr) another_maker = entry;
+        if (*another_maker == nullptr) *another_maker = entry;
         continue;
       }
       const int foreign =
@@ -384,6 +384,20 @@ LookupResult TunedConfigStore::Impl::FindNearest(const LookupRequest& request,
                      return std::tie(a.foreign, a.distance) <
                             std::tie(b.foreign, b.distance);
                    });
+  return candidates;
+}
+
+LookupResult TunedConfigStore::Impl::FindNearest(const LookupRequest& request,
+                                                 const Entry* refused) const {
+  std::string warning;
+  if (refused != nullptr) {
+    warning =
+        absl::StrCat("the config tuned for ", DescribeRequest(request), " (",
+                     refused->tuned.config(), ") is not valid here; ");
+  }
+  const Entry* another_maker = nullptr;
+  const std::vector<Candidate> candidates =
+      CandidatesFor(request, refused, &another_maker);
   const Entry* beyond = nullptr;     // the first that is too far
   const Entry* no_better = nullptr;  // the first that need not beat the default
   for (const Candidate& candidate : candidates) {
@@ -498,6 +512,46 @@ bool TunedConfigStore::Covers(const LookupRequest& request,
       });
 }
 
+namespace {
+
+// Says what has changed since the backends were compared; "": nothing.
+std::string WhyStale(const proto::BestBackend& best, proto::DeviceKind device,
+                     const std::map<std::string, std::string>& ids) {
+  std::string why;
+  const auto name = [&](const std::string& backend) {
+    return backend.empty() ? DeviceName(device) : backend;
+  };
+  std::map<std::string, std::string> left = ids;
+  for (const proto::BestBackend::Entry& entry : best.entries()) {
+    const auto now = left.find(entry.backend());
+    if (now == left.end()) {
+      why = absl::StrCat(name(entry.backend()), " is not here now");
+    } else if (now->second != entry.id()) {
+      why = absl::StrCat(name(entry.backend()), " was ", entry.id(),
+                         " when the backends were compared, now ", now->second);
+    }
+    if (now != left.end()) left.erase(now);
+  }
+  for (const proto::BestBackend::Refused& refused : best.refused()) {
+    // One that has gone since could not have won.
+    const auto now = left.find(refused.backend());
+    if (now == left.end()) continue;
+    if (now->second != refused.id()) {
+      why = absl::StrCat(name(refused.backend()), " was ", refused.id(),
+                         " when it could not be compared (", refused.why(),
+                         "), now ", now->second);
+    }
+    left.erase(now);
+  }
+  if (why.empty() && !left.empty()) {
+    why = absl::StrCat(name(left.begin()->first),
+                       " was not among those that were compared");
+  }
+  return why;
+}
+
+}  // namespace
+
 BestResult TunedConfigStore::FindBest(
     const LookupRequest& request,
     const std::map<std::string, std::string>& ids) const {
@@ -526,36 +580,7 @@ BestResult TunedConfigStore::FindBest(
   }
   result.best = &found->first;
   result.from_overlay = found->second;
-  const auto name = [&](const std::string& backend) {
-    return backend.empty() ? DeviceName(request.device_kind) : backend;
-  };
-  std::map<std::string, std::string> left = ids;
-  for (const proto::BestBackend::Entry& entry : result.best->entries()) {
-    const auto now = left.find(entry.backend());
-    if (now == left.end()) {
-      result.why = absl::StrCat(name(entry.backend()), " is not here now");
-    } else if (now->second != entry.id()) {
-      result.why =
-          absl::StrCat(name(entry.backend()), " was ", entry.id(),
-                       " when the backends were compared, now ", now->second);
-    }
-    if (now != left.end()) left.erase(now);
-  }
-  for (const proto::BestBackend::Refused& refused : result.best->refused()) {
-    // One that has gone since could not have won.
-    const auto now = left.find(refused.backend());
-    if (now == left.end()) continue;
-    if (now->second != refused.id()) {
-      result.why = absl::StrCat(name(refused.backend()), " was ", refused.id(),
-                                " when it could not be compared (",
-                                refused.why(), "), now ", now->second);
-    }
-    left.erase(now);
-  }
-  if (result.why.empty() && !left.empty()) {
-    result.why = absl::StrCat(name(left.begin()->first),
-                              " was not among those that were compared");
-  }
+  result.why = WhyStale(*result.best, request.device_kind, ids);
   result.stale = !result.why.empty();
   return result;
 }

@@ -59,6 +59,54 @@ absl::Status CheckNames(absl::string_view operator_name,
   return absl::OkStatus();
 }
 
+// The id of a session or run if it begins with a UTC time, such as
+// 20261120T081500Z; else "": it orders nothing.
+absl::string_view WhenTold(absl::string_view id) {
+  constexpr absl::string_view kTime = "00000000T000000Z-";
+  if (id.size() < kTime.size()) return "";
+  for (size_t i = 0; i < kTime.size(); ++i) {
+    const bool fits =
+        kTime[i] == '0' ? absl::ascii_isdigit(id[i]) : id[i] == kTime[i];
+    if (!fits) return "";
+  }
+  return id;
+}
+
+// The day on which a session or run of this id began; "" if the id does not
+// say.
+std::string DayOf(absl::string_view id) {
+  const absl::string_view time = WhenTold(id);
+  if (time.empty()) return "";
+  return absl::StrCat(time.substr(0, 4), "-", time.substr(4, 2), "-",
+                      time.substr(6, 2));
+}
+
+// Fills in what stands for itself when absent (store.proto).
+void Complete(proto::TunedConfig* tuned) {
+  if (tuned->date().empty() && !tuned->ties()) {
+    tuned->set_date(DayOf(tuned->session_id()));
+  }
+}
+void Complete(proto::BestBackend* best) {
+  if (best->date().empty()) best->set_date(DayOf(best->run_id()));
+  if (best->entries_size() < 2 || best->entries(0).ratio() != 0) return;
+  proto::BestBackend::Entry& first = *best->mutable_entries(0);
+  first.set_ratio(1);
+  first.set_ratio_low(1);
+  first.set_ratio_high(1);
+}
+
+void ClearImplied(proto::TunedConfig* tuned) { tuned->clear_date(); }
+void ClearImplied(proto::BestBackend* best) {
+  best->clear_date();
+  // Few rounds have no interval.
+  if (best->entries().empty() || best->entries(0).ratio_low() != 1) return;
+  proto::BestBackend::Entry& first = *best->mutable_entries(0);
+  first.clear_ratio();
+  first.clear_ratio_low();
+  first.clear_ratio_high();
+}
+
 // Checks what both kinds of entries have, puts the shape into its canonical
 // text, and takes out what stands for itself when absent.
 template <typename Entry>
@@ -121,6 +169,7 @@ absl::Status Normalise(const TextProtoPlace& place, proto::DeviceKind device,
     }
     tuned->set_bucket(bucket->Text());
   }
+  Complete(tuned);
   return NormaliseBackend(place, device, tuned->mutable_backend());
 }
 
@@ -130,6 +179,7 @@ absl::Status Normalise(const TextProtoPlace& place, proto::DeviceKind device,
   if (best->entries().empty()) {
     return place.Error("best without entries, expected one per backend");
   }
+  Complete(best);
   std::set<std::string> seen;
   for (int i = 0; i < best->entries_size(); ++i) {
     proto::BestBackend::Entry& entry = *best->mutable_entries(i);
@@ -166,19 +216,6 @@ absl::Status Normalise(const TextProtoPlace& place, proto::DeviceKind device,
     }
   }
   return absl::OkStatus();
-}
-
-// The id of a session or run if it begins with a UTC time, such as
-// 20261120T081500Z; else "": it orders nothing.
-absl::string_view WhenTold(absl::string_view id) {
-  constexpr absl::string_view kTime = "00000000T000000Z-";
-  if (id.size() < kTime.size()) return "";
-  for (size_t i = 0; i < kTime.size(); ++i) {
-    const bool fits =
-        kTime[i] == '0' ? absl::ascii_isdigit(id[i]) : id[i] == kTime[i];
-    if (!fits) return "";
-  }
-  return id;
 }
 
 // When what wrote it was measured. "" of entries that nothing of ours wrote.
@@ -296,8 +333,21 @@ const Entry* Find(const Entry& wanted,
   return nullptr;
 }
 
+template <typename Entry>
+bool Same(const Entry& a, const Entry& b) {
+  return PrintTextProto(a) == PrintTextProto(b);
+}
+
+// Sorts entries by their keys, and leaves out of each what Complete() restores.
 template <typename Entries>
-void SortByKey(Entries* entries) {
+void PutInOrder(Entries* entries) {
+  for (auto& entry : *entries) {
+    auto shorter = entry;
+    ClearImplied(&shorter);
+    auto restored = shorter;
+    Complete(&restored);
+    if (Same(restored, entry)) entry = std::move(shorter);
+  }
   std::sort(entries->begin(), entries->end(), [](const auto& a, const auto& b) {
     return EntryKeyOf(a) < EntryKeyOf(b);
   });
@@ -345,11 +395,6 @@ absl::Status WriteTunedFile(const std::string& path,
 absl::StatusOr<FileLock> LockOverlay(absl::string_view directory) {
   OPTRAIL_RETURN_IF_ERROR(CreateDirectories(std::string(directory)));
   return FileLock::Wait(JoinPath(directory, ".lock"));
-}
-
-template <typename Entry>
-bool Same(const Entry& a, const Entry& b) {
-  return PrintTextProto(a) == PrintTextProto(b);
 }
 
 bool Same(const StoreDifference& pair) {
@@ -443,8 +488,8 @@ absl::StatusOr<proto::TunedConfigs> ParseTunedConfigs(
 }
 
 std::string FormatTunedConfigs(proto::TunedConfigs configs) {
-  SortByKey(configs.mutable_tuned());
-  SortByKey(configs.mutable_best());
+  PutInOrder(configs.mutable_tuned());
+  PutInOrder(configs.mutable_best());
   return absl::StrCat(kHeader, PrintTextProto(configs));
 }
 

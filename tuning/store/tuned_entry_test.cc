@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "base/textproto.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tuning/proto/canonical.h"
@@ -90,6 +91,50 @@ TEST(TunedEntryTest, FilesOfEarlierVersionsAreReadAndWrittenShort) {
   const auto again = ParseTunedConfigs(after, "f");
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(FormatTunedConfigs(*again), after);
+}
+
+proto::TunedConfigs Compared(double ratio_high) {
+  proto::TunedConfigs configs;
+  configs.set_operator_name("add");
+  configs.set_hardware_id("amd-epyc-zen4-2c");
+  configs.set_device_kind(proto::CPU);
+  proto::BestBackend& best = *configs.add_best();
+  best.set_shape("n=4/f32");
+  best.set_threads(1);
+  best.set_cache_mode(proto::HOT);
+  best.set_run_id("20261123T131515Z-ed0f38600890");
+  best.set_date("2026-11-23");
+  for (const char* backend : {"", "onednn"}) {
+    proto::BestBackend::Entry& entry = *best.add_entries();
+    entry.set_backend(backend);
+    entry.set_id("0123456789abcdef");
+    entry.set_config("u=2");
+    entry.set_time_ns(100);
+    entry.set_ratio(1);
+    entry.set_ratio_low(1);
+    entry.set_ratio_high(ratio_high);
+  }
+  return configs;
+}
+
+TEST(TunedEntryTest, WhatFollowsFromTheRestIsNotWritten) {
+  const std::string text = FormatTunedConfigs(Compared(1));
+  EXPECT_THAT(text, Not(HasSubstr("date")));
+  // The second's alone.
+  EXPECT_EQ(text.find("ratio_low"), text.rfind("ratio_low"));
+  const auto read = ParseTunedConfigs(text, "file");
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(PrintTextProto(*read), PrintTextProto(Compared(1)));
+}
+
+TEST(TunedEntryTest, WhatDoesNotFollowIsWritten) {
+  proto::TunedConfigs configs = Compared(1.5);
+  configs.mutable_best(0)->set_date("2026-11-24");  // after midnight
+  const std::string text = FormatTunedConfigs(configs);
+  EXPECT_THAT(text, HasSubstr("2026-11-24"));
+  const auto read = ParseTunedConfigs(text, "file");
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(PrintTextProto(*read), PrintTextProto(configs));
 }
 
 }  // namespace

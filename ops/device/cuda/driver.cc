@@ -1,11 +1,10 @@
 #include "ops/device/cuda/driver.h"
 
-#include <dlfcn.h>
-
 #include <atomic>
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
+#include "ops/device/cuda/library.h"
 
 namespace optrail::ops::cuda {
 namespace {
@@ -14,120 +13,118 @@ constexpr char kLibrary[] = "libcuda.so.1";
 
 std::atomic<bool> keeps_environment{false};
 
-// The first symbol that is missing, or null.
-class Symbols {
- public:
-  Symbols(void* library) : library_(library) {}
-
-  template <typename F>
-  void Get(const char* name, F*& function, bool required = true) {
-    function = reinterpret_cast<F*>(dlsym(library_, name));
-    if (function == nullptr && required && missing_ == nullptr) {
-      missing_ = name;
-    }
-  }
-  const char* missing() const { return missing_; }
-
- private:
-  void* const library_;
-  const char* missing_ = nullptr;
-};
-
 }  // namespace
 
+absl::Status Driver::GetDevicesAndMemory(const ToolkitLibrary& library) {
+  absl::Status found;
+  const auto get = [&](const char* name, auto*& function) {
+    found.Update(library.Get(name, function));
+  };
+  get("cuGetErrorName", GetErrorName);
+  get("cuGetErrorString", GetErrorString);
+  get("cuDeviceGetCount", DeviceGetCount);
+  get("cuDeviceGet", DeviceGet);
+  get("cuDeviceGetName", DeviceGetName);
+  get("cuDeviceGetAttribute", DeviceGetAttribute);
+  get("cuDeviceTotalMem_v2", DeviceTotalMem);
+  get("cuDeviceGetPCIBusId", DeviceGetPciBusId);
+  get("cuDeviceGetUuid_v2", DeviceGetUuid);
+  get("cuDevicePrimaryCtxRetain", PrimaryCtxRetain);
+  get("cuCtxSetCurrent", CtxSetCurrent);
+  get("cuCtxGetCurrent", CtxGetCurrent);
+  get("cuCtxGetDevice", CtxGetDevice);
+  get("cuCtxPushCurrent_v2", CtxPushCurrent);
+  get("cuCtxPopCurrent_v2", CtxPopCurrent);
+  get("cuCtxSynchronize", CtxSynchronize);
+  get("cuMemAlloc_v2", MemAlloc);
+  get("cuMemFree_v2", MemFree);
+  get("cuMemAllocAsync", MemAllocAsync);
+  get("cuMemFreeAsync", MemFreeAsync);
+  get("cuPointerGetAttribute", PointerGetAttribute);
+  get("cuMemGetInfo_v2", MemGetInfo);
+  get("cuMemHostAlloc", MemHostAlloc);
+  get("cuMemFreeHost", MemFreeHost);
+  get("cuMemcpyHtoD_v2", MemcpyHtoD);
+  get("cuMemcpyHtoDAsync_v2", MemcpyHtoDAsync);
+  get("cuMemcpyDtoH_v2", MemcpyDtoH);
+  get("cuMemcpyDtoDAsync_v2", MemcpyDtoDAsync);
+  get("cuMemsetD8Async", MemsetD8Async);
+  get("cuMemsetD16Async", MemsetD16Async);
+  get("cuMemsetD32Async", MemsetD32Async);
+  return found;
+}
+
+absl::Status Driver::GetKernelsAndStreams(const ToolkitLibrary& library) {
+  absl::Status found;
+  const auto get = [&](const char* name, auto*& function) {
+    found.Update(library.Get(name, function));
+  };
+  get("cuModuleLoadData", ModuleLoadData);
+  get("cuModuleUnload", ModuleUnload);
+  get("cuModuleGetFunction", ModuleGetFunction);
+  get("cuFuncGetAttribute", FuncGetAttribute);
+  get("cuFuncSetAttribute", FuncSetAttribute);
+  get("cuLaunchKernel", LaunchKernel);
+  get("cuStreamCreate", StreamCreate);
+  get("cuStreamDestroy_v2", StreamDestroy);
+  get("cuStreamSynchronize", StreamSynchronize);
+  get("cuStreamBeginCapture_v2", StreamBeginCapture);
+  get("cuStreamEndCapture", StreamEndCapture);
+  get("cuGraphInstantiateWithFlags", GraphInstantiate);
+  get("cuGraphLaunch", GraphLaunch);
+  get("cuGraphDestroy", GraphDestroy);
+  get("cuGraphExecDestroy", GraphExecDestroy);
+  get("cuStreamWaitEvent", StreamWaitEvent);
+  get("cuEventCreate", EventCreate);
+  get("cuEventDestroy_v2", EventDestroy);
+  get("cuEventRecord", EventRecord);
+  get("cuEventSynchronize", EventSynchronize);
+  get("cuEventElapsedTime", EventElapsedTime);
+  return found;
+}
+
+void Driver::GetWhatThereIs(const ToolkitLibrary& library) {
+  const auto get = [&](const char* name, auto*& function) {
+    library.Get(name, function).IgnoreError();
+  };
+  get("cuLaunchKernelEx", LaunchKernelEx);
+  get("cuTensorMapEncodeTiled", TensorMapEncodeTiled);
+  get("cuTensorMapEncodeIm2col", TensorMapEncodeIm2col);
+  get("cuMemGetAllocationGranularity", MemGetAllocationGranularity);
+  get("cuMemAddressReserve", MemAddressReserve);
+  get("cuMemAddressFree", MemAddressFree);
+  get("cuMemCreate", MemCreate);
+  get("cuMemRelease", MemRelease);
+  get("cuMemMap", MemMap);
+  get("cuMemUnmap", MemUnmap);
+  get("cuMemSetAccess", MemSetAccess);
+  get("cuGraphGetNodes", GraphGetNodes);
+  get("cuGraphNodeGetType", GraphNodeGetType);
+  get("cuGraphKernelNodeGetParams_v2", GraphKernelNodeGetParams);
+  get("cuKernelGetFunction", KernelGetFunction);
+  get("cuOccupancyMaxActiveBlocksPerMultiprocessor", OccupancyMaxActiveBlocks);
+}
+
 absl::StatusOr<Driver> Driver::Load(const std::string& library) {
-  void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) {
+  const absl::StatusOr<ToolkitLibrary> opened = ToolkitLibrary::Open({library});
+  if (!opened.ok()) {
     return absl::UnavailableError(
-        absl::StrCat("unsupported here: ", library, " not found (", dlerror(),
-                     "); next: install the driver of the GPU, or use the CPU "
+        absl::StrCat(opened.status().message(),
+                     "; next: install the driver of the GPU, or use the CPU "
                      "(--device=cpu)"));
   }
   Driver driver;
   int (*init)(unsigned flags) = nullptr;
   int (*version)(int* version) = nullptr;
-  Symbols symbols(handle);
-  symbols.Get("cuInit", init);
-  symbols.Get("cuDriverGetVersion", version);
-  symbols.Get("cuGetErrorName", driver.GetErrorName);
-  symbols.Get("cuGetErrorString", driver.GetErrorString);
-  symbols.Get("cuDeviceGetCount", driver.DeviceGetCount);
-  symbols.Get("cuDeviceGet", driver.DeviceGet);
-  symbols.Get("cuDeviceGetName", driver.DeviceGetName);
-  symbols.Get("cuDeviceGetAttribute", driver.DeviceGetAttribute);
-  symbols.Get("cuDeviceTotalMem_v2", driver.DeviceTotalMem);
-  symbols.Get("cuDeviceGetPCIBusId", driver.DeviceGetPciBusId);
-  symbols.Get("cuDeviceGetUuid_v2", driver.DeviceGetUuid);
-  symbols.Get("cuDevicePrimaryCtxRetain", driver.PrimaryCtxRetain);
-  symbols.Get("cuCtxSetCurrent", driver.CtxSetCurrent);
-  symbols.Get("cuCtxGetCurrent", driver.CtxGetCurrent);
-  symbols.Get("cuCtxGetDevice", driver.CtxGetDevice);
-  symbols.Get("cuCtxPushCurrent_v2", driver.CtxPushCurrent);
-  symbols.Get("cuCtxPopCurrent_v2", driver.CtxPopCurrent);
-  symbols.Get("cuCtxSynchronize", driver.CtxSynchronize);
-  symbols.Get("cuMemAlloc_v2", driver.MemAlloc);
-  symbols.Get("cuMemFree_v2", driver.MemFree);
-  symbols.Get("cuMemAllocAsync", driver.MemAllocAsync);
-  symbols.Get("cuMemFreeAsync", driver.MemFreeAsync);
-  symbols.Get("cuPointerGetAttribute", driver.PointerGetAttribute);
-  symbols.Get("cuMemGetInfo_v2", driver.MemGetInfo);
-  symbols.Get("cuMemHostAlloc", driver.MemHostAlloc);
-  symbols.Get("cuMemFreeHost", driver.MemFreeHost);
-  symbols.Get("cuMemcpyHtoD_v2", driver.MemcpyHtoD);
-  symbols.Get("cuMemcpyHtoDAsync_v2", driver.MemcpyHtoDAsync);
-  symbols.Get("cuMemcpyDtoH_v2", driver.MemcpyDtoH);
-  symbols.Get("cuMemcpyDtoDAsync_v2", driver.MemcpyDtoDAsync);
-  symbols.Get("cuMemsetD8Async", driver.MemsetD8Async);
-  symbols.Get("cuMemsetD16Async", driver.MemsetD16Async);
-  symbols.Get("cuMemsetD32Async", driver.MemsetD32Async);
-  symbols.Get("cuModuleLoadData", driver.ModuleLoadData);
-  symbols.Get("cuModuleUnload", driver.ModuleUnload);
-  symbols.Get("cuModuleGetFunction", driver.ModuleGetFunction);
-  symbols.Get("cuFuncGetAttribute", driver.FuncGetAttribute);
-  symbols.Get("cuFuncSetAttribute", driver.FuncSetAttribute);
-  symbols.Get("cuLaunchKernel", driver.LaunchKernel);
-  symbols.Get("cuLaunchKernelEx", driver.LaunchKernelEx, /*required=*/false);
-  symbols.Get("cuStreamCreate", driver.StreamCreate);
-  symbols.Get("cuStreamDestroy_v2", driver.StreamDestroy);
-  symbols.Get("cuStreamSynchronize", driver.StreamSynchronize);
-  symbols.Get("cuStreamBeginCapture_v2", driver.StreamBeginCapture);
-  symbols.Get("cuStreamEndCapture", driver.StreamEndCapture);
-  symbols.Get("cuGraphInstantiateWithFlags", driver.GraphInstantiate);
-  symbols.Get("cuGraphLaunch", driver.GraphLaunch);
-  symbols.Get("cuGraphDestroy", driver.GraphDestroy);
-  symbols.Get("cuGraphExecDestroy", driver.GraphExecDestroy);
-  symbols.Get("cuStreamWaitEvent", driver.StreamWaitEvent);
-  symbols.Get("cuEventCreate", driver.EventCreate);
-  symbols.Get("cuEventDestroy_v2", driver.EventDestroy);
-  symbols.Get("cuEventRecord", driver.EventRecord);
-  symbols.Get("cuEventSynchronize", driver.EventSynchronize);
-  symbols.Get("cuEventElapsedTime", driver.EventElapsedTime);
-  symbols.Get("cuTensorMapEncodeTiled", driver.TensorMapEncodeTiled,
-              /*required=*/false);
-  symbols.Get("cuTensorMapEncodeIm2col", driver.TensorMapEncodeIm2col,
-              /*required=*/false);
-  const auto get = [&](const char* name, auto*& function) {
-    symbols.Get(name, function, /*required=*/false);
-  };
-  get("cuMemGetAllocationGranularity", driver.MemGetAllocationGranularity);
-  get("cuMemAddressReserve", driver.MemAddressReserve);
-  get("cuMemAddressFree", driver.MemAddressFree);
-  get("cuMemCreate", driver.MemCreate);
-  get("cuMemRelease", driver.MemRelease);
-  get("cuMemMap", driver.MemMap);
-  get("cuMemUnmap", driver.MemUnmap);
-  get("cuMemSetAccess", driver.MemSetAccess);
-  get("cuGraphGetNodes", driver.GraphGetNodes);
-  get("cuGraphNodeGetType", driver.GraphNodeGetType);
-  get("cuGraphKernelNodeGetParams_v2", driver.GraphKernelNodeGetParams);
-  get("cuKernelGetFunction", driver.KernelGetFunction);
-  get("cuOccupancyMaxActiveBlocksPerMultiprocessor",
-      driver.OccupancyMaxActiveBlocks);
-  if (symbols.missing() != nullptr) {
+  absl::Status found = opened->Get("cuInit", init);
+  found.Update(opened->Get("cuDriverGetVersion", version));
+  found.Update(driver.GetDevicesAndMemory(*opened));
+  found.Update(driver.GetKernelsAndStreams(*opened));
+  if (!found.ok()) {
     return absl::UnavailableError(
-        absl::StrCat("unsupported here: ", library, " has no function ",
-                     symbols.missing(), ", expected CUDA 11.4 or later"));
+        absl::StrCat(found.message(), ", expected CUDA 11.4 or later"));
   }
+  driver.GetWhatThereIs(*opened);
   // One stream is all there is: a context of one channel takes 51 ms to make in
   // place of 110, and eight of them, made at a time, 380 in place of 990.
   if (!keeps_environment) {

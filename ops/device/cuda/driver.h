@@ -125,6 +125,8 @@ struct KernelNode {
 };
 inline constexpr int kKernelNode = 0;  // CU_GRAPH_NODE_TYPE_KERNEL
 
+class ToolkitLibrary;  // library.h
+
 class Driver {
  public:
   // The driver of this machine, initialised, with at least one device.
@@ -247,6 +249,11 @@ class Driver {
   bool HasKernelNodes() const;
 
  private:
+  // Parts of Load().
+  absl::Status GetDevicesAndMemory(const ToolkitLibrary& library);
+  absl::Status GetKernelsAndStreams(const ToolkitLibrary& library);
+  void GetWhatThereIs(const ToolkitLibrary& library);
+
   int (*GetErrorName)(int result, const char** name);
   int (*GetErrorString)(int result, const char** text);
   int version_ = 0;

@@ -1,10 +1,10 @@
 #include "ops/device/cuda/nvml.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "ops/device/cuda/library.h"
 
 namespace optrail::ops::cuda {
 namespace {
@@ -25,30 +25,25 @@ absl::optional<double> Watts(int (*get)(void* device, unsigned* milliwatts),
 
 absl::StatusOr<Nvml> Nvml::Open(const std::string& pci_bus_id,
                                 const std::string& library) {
-  void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) {
-    return absl::UnavailableError(absl::StrCat("unsupported here: ", library,
-                                               " not found (", dlerror(), ")"));
-  }
+  OPTRAIL_ASSIGN_OR_RETURN(const ToolkitLibrary opened,
+                           ToolkitLibrary::Open({library}));
   Nvml nvml;
-  const auto get = [&](const char* name, auto& function) {
-    function =
-        reinterpret_cast<std::decay_t<decltype(function)>>(dlsym(handle, name));
-    return function != nullptr;
-  };
   int (*init)() = nullptr;
   int (*by_bus_id)(const char* id, void** device) = nullptr;
-  if (!get("nvmlInit_v2", init) ||
-      !get("nvmlDeviceGetHandleByPciBusId_v2", by_bus_id) ||
-      !get("nvmlDeviceGetClockInfo", nvml.GetClockInfo) ||
-      !get("nvmlDeviceGetCurrentClocksThrottleReasons",
-           nvml.GetThrottleReasons) ||
-      !get("nvmlDeviceGetTotalEnergyConsumption", nvml.GetTotalEnergy) ||
-      !get("nvmlDeviceGetComputeRunningProcesses_v3",
-           nvml.GetComputeProcesses)) {
-    return absl::UnavailableError(absl::StrCat(
-        "unsupported here: ", library, " lacks functions that are needed"));
+  for (const absl::Status& found :
+       {opened.Get("nvmlInit_v2", init),
+        opened.Get("nvmlDeviceGetHandleByPciBusId_v2", by_bus_id),
+        opened.Get("nvmlDeviceGetClockInfo", nvml.GetClockInfo),
+        opened.Get("nvmlDeviceGetCurrentClocksThrottleReasons",
+                   nvml.GetThrottleReasons),
+        opened.Get("nvmlDeviceGetTotalEnergyConsumption", nvml.GetTotalEnergy),
+        opened.Get("nvmlDeviceGetComputeRunningProcesses_v3",
+                   nvml.GetComputeProcesses)}) {
+    OPTRAIL_RETURN_IF_ERROR(found);
   }
+  const auto get = [&](const char* name, auto& function) {
+    opened.Get(name, function).IgnoreError();
+  };
   get("nvmlDeviceGetFieldValues", nvml.GetFieldValues);
   get("nvmlDeviceGetPowerUsage", nvml.GetPowerUsage);
   get("nvmlDeviceGetEnforcedPowerLimit", nvml.GetPowerLimit);
