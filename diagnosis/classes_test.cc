@@ -176,7 +176,7 @@ TEST(JudgeTest, LessArithmeticIsNoLatency) {
   EXPECT_NEAR(numbers.ValueOr("order_gain", 1), .116, .001);
   EXPECT_NEAR(numbers.ValueOr("spared_gain", 0), .419, .001);
   EXPECT_EQ(FirstCause(numbers), "extra_arithmetic");
-  // As much arithmetic in less time is latency.
+  // Latency is as much arithmetic in less time.
   numbers.Set("reassociated_vector_fp", 124, "test");
   numbers.Set("reassociated_memory_bytes", 512, "test");
   AddDerived(Zen(), 1, &numbers);
@@ -312,7 +312,7 @@ TEST(JudgeTest, AThreadThatLostItsCoreIsNoImbalance) {
   EXPECT_EQ(FirstCause(numbers), "imbalance");
 }
 
-// What threads lose to each other, vectors would not bring back.
+// Vectors would not bring back what threads lose to each other.
 TEST(JudgeTest, FalseSharingComesBeforeTheScalarCodeThatWaitsForIt) {
   Numbers numbers = TwoThreads();
   numbers.Set("parallel_loss", .481, "test");
