@@ -29,7 +29,6 @@
 #include "suites/graph/serve_graph.h"
 #include "suites/graph/tune_graph.h"
 #include "suites/worker/opened_task.h"
-#include "suites/worker/worker.h"
 #include "tracker/command/command_support.h"
 #include "tracker/history/history.h"
 #include "tuning/session/parse_objective.h"

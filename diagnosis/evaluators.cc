@@ -1,7 +1,6 @@
 #include "diagnosis/evaluators.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 
 #include "tuning/proto/canonical.h"

@@ -4,7 +4,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "base/quote.h"
-#include "base/status_macros.h"
 #include "base/subprocess.h"
 
 namespace optrail::fleet {

@@ -14,7 +14,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "reports/session_view.h"
-#include "tracker/judge/beside.h"
 #include "tracker/judge/evidence.h"
 #include "tracker/judge/judge.h"
 #include "tracker/series/series_key.h"

@@ -1,7 +1,6 @@
 // Softmax, norms and quantisation.
 
 #include <algorithm>
-#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "graph/onnx/node_import.h"

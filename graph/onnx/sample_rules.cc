@@ -1,8 +1,6 @@
 // GridSample: pixels at places that the model computes. Each result is a
 // weighted sum of near pixels, which become gathers, products and sums.
 
-#include <cmath>
-
 #include "absl/strings/str_cat.h"
 #include "graph/onnx/node_import.h"
 

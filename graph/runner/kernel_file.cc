@@ -1,7 +1,5 @@
 // Functions that generated kernels share, and the entry point of those in C++.
 
-#include <algorithm>
-
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "graph/ir/elementwise.h"

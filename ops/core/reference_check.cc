@@ -228,10 +228,6 @@ absl::optional<std::vector<std::vector<double>>> DecodeLists(
   return lists;
 }
 
-}  // namespace
-
-namespace {
-
 // Normal values of deviation 1, cut off at 4.1: piecewise uniform between
 // quantiles. Eight times as fast as exact ones, of which the operands of a
 // product take millions in every process that measures.

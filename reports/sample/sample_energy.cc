@@ -1,7 +1,6 @@
 // A made-up session for joules and time (sample_sessions.h).
 
 #include <cmath>
-#include <string>
 #include <utility>
 
 #include "base/random.h"

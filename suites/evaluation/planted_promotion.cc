@@ -18,7 +18,6 @@
 #include <iostream>
 #include <sstream>
 #include <string>
-#include <utility>
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"

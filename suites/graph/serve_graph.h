@@ -17,7 +17,6 @@
 // and fusion decisions.
 
 #include <ostream>
-#include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"

@@ -16,7 +16,6 @@
 #include "suites/observed/observed.h"
 #include "suites/tune/tune_driver.h"
 #include "suites/workload/tasks.h"
-#include "tracker/command/command_support.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/store/tuned_entry.h"
 

@@ -23,7 +23,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ops/core/device_type.h"
-#include "ops/core/registry.h"
 #include "suites/stopwatch/stopwatch.h"
 #include "suites/tune/session_evaluator.h"
 #include "suites/tune/tune_session.h"

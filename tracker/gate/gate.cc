@@ -15,7 +15,6 @@
 #include "tracker/gate/baseline.h"
 #include "tracker/gate/candidate.h"
 #include "tracker/gate/known_changes.h"
-#include "tracker/history/selectors.h"
 #include "tracker/series/labels.h"
 #include "tracker/series/series.h"
 #include "tuning/proto/canonical.h"

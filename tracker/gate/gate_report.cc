@@ -16,7 +16,6 @@
 #include "base/quote.h"
 #include "base/units.h"
 #include "tracker/compare/row_table.h"
-#include "tracker/history/selectors.h"
 #include "tracker/judge/evidence.h"
 #include "tracker/series/value_text.h"
 #include "tuning/proto/canonical.h"

@@ -12,9 +12,7 @@
 #include "tracker/command/command_support.h"
 #include "tracker/compare/verdict.h"
 #include "tracker/judge/evidence.h"
-#include "tracker/series/commit.h"
 #include "tracker/series/series_key.h"
-#include "tracker/triage/triage.h"
 
 namespace optrail::tracker {
 namespace {

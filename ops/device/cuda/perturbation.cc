@@ -1,7 +1,6 @@
 #include "ops/device/cuda/perturbation.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

@@ -16,7 +16,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "base/table.h"
 #include "suites/predict/predict.h"
 #include "tracker/history/history.h"
 
