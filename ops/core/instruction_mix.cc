@@ -123,6 +123,56 @@ struct Counts {
   }
 };
 
+using Range = std::pair<int64_t, int64_t>;  // first and last instruction
+
+int64_t IndexOf(const std::vector<Instruction>& code, int64_t address) {
+  return std::lower_bound(code.begin(), code.end(), address,
+                          [](const Instruction& instruction, int64_t address) {
+                            return instruction.address < address;
+                          }) -
+         code.begin();
+}
+
+// Whether control gets from the first instruction of the range to the last
+// without leaving it. A block that was moved out of the way jumps back, too,
+// and that is no loop.
+bool ReachesItsEnd(const std::vector<Instruction>& code, const Range& range) {
+  const auto [first, last] = range;
+  std::vector<bool> reached(last - first + 1);
+  std::vector<int64_t> open = {first};
+  while (!open.empty()) {
+    int64_t i = open.back();
+    open.pop_back();
+    while (i >= first && i < last && !reached[i - first]) {
+      reached[i - first] = true;
+      const Instruction& instruction = code[i];
+      if (instruction.jumps_to >= 0) {
+        open.push_back(IndexOf(code, instruction.jumps_to));
+      }
+      if (absl::StartsWith(instruction.name, "jmp") ||
+          absl::StartsWith(instruction.name, "ret")) {
+        break;
+      }
+      ++i;
+    }
+    if (i == last) return true;
+  }
+  return false;
+}
+
+// Loops as ranges of instructions, from where a backward jump leads to it.
+std::vector<Range> LoopsOf(const std::vector<Instruction>& code) {
+  std::vector<Range> loops;
+  for (size_t i = 0; i < code.size(); ++i) {
+    // A jump to itself is no loop, and none inside another.
+    if (code[i].jumps_to < 0 || code[i].jumps_to >= code[i].address) continue;
+    const Range range = {IndexOf(code, code[i].jumps_to),
+                         static_cast<int64_t>(i)};
+    if (ReachesItsEnd(code, range)) loops.push_back(range);
+  }
+  return loops;
+}
+
 }  // namespace
 
 std::map<std::string, int64_t> LoopFacts(absl::string_view disassembly) {
@@ -131,17 +181,11 @@ std::map<std::string, int64_t> LoopFacts(absl::string_view disassembly) {
     Instruction instruction;
     if (Parse(line, &instruction)) code.push_back(instruction);
   }
-  // Loops as ranges of instructions, from where a backward jump leads to it.
-  std::vector<std::pair<int64_t, int64_t>> loops;
-  for (size_t i = 0; i < code.size(); ++i) {
-    // A jump to itself is no loop, and none inside another.
-    if (code[i].jumps_to < 0 || code[i].jumps_to >= code[i].address) continue;
-    const auto first = std::lower_bound(
-        code.begin(), code.begin() + static_cast<int64_t>(i), code[i].jumps_to,
-        [](const Instruction& instruction, int64_t address) {
-          return instruction.address < address;
-        });
-    loops.emplace_back(first - code.begin(), static_cast<int64_t>(i));
+  std::vector<std::pair<Range, Counts>> loops;
+  for (const Range& range : LoopsOf(code)) {
+    Counts counts;
+    for (int64_t i = range.first; i <= range.second; ++i) counts.Add(code[i]);
+    loops.emplace_back(range, counts);
   }
   Counts best;
   // By the values that one iteration computes: the remainder of a vectorised
@@ -150,17 +194,20 @@ std::map<std::string, int64_t> LoopFacts(absl::string_view disassembly) {
     return std::make_tuple(counts.bits / 32 + counts.scalar,
                            counts.memory_bytes, counts.instructions);
   };
-  for (const auto& [first, last] : loops) {
-    // A loop around this one may begin at the same instruction.
-    const bool is_innermost = std::none_of(
-        loops.begin(), loops.end(), [first = first, last = last](auto& other) {
-          return other.first >= first && other.second <= last &&
-                 other.second - other.first < last - first;
-        });
-    if (!is_innermost) continue;
-    Counts counts;
-    for (int64_t i = first; i <= last; ++i) counts.Add(code[i]);
-    if (rank(counts) > rank(best)) best = counts;
+  for (const auto& [range, counts] : loops) {
+    // A loop around this one may begin at the same instruction. One inside that
+    // computes nothing, as a spin lock's, does not make this one an outer loop.
+    const auto [first, last] = range;
+    const bool computes = counts.vector + counts.scalar > 0;
+    const bool is_innermost =
+        std::none_of(loops.begin(), loops.end(),
+                     [&, first = first, last = last](auto& other) {
+                       const auto& [inner, inside] = other;
+                       return inner.first >= first && inner.second <= last &&
+                              inner.second - inner.first < last - first &&
+                              !(computes && inside.vector + inside.scalar == 0);
+                     });
+    if (is_innermost && rank(counts) > rank(best)) best = counts;
   }
   if (best.instructions == 0) return {};
   return {{"loop_instructions", best.instructions},

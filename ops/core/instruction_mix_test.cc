@@ -61,6 +61,40 @@ TEST(LoopFactsTest, ALoopAroundItMayBeginAtTheSameInstruction) {
   EXPECT_EQ(facts.at("loop_scalar_fp"), 0);
 }
 
+// Compilers move what is seldom needed behind the function.
+TEST(LoopFactsTest, ABlockThatJumpsBackIsNoLoop) {
+  const auto facts = LoopFacts(R"(
+    1120:	jle    1170 <k+0x50>
+    1140:	vmulps (%rdi,%rbx,4),%xmm1,%xmm2
+    1145:	jne    1140 <k+0x20>
+    1150:	vaddss %xmm2,%xmm0,%xmm0
+    1154:	vaddss %xmm2,%xmm0,%xmm0
+    1158:	vaddss %xmm2,%xmm0,%xmm0
+    115c:	vaddss %xmm2,%xmm0,%xmm0
+    1160:	vaddss %xmm2,%xmm0,%xmm0
+    1164:	ret
+    1170:	vxorps %xmm2,%xmm2,%xmm2
+    1174:	jmp    1150 <k+0x30>
+)");
+  EXPECT_EQ(facts.at("loop_vector_fp"), 1);
+  EXPECT_EQ(facts.at("loop_scalar_fp"), 0);
+}
+
+TEST(LoopFactsTest, ALoopThatTakesALockIsNotItsSpinLoop) {
+  const auto facts = LoopFacts(R"(
+    1140:	vmulps (%rdi,%rbx,4),%zmm1,%zmm2
+    1145:	mov    %ecx,%edx
+    1147:	xchg   %dl,(%rsi)
+    114a:	test   %dl,%dl
+    114c:	jne    1145 <k+0x25>
+    1150:	vmaxps %zmm2,%zmm0,%zmm0
+    1154:	movb   $0x0,(%rsi)
+    1158:	jne    1140 <k+0x20>
+)");
+  EXPECT_EQ(facts.at("loop_vector_fp"), 2);
+  EXPECT_EQ(facts.at("loop_locked"), 1);
+}
+
 TEST(LoopFactsTest, TextWithoutLoopsTellsNothing) {
   EXPECT_TRUE(LoopFacts("").empty());
   EXPECT_TRUE(LoopFacts("no disassembly\n  12: nothing").empty());

@@ -64,6 +64,14 @@ class PerturbedTimer : public MovedTimer {
   const bool flush_;
 };
 
+// Where a line of an operand is in its page. Copies keep that: a load waits for
+// a store at the same place of another page.
+int64_t OffsetInPage(const void* address) {
+  constexpr uintptr_t kPage = 4096, kLine = 64;
+  return static_cast<int64_t>(reinterpret_cast<uintptr_t>(address) % kPage /
+                              kLine * kLine);
+}
+
 absl::Status MoveOperands(const OperandSets& from, int64_t workspace_bytes,
                           const proto::Perturbation& perturbation,
                           MovedOperands* to, void** workspace) {
@@ -75,10 +83,12 @@ absl::Status MoveOperands(const OperandSets& from, int64_t workspace_bytes,
                          ? OperandMemory::Pages::kSmall
                          : OperandMemory::Pages::kHuge;
   for (size_t i = 0; copies && i < bytes.size(); ++i) {
+    const void* const source = from.addresses(0)[i];
     OPTRAIL_ASSIGN_OR_RETURN(
         OperandMemory memory,
-        OperandMemory::Copy(from.addresses(0)[i], bytes[i], pages,
-                            perturbation.offset_bytes()));
+        OperandMemory::Copy(
+            source, bytes[i], pages,
+            OffsetInPage(source) + perturbation.offset_bytes()));
     auto kept = std::make_shared<const OperandMemory>(std::move(memory));
     to->Move(static_cast<int>(i), kept->data(), kept);
   }
