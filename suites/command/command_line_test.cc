@@ -134,8 +134,9 @@ TEST_F(CommandLineTest, AnEmptyValueIsNeitherAnyNorDefault) {
         {"copy", "a", "b", "--test_count="},
         {"copy", "a", "b", "--test_list="}}) {
     EXPECT_EQ(Run(args), 2);
-    EXPECT_THAT(stderr_, HasSubstr("is empty: expected a value; one that is not "
-                                   "required may be left out"));
+    EXPECT_THAT(stderr_,
+                HasSubstr("is empty: expected a value; one that is not "
+                          "required may be left out"));
   }
   EXPECT_EQ(Run({"copy", "a", "b", "--test_list=x,,y"}), 2);
   EXPECT_THAT(stderr_, HasSubstr("--test_list=x,,y is empty in part"));
