@@ -245,13 +245,19 @@ with_script pane "$work/plain.html" \
        document.querySelector("#series .detail").getBoundingClientRect().height;'
 titled pane 0
 
+# Several suspects are narrowed by a command.
+with_script suspects "$work/hostile.html" \
+  'for (const row of document.querySelectorAll(".attention details")) {
+     row.open = true;
+   }'
+expect suspects 'optrail bisect '
+
 # A row for each range of commits, with what answers it.
 with_script attention "$work/states.html" \
   'document.querySelector("#attention .more button").click();
    for (const row of document.querySelectorAll(".attention details")) {
      row.open = true;
    }'
-expect attention 'optrail bisect '
 expect attention 'optrail ack '
 expect attention 'optrail compare '
 expect attention 'git log --first-parent'
