@@ -133,9 +133,9 @@ int64_t IndexOf(const std::vector<Instruction>& code, int64_t address) {
          code.begin();
 }
 
-// Whether control gets from the first instruction of the range to the last
-// without leaving it. A block that was moved out of the way jumps back, too,
-// and that is no loop.
+// Returns whether control gets from the first instruction of the range to the
+// last without leaving it. A block that was moved out of the way jumps back,
+// too, and that is no loop.
 bool ReachesItsEnd(const std::vector<Instruction>& code, const Range& range) {
   const auto [first, last] = range;
   std::vector<bool> reached(last - first + 1);

@@ -64,8 +64,8 @@ class PerturbedTimer : public MovedTimer {
   const bool flush_;
 };
 
-// Where a line of an operand is in its page. Copies keep that: a load waits for
-// a store at the same place of another page.
+// The place of a line of an operand in its page. Copies keep it: a load waits
+// for a store at the same place of another page.
 int64_t OffsetInPage(const void* address) {
   constexpr uintptr_t kPage = 4096, kLine = 64;
   return static_cast<int64_t>(reinterpret_cast<uintptr_t>(address) % kPage /
