@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/file.h"
+#include "base/host_name.h"
 #include "base/running_binary.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
@@ -163,9 +164,7 @@ absl::StatusOr<int> Drain(const std::vector<std::string>& arguments) {
 absl::StatusOr<int> RunAsPilot(const std::vector<std::string>&) {
   fleet::PilotOptions options;
   OPTRAIL_ASSIGN_OR_RETURN(options.url, FleetUrl());
-  char host[256] = "";
-  gethostname(host, sizeof(host) - 1);
-  options.info.host = host;
+  options.info.host = HostName();
   OPTRAIL_ASSIGN_OR_RETURN(const proto::Hardware hardware, HardwareOfRuns());
   options.info.hardware_id = hardware.id();
   const char* const slurm_job = std::getenv("SLURM_JOB_ID");
