@@ -205,6 +205,49 @@ TEST_F(FleetTest, PilotsRunAllTasksOnceAndShowThemNoCredentials) {
   }
 }
 
+// A gate reads what the database holds, and can neither change that nor the
+// copy that it is given.
+TEST_F(FleetTest, AGateGetsACopyOfTheHistoryWithoutCredentials) {
+  const std::string script = Folder() + "/gate.sh";
+  ASSERT_TRUE(
+      WriteFileAtomically(script,
+                          "for word; do case $word in --history=*) "
+                          "history=${word#--history=};; esac; done\n"
+                          "case $history in postgresql:*) exit 4;; esac\n"
+                          "echo \"records $(find $history -name '*.pb' | wc "
+                          "-l)\" cache=$OPTRAIL_COMPILE_CACHE\n"
+                          "touch $history/forged && exit 5\n"
+                          "exit 1\n")
+          .ok());
+  ASSERT_EQ(std::system(absl::StrCat("chmod a+r ", script).c_str()), 0);
+  const auto program = PrepareTasks(Folder() + "/measured", 3);
+  ASSERT_TRUE(program.ok()) << program.status();
+  JobQueue queue = Open();
+  ASSERT_TRUE(queue.Submit({"measured", CommandsOf(0, 3)}).ok());
+  std::ostringstream log;
+  ASSERT_TRUE(RunPilot(Pilot(*program), log).ok());
+  ASSERT_EQ(setenv("OPTRAIL_COMPILE_CACHE", "/shared", 1), 0);
+  // The second one is after a record was removed: that is gone from the copy.
+  const PilotOptions judging = Pilot({"sh", script});
+  for (const int records : {3, 2}) {
+    const int64_t job =
+        *queue.Submit({"gate", {"gate --candidate=commit:abc"}});
+    const auto report = RunPilot(judging, log);
+    ASSERT_TRUE(report.ok()) << report.status();
+    if (geteuid() == 0) {
+      EXPECT_EQ(report->done, 1) << *queue.Logs(job);
+    }
+    EXPECT_THAT(*queue.Logs(job),
+                HasSubstr(absl::StrCat("records ", records, " cache=/shared")));
+    Sql("DELETE FROM optrail.runs WHERE path = (SELECT min(path) FROM "
+        "optrail.runs)");
+    Sql("DELETE FROM optrail.records WHERE id = (SELECT min(id) FROM "
+        "optrail.records)");
+  }
+  ASSERT_EQ(unsetenv("OPTRAIL_COMPILE_CACHE"), 0);
+  EXPECT_FALSE(FileExists(judging.folder + "-history"));
+}
+
 TEST_F(FleetTest, KilledPilotsAndServersLoseNothingAndDoubleNothing) {
   // This seed draws every kind of fault.
   FaultOptions options;
@@ -319,8 +362,10 @@ TEST_F(FleetTest, TheDatabaseAnswersTheDashboard) {
 
 TEST(WordsOfCommandTest, TakesWordsOfCommandsThatPilotsRun) {
   EXPECT_EQ(WordsOfCommand("tune --op=softmax  --seed=1")->size(), 3);
-  for (const char* bad : {"", "gate", "bench --history=/x", "bench 'a b'",
-                          "bench $(id)", "bench\n", "sh -c x"}) {
+  EXPECT_EQ(WordsOfCommand("gate --candidate=commit:abc")->size(), 2);
+  for (const char* bad :
+       {"", "report", "bench --history=/x", "bench 'a b'", "bench $(id)",
+        "bench\n", "sh -c x", "gate --wait=2h"}) {
     EXPECT_TRUE(absl::IsInvalidArgument(WordsOfCommand(bad).status())) << bad;
   }
 }

@@ -30,7 +30,12 @@
 namespace optrail::fleet {
 namespace {
 
-constexpr absl::string_view kCommands[] = {"tune", "bench", "watch"};
+constexpr absl::string_view kCommands[] = {"tune", "bench", "watch", "gate",
+                                           "compile"};
+// What every task may see of the pilot's environment: where compiled code is
+// shared (ops/core/artifact_level.h).
+constexpr const char* kPassedOn[] = {"OPTRAIL_COMPILE_CACHE",
+                                     "OPTRAIL_COMPILE_CACHE_TRUST"};
 // Codes by which commands say what they found (base/exit_code.h); 2 is bad
 // input.
 constexpr int kResultCodes[] = {0, 1, 3};
@@ -73,6 +78,16 @@ std::string NewPilotId(const std::string& host) {
 // Since some time; the clock on the wall may jump.
 absl::Duration Now() { return absl::Nanoseconds(Clock::Real()->NowNs()); }
 
+// Returns whether a task judges the shared history, of which it gets a copy; a
+// gate that builds and runs both sides needs none.
+bool JudgesHistory(const std::vector<std::string>& words) {
+  return words[0] == "gate" &&
+         std::none_of(words.begin(), words.end(), [](const std::string& word) {
+           return absl::StartsWith(word, "--run") ||
+                  absl::StartsWith(word, "--build");
+         });
+}
+
 // Returns whether the child has ended; it stays to be waited for.
 bool HasEnded(pid_t pid) {
   siginfo_t info = {};
@@ -104,6 +119,7 @@ class Pilot {
       }
       absl::SleepFor(options_.poll);
     }
+    if (!copy_.empty()) (void)RunCommand({"rm", "-rf", copy_});
     return report_;
   }
 
@@ -138,6 +154,9 @@ class Pilot {
                          absl::StrCat("optrail-pilot-", options_.info.id));
     }
     OPTRAIL_RETURN_IF_ERROR(CreateDirectories(folder_));
+    // Beside it: the user of the tasks owns the folder, and could rename what
+    // lies in it.
+    copy_ = absl::StrCat(folder_, "-history");
     if (geteuid() != 0) return absl::OkStatus();
     const passwd* const user = getpwnam(options_.run_as.c_str());
     if (user == nullptr) {
@@ -209,6 +228,24 @@ class Pilot {
     return absl::OkStatus();
   }
 
+  // Brings the copy of the shared history up to date. The task reads it and
+  // needs no connection, and no credentials, for that.
+  absl::Status CopySharedHistory() const {
+    OPTRAIL_ASSIGN_OR_RETURN(const tracker::History shared,
+                             tracker::History::Open(options_.url));
+    // What was replaced or removed since the last time makes the two differ.
+    for (const bool again : {false, true}) {
+      if (again) (void)RunCommand({"rm", "-rf", copy_});
+      OPTRAIL_ASSIGN_OR_RETURN(const tracker::History copy,
+                               tracker::History::Open(copy_));
+      OPTRAIL_ASSIGN_OR_RETURN(const tracker::CopyReport report,
+                               tracker::CopyHistory(shared, copy));
+      if (report.unequal.empty()) return absl::OkStatus();
+    }
+    return absl::UnavailableError(
+        "the shared history changed while it was copied");
+  }
+
   // Cancelled if the pilot is to end, Aborted if the task is no longer ours.
   absl::Status RunCommandOf(const Task& task, const std::string& place,
                             Outcome* outcome) {
@@ -218,18 +255,26 @@ class Pilot {
       *outcome = {false, -1, std::string(words.status().message())};
       return absl::OkStatus();
     }
+    std::string history = JoinPath(place, "history");
+    if (JudgesHistory(*words)) {
+      OPTRAIL_RETURN_IF_ERROR(CopySharedHistory());
+      history = copy_;
+    }
     SubprocessOptions options;
     options.clear_environment = true;
     options.environment = {{"PATH", "/usr/local/bin:/usr/bin:/bin"},
                            {"HOME", place},
                            {"TMPDIR", place},
                            {"LANG", "C.UTF-8"}};
+    for (const char* const name : kPassedOn) {
+      const char* const value = std::getenv(name);
+      if (value != nullptr) options.environment.emplace_back(name, value);
+    }
     options.working_directory = place;
     options.stderr_mode = StderrMode::kCapture;
     OPTRAIL_ASSIGN_OR_RETURN(
         const std::unique_ptr<Subprocess> process,
-        Subprocess::Start(ArgumentsFor(*words, JoinPath(place, "history")),
-                          options));
+        Subprocess::Start(ArgumentsFor(*words, history), options));
     const absl::Duration start = Now();
     absl::Duration alive = start;
     while (!HasEnded(process->pid())) {
@@ -313,6 +358,7 @@ class Pilot {
   JobQueue queue_;
   std::ostream& log_;
   std::string folder_;
+  std::string copy_;  // of the shared history, for tasks that judge it
   absl::optional<absl::Duration> said_;  // when, of Now()
   uid_t uid_ = 0;
   gid_t gid_ = 0;
@@ -340,6 +386,12 @@ absl::StatusOr<std::vector<std::string>> WordsOfCommand(
                      absl::StrJoin(kCommands, ", ")));
   }
   for (const std::string& word : words) {
+    if (words[0] == "gate" && absl::StartsWith(word, "--wait")) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "'", command,
+          "': the task judges a copy of the history, to which nothing comes; "
+          "leave out --wait, and submit it once all is measured"));
+    }
     if (!absl::StartsWith(word, "--history")) continue;
     return absl::InvalidArgumentError(absl::StrCat(
         "'", command, "': the pilot chooses --history; leave it out"));

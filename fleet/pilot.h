@@ -10,9 +10,10 @@
 //   OPTRAIL_ASSIGN_OR_RETURN(const PilotReport report, RunPilot(options, log));
 //
 // A task writes into an empty folder; the pilot puts what it recorded into the
-// shared history when the task ends. What is measured never sees the pilot's
-// credentials: it gets a clean environment and, if root runs the pilot, another
-// user. Without root it could read that user's ~/.pgpass.
+// shared history when the task ends. A gate judges a copy of the shared history
+// that the pilot keeps, which it cannot change. What is measured never sees the
+// pilot's credentials: it gets a clean environment and, if root runs the pilot,
+// another user. Without root it could read that user's ~/.pgpass.
 //
 // SIGTERM and SIGINT stop the task and put it back into the queue. One pilot
 // per process.
