@@ -248,6 +248,37 @@ TEST_F(FleetTest, AGateGetsACopyOfTheHistoryWithoutCredentials) {
   EXPECT_FALSE(FileExists(judging.folder + "-history"));
 }
 
+TEST_F(FleetTest, AWatchRunsInACloneThatItsUserOwns) {
+  const std::string repository = Folder() + "/repository";
+  const std::string script = Folder() + "/watch.sh";
+  ASSERT_EQ(std::system(
+                absl::StrCat("git init -q ", repository, " && cd ", repository,
+                             " && git -c user.name=a -c user.email=a@b commit "
+                             "-q --allow-empty -m 'the subject'")
+                    .c_str()),
+            0);
+  ASSERT_TRUE(WriteFileAtomically(script,
+                                  "git log -1 --format=%s || exit 4\n"
+                                  "touch built || exit 5\necho words $#\n")
+                  .ok());
+  ASSERT_EQ(std::system(absl::StrCat("chmod a+r ", script).c_str()), 0);
+  JobQueue queue = Open();
+  JobRequest request = {"watch", {"watch HEAD --run='a b'"}};
+  request.most_attempts = 1;
+  PilotOptions options = Pilot({"sh", script});
+  for (const bool has_repository : {false, true}) {
+    if (has_repository) options.repository = repository;
+    const int64_t job = *queue.Submit(request);
+    std::ostringstream log;
+    const auto report = RunPilot(options, log);
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_EQ(report->done, has_repository) << *queue.Logs(job);
+    EXPECT_THAT(*queue.Logs(job),
+                HasSubstr(has_repository ? "the subject\nwords 4"
+                                         : "--repository=PATH"));
+  }
+}
+
 TEST_F(FleetTest, KilledPilotsAndServersLoseNothingAndDoubleNothing) {
   // This seed draws every kind of fault.
   FaultOptions options;
@@ -360,11 +391,26 @@ TEST_F(FleetTest, TheDatabaseAnswersTheDashboard) {
   }
 }
 
+TEST(PerCommitTest, AWatchIsOneTaskPerCommit) {
+  EXPECT_THAT(*PerCommit({" watch --run='./bench -x'"}, {"c2", "c1"}),
+              testing::ElementsAre("watch c2 --limit=1 --run='./bench -x'",
+                                   "watch c1 --limit=1 --run='./bench -x'"));
+  for (const char* bad :
+       {"bench --op=add", "watch v1..v2", "watch --limit=3"}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(PerCommit({bad}, {"c"}).status()))
+        << bad;
+  }
+}
+
 TEST(WordsOfCommandTest, TakesWordsOfCommandsThatPilotsRun) {
   EXPECT_EQ(WordsOfCommand("tune --op=softmax  --seed=1")->size(), 3);
   EXPECT_EQ(WordsOfCommand("gate --candidate=commit:abc")->size(), 2);
+  EXPECT_THAT(
+      *WordsOfCommand("watch --build='make -s' --run='echo \"$x\"' a''"),
+      testing::ElementsAre("watch", "--build=make -s", "--run=echo \"$x\"",
+                           "a"));
   for (const char* bad :
-       {"", "report", "bench --history=/x", "bench 'a b'", "bench $(id)",
+       {"", "report", "bench --history=/x", "bench 'a b", "bench $(id)",
         "bench\n", "sh -c x", "gate --wait=2h"}) {
     EXPECT_TRUE(absl::IsInvalidArgument(WordsOfCommand(bad).status())) << bad;
   }

@@ -14,10 +14,10 @@
 #include <random>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/types/optional.h"
 #include "base/clock.h"
@@ -32,10 +32,6 @@ namespace {
 
 constexpr absl::string_view kCommands[] = {"tune", "bench", "watch", "gate",
                                            "compile"};
-// What every task may see of the pilot's environment: where compiled code is
-// shared (ops/core/artifact_level.h).
-constexpr const char* kPassedOn[] = {"OPTRAIL_COMPILE_CACHE",
-                                     "OPTRAIL_COMPILE_CACHE_TRUST"};
 // Codes by which commands say what they found (base/exit_code.h); 2 is bad
 // input.
 constexpr int kResultCodes[] = {0, 1, 3};
@@ -86,6 +82,11 @@ bool JudgesHistory(const std::vector<std::string>& words) {
            return absl::StartsWith(word, "--run") ||
                   absl::StartsWith(word, "--build");
          });
+}
+
+// Returns whether the task builds commits of a repository.
+bool BuildsCommits(const std::vector<std::string>& words) {
+  return words[0] == "watch" || (words[0] == "gate" && !JudgesHistory(words));
 }
 
 // Returns whether the child has ended; it stays to be waited for.
@@ -228,6 +229,26 @@ class Pilot {
     return absl::OkStatus();
   }
 
+  // A repository of the task's own, with all branches.
+  absl::Status Clone(const std::string& to) const {
+    if (options_.repository.empty()) {
+      return absl::FailedPreconditionError(
+          "the task builds commits, and this pilot has no repository; next: "
+          "start it with --repository=PATH, or what `git clone` takes");
+    }
+    OPTRAIL_ASSIGN_OR_RETURN(const CommandResult cloned,
+                             RunCommand({"git", "clone", "--quiet", "--shared",
+                                         "--", options_.repository, to}));
+    if (!cloned.exit.ok()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("--repository=", options_.repository,
+                       " cannot be cloned: ", cloned.stderr_text));
+    }
+    if (geteuid() != 0) return absl::OkStatus();
+    return RunCommand({"chown", "-R", absl::StrCat(uid_, ":", gid_), to})
+        .status();
+  }
+
   // Brings the copy of the shared history up to date. The task reads it and
   // needs no connection, and no credentials, for that.
   absl::Status CopySharedHistory() const {
@@ -271,6 +292,14 @@ class Pilot {
       if (value != nullptr) options.environment.emplace_back(name, value);
     }
     options.working_directory = place;
+    if (BuildsCommits(*words)) {
+      options.working_directory = JoinPath(place, "repository");
+      const absl::Status cloned = Clone(options.working_directory);
+      if (!cloned.ok()) {
+        *outcome = {false, -1, std::string(cloned.message())};
+        return absl::OkStatus();
+      }
+    }
     options.stderr_mode = StderrMode::kCapture;
     OPTRAIL_ASSIGN_OR_RETURN(
         const std::unique_ptr<Subprocess> process,
@@ -369,16 +398,31 @@ class Pilot {
 
 absl::StatusOr<std::vector<std::string>> WordsOfCommand(
     const std::string& command) {
+  std::vector<std::string> words;
+  bool in_word = false, in_quotes = false;
   for (const char c : command) {
-    if (absl::StrContains("'\"\\`$", std::string(1, c)) ||
-        static_cast<unsigned char>(c) < ' ') {
+    const bool is_control = static_cast<unsigned char>(c) < ' ';
+    if (is_control || (!in_quotes && absl::string_view("\"\\`$").find(c) !=
+                                         absl::string_view::npos)) {
       return absl::InvalidArgumentError(absl::StrCat(
           "'", command,
-          "': expected words and flags of optrail, without quotes"));
+          "': expected words and flags of optrail, with no quotes but '...' "
+          "around words that belong together"));
     }
+    if (c == '\'') {
+      in_quotes = !in_quotes;
+    } else if (c == ' ' && !in_quotes) {
+      in_word = false;
+      continue;
+    }
+    if (!in_word) words.emplace_back();
+    in_word = true;
+    if (c != '\'') words.back() += c;
   }
-  const std::vector<std::string> words =
-      absl::StrSplit(command, ' ', absl::SkipEmpty());
+  if (in_quotes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", command, "': a quote that is opened and not closed"));
+  }
   if (words.empty() || std::find(std::begin(kCommands), std::end(kCommands),
                                  words[0]) == std::end(kCommands)) {
     return absl::InvalidArgumentError(
@@ -397,6 +441,33 @@ absl::StatusOr<std::vector<std::string>> WordsOfCommand(
         "'", command, "': the pilot chooses --history; leave it out"));
   }
   return words;
+}
+
+absl::StatusOr<std::vector<std::string>> PerCommit(
+    const std::vector<std::string>& commands,
+    const std::vector<std::string>& commits) {
+  std::vector<std::string> tasks;
+  for (const std::string& command : commands) {
+    OPTRAIL_ASSIGN_OR_RETURN(const std::vector<std::string> words,
+                             WordsOfCommand(command));
+    const bool has_range =
+        std::any_of(words.begin() + 1, words.end(), [](const auto& word) {
+          return !absl::StartsWith(word, "-") ||
+                 absl::StartsWith(word, "--limit");
+        });
+    if (words[0] != "watch" || has_range) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "'", command,
+          "': with --commits, expected watch and flags like --run=COMMAND, "
+          "without a range and --limit"));
+    }
+    const absl::string_view flags =
+        absl::StripLeadingAsciiWhitespace(command).substr(words[0].size());
+    for (const std::string& commit : commits) {
+      tasks.push_back(absl::StrCat("watch ", commit, " --limit=1", flags));
+    }
+  }
+  return tasks;
 }
 
 absl::StatusOr<PilotReport> RunPilot(const PilotOptions& options,

@@ -137,6 +137,7 @@ absl::StatusOr<Offer> EvaluatorPool::Open(const proto::Task& task) {
   Offer offer = nodes_[prover_].offer;
   offer.compile_ahead = 0;
   offer.measure_slots = 0;
+  int searching = 0;
   for (size_t i = 0; i < nodes_.size(); ++i) {
     Node& node = nodes_[i];
     proto::MeasuringNode& identity = comparison.nodes[i];
@@ -144,12 +145,16 @@ absl::StatusOr<Offer> EvaluatorPool::Open(const proto::Task& task) {
     node.searches = proves || identity.verdict() == proto::NODE_EQUAL;
     identity.set_searches(node.searches);
     identity.set_proves(proves);
-    if (node.searches) {
+    if (!node.searches) {
+      Say(NodeText(identity));
+    } else {
+      ++searching;
       offer.compile_ahead += node.offer.compile_ahead;
       offer.measure_slots += std::max(1, node.offer.measure_slots);
     }
-    Say(NodeText(identity));
   }
+  Say(absl::StrCat(searching, " of ", nodes_.size(), " nodes search, ",
+                   nodes_[prover_].member.name, " ranks and proves"));
   identities_ = std::move(comparison.nodes);
   offer.nodes = identities_;
   return offer;
