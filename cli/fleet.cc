@@ -3,8 +3,10 @@
 #include <limits.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <iostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/flags/declare.h"

@@ -17,6 +17,12 @@ namespace {
 constexpr int64_t kFirstRound = 1'000'000;
 // How often nodes are polled that have no descriptor to wait for.
 constexpr absl::Duration kLookAgain = absl::Milliseconds(2);
+// A node that is silent for longer than this and so many times its longest
+// silence so far is taken to be gone. Opening a process may take two minutes,
+// and compiling a config one.
+constexpr absl::Duration kPatience = absl::Minutes(5);
+constexpr int64_t kPatienceOfLongest = 10;
+constexpr absl::Duration kLookForSilence = absl::Seconds(1);
 
 }  // namespace
 
@@ -193,7 +199,7 @@ int EvaluatorPool::NodeForSearch() const {
 
 void EvaluatorPool::SubmitTo(int node, Request request) {
   if (held_.empty()) answered_ns_ = clock_.NowNs();
-  ++nodes_[node].in_flight;
+  if (nodes_[node].in_flight++ == 0) nodes_[node].heard_ns = clock_.NowNs();
   held_[request.ticket] = {node, request};
   nodes_[node].member.evaluator->Submit(std::move(request));
 }
@@ -212,24 +218,62 @@ void EvaluatorPool::Take(int from, Answer answer,
   held_.erase(found);
   Node& node = nodes_[from];
   --node.in_flight;
-  if (answer.lost && held.request.purpose == Purpose::kSearch) {
-    const bool was_gone = std::exchange(node.gone, true);
-    if (const int other = NodeForSearch(); other >= 0) {
-      if (!was_gone) {
-        Say(absl::StrCat("node ", node.member.name,
-                         " is left out from now on: ", answer.trial.detail()));
-      }
-      SubmitTo(other, std::move(held.request));
-      return;
-    }
-    // The last one is asked again, which may reach it.
-    node.gone = was_gone;
+  if (answer.lost && held.request.purpose == Purpose::kSearch &&
+      GiveToAnother(from, std::move(held), answer.trial.detail())) {
+    return;
   }
+  if (!answer.lost) {
+    node.longest_ns = std::max(node.longest_ns, clock_.NowNs() - node.heard_ns);
+  }
+  node.heard_ns = clock_.NowNs();
   // Nodes work at the same time, and a part of the time is unpaid once.
   const int64_t now_ns = clock_.NowNs();
   answer.unpaid_ns = std::min(answer.unpaid_ns, now_ns - answered_ns_);
   answered_ns_ = now_ns;
   answers->push_back(std::move(answer));
+}
+
+bool EvaluatorPool::GiveToAnother(int from, Held held, const std::string& why) {
+  Node& node = nodes_[from];
+  const bool was_gone = std::exchange(node.gone, true);
+  const int other = NodeForSearch();
+  if (other < 0) {
+    // The last one is asked again, which may reach it.
+    node.gone = was_gone;
+    return false;
+  }
+  if (!was_gone) {
+    Say(absl::StrCat("node ", node.member.name,
+                     " is left out from now on: ", why));
+  }
+  SubmitTo(other, std::move(held.request));
+  return true;
+}
+
+void EvaluatorPool::LeaveSilentNodes() {
+  for (int i = 0; i < static_cast<int>(nodes_.size()); ++i) {
+    Node& node = nodes_[i];
+    const int64_t silent_ns = clock_.NowNs() - node.heard_ns;
+    if (node.in_flight == 0 ||
+        silent_ns < absl::ToInt64Nanoseconds(kPatience) +
+                        kPatienceOfLongest * node.longest_ns) {
+      continue;
+    }
+    std::vector<int64_t> tickets;
+    for (const auto& [ticket, held] : held_) {
+      if (held.node == i && held.request.purpose == Purpose::kSearch) {
+        tickets.push_back(ticket);
+      }
+    }
+    for (const int64_t ticket : tickets) {
+      Held held = held_[ticket];
+      if (!GiveToAnother(i, std::move(held), "it has been silent for long")) {
+        break;
+      }
+      --node.in_flight;
+      node.member.evaluator->Cancel(ticket);
+    }
+  }
 }
 
 std::vector<Answer> EvaluatorPool::Sweep() {
@@ -273,9 +317,10 @@ std::vector<Answer> EvaluatorPool::Poll(absl::Duration wait) {
     for (int i = 0; i < static_cast<int>(nodes_.size()); ++i) {
       if (nodes_[i].in_flight > 0) busy.push_back(i);
     }
-    Await(busy, wait);
+    Await(busy, wait == absl::InfiniteDuration() ? kLookForSilence : wait);
     waited = true;
     answers = Sweep();
+    if (answers.empty()) LeaveSilentNodes();
   }
   return answers;
 }

@@ -19,8 +19,9 @@
 // sessions over the same nodes never wait for each other in a circle.
 //
 // A node that goes away during the search is left out from then on, and what
-// it had in flight goes to another one. The node that proves is never replaced
-// while finalists are read: the session resumes once it is back.
+// it had in flight goes to another one. So is one that has been silent for five
+// minutes and ten times its longest silence so far. The node that proves is
+// never replaced while finalists are read: the session resumes once it is back.
 //
 // One thread at a time.
 
@@ -72,6 +73,8 @@ class EvaluatorPool : public Evaluator {
     bool searches = false;
     bool gone = false;
     int in_flight = 0;
+    int64_t heard_ns = 0;    // the last answer, or what was submitted after it
+    int64_t longest_ns = 0;  // silence that ended with an answer
   };
   struct Held {
     int node = 0;
@@ -88,6 +91,11 @@ class EvaluatorPool : public Evaluator {
   void SubmitTo(int node, Request request);
   // Returns the answers that are there on any node, and waits for none.
   std::vector<Answer> Sweep();
+  // Gives what a node had in flight to others if it was silent for far longer
+  // than ever before: a connection may stall without an end.
+  void LeaveSilentNodes();
+  // False: no other node is left.
+  bool GiveToAnother(int node, Held held, const std::string& why);
   // Takes one over, or gives what it asked for to another node.
   void Take(int node, Answer answer, std::vector<Answer>* answers);
   // Until something may have finished at one of these.

@@ -337,6 +337,48 @@ TEST_F(EvaluatorPoolTest, WithoutThatNodeTheSessionSaysWhatToDo) {
                         "too: none of the 2 nodes is host0; next: "));
 }
 
+// Its connection stalls without an end.
+TEST_F(EvaluatorPoolTest, WhatASilentNodeHadGoesToAnotherOne) {
+  class Silent : public Scripted {
+   public:
+    Silent(Script* script, FakeClock* clock)
+        : Scripted(script), script_(script), clock_(clock) {}
+    std::vector<Answer> Poll(absl::Duration wait) override {
+      if (script_->searched < 3) return Scripted::Poll(wait);
+      clock_->Advance(absl::Minutes(1));
+      return {};
+    }
+
+   private:
+    Script* const script_;
+    FakeClock* const clock_;
+  };
+  // The other one answers now and then, so that somebody waits.
+  class Slow : public Scripted {
+   public:
+    using Scripted::Scripted;
+    std::vector<Answer> Poll(absl::Duration wait) override {
+      if (++polls_ % 3 != 0) return {};
+      return Scripted::Poll(wait);
+    }
+
+   private:
+    int polls_ = 0;
+  };
+  std::vector<EvaluatorPool::Member> members;
+  members.push_back({"n0", std::make_unique<Slow>(&scripts_[0])});
+  members.push_back({"n1", std::make_unique<Silent>(&scripts_[1], &clock_)});
+  EvaluatorPool pool(
+      std::move(members), setup_.default_config, clock_,
+      [this](const std::string& what) { said_.push_back(what); });
+  const auto session = RunSession(setup_, pool, clock_);
+  ASSERT_TRUE(session.ok()) << session.status();
+  EXPECT_EQ(session->trials_size(), 24);
+  EXPECT_EQ(scripts_[0].searched, 21);
+  EXPECT_THAT(said_.back(),
+              HasSubstr("n1 is left out from now on: it has been silent"));
+}
+
 // Nodes open at the same time: that part of the time is unpaid once.
 TEST_F(EvaluatorPoolTest, UnpaidTimeIsThatOfTheClock) {
   class Unpaid : public Scripted {
