@@ -2,8 +2,8 @@
 // each node is a process that sleeps for as long as a reading takes, so that
 // what is left is the cost of the session and of the pool.
 //
-//   bazel run //tuning/session/evaluation:pool_throughput -- \
-//     --nodes=1,2,4 --reading_ms=20 --trials=200
+//   bazel run //tuning/session/evaluation:pool_throughput --
+//       --nodes=1,2,4 --reading_ms=20 --trials=200
 
 #include <sys/socket.h>
 #include <sys/wait.h>
