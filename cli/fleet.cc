@@ -47,7 +47,7 @@ ABSL_FLAG(
     std::string, repository, "",
     "What `git clone` takes, for tasks that build commits: watch, and gate "
     "with --run. They may run code of it.");
-ABSL_FLAG(std::string, commits, "",
+ABSL_FLAG(std::string, each_commit, "",
           "FIRST..LAST: each `watch` becomes one task per commit of this range "
           "of the current repository, newest first, and pilots measure them at "
           "the same time, each commit on one machine.");
@@ -118,7 +118,8 @@ absl::StatusOr<int> Submit(const std::vector<std::string>& commands) {
       request.commands.emplace_back(command);
     }
   }
-  if (const std::string range = absl::GetFlag(FLAGS_commits); !range.empty()) {
+  if (const std::string range = absl::GetFlag(FLAGS_each_commit);
+      !range.empty()) {
     tracker::Interruptible interruptible;
     OPTRAIL_ASSIGN_OR_RETURN(
         const auto trees,
@@ -267,7 +268,7 @@ suites::Command FleetCommand() {
            Init),
       part("submit", "COMMAND...", "Adds a job with a task per COMMAND.",
            {"job_name", "priority", "hardware", "attempts", "task_time",
-            "deadline", "tasks", "commits"},
+            "deadline", "tasks", "each_commit"},
            0, 1000, Submit),
       part("status", "", "Shows jobs and pilots.",
            {"format", "file_format", "out"}, 0, 0, Status),

@@ -458,7 +458,7 @@ absl::StatusOr<std::vector<std::string>> PerCommit(
     if (words[0] != "watch" || has_range) {
       return absl::InvalidArgumentError(absl::StrCat(
           "'", command,
-          "': with --commits, expected watch and flags like --run=COMMAND, "
+          "': with --each_commit, expected watch and flags like --run=COMMAND, "
           "without a range and --limit"));
     }
     const absl::string_view flags =

@@ -322,6 +322,12 @@ TEST_F(EvaluatorPoolTest, AProofGoesOnWhereItBegan) {
   EXPECT_EQ(scripts_[0].ranked + scripts_[0].proved, 0);
   EXPECT_GT(scripts_[1].proved, 0);
   EXPECT_EQ(session->sittings(), 2);
+  int proving = 0;
+  for (const proto::MeasuringNode& node : session->nodes()) {
+    proving += node.proves();
+    EXPECT_TRUE(!node.proves() || node.host() == "host0");
+  }
+  EXPECT_EQ(proving, 1);
 }
 
 TEST_F(EvaluatorPoolTest, WithoutThatNodeTheSessionSaysWhatToDo) {

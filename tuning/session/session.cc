@@ -163,7 +163,16 @@ absl::Status Session::GoOnProving() {
     if (conditions.host().empty()) continue;
     const absl::Status here =
         evaluator_.ProveOn(conditions.host(), conditions.device_uuid());
-    if (here.ok()) return here;
+    if (here.ok()) {
+      bool found = false;
+      for (proto::MeasuringNode& node : *session_.mutable_nodes()) {
+        node.set_proves(!found && node.host() == conditions.host() &&
+                        (node.device_uuid().empty() ||
+                         node.device_uuid() == conditions.device_uuid()));
+        found |= node.proves();
+      }
+      return here;
+    }
     return absl::FailedPreconditionError(absl::StrCat(
         "the finalists of this session were read on ", conditions.host(),
         ", where the others have to be read, too: ", here.message(),
