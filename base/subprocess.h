@@ -265,6 +265,8 @@ class FrameChannel {
   // more.
   absl::StatusOr<std::string> Read();
   absl::Status Write(absl::string_view payload);
+  // For those who wait for several channels at once.
+  int read_fd() const { return read_fd_; }
 
  private:
   const int read_fd_;

@@ -3,8 +3,10 @@
 #include <limits.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <iostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/flags/declare.h"
@@ -14,6 +16,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/file.h"
+#include "base/git.h"
+#include "base/host_name.h"
 #include "base/running_binary.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
@@ -24,6 +28,8 @@
 #include "fleet/pilot.h"
 #include "fleet/queue.h"
 #include "fleet/slurm.h"
+#include "tracker/checkout/interruptible.h"
+#include "tracker/checkout/worktree.h"
 #include "tracker/history/postgres/postgres.h"
 
 ABSL_FLAG(std::string, job_name, "", "Name of the job in `fleet status`.");
@@ -37,6 +43,14 @@ ABSL_FLAG(std::string, tasks, "",
           "File with a task per line, beside those of the command line.");
 ABSL_FLAG(std::string, run_as, "nobody",
           "User that runs the tasks, where root runs the pilot.");
+ABSL_FLAG(
+    std::string, repository, "",
+    "What `git clone` takes, for tasks that build commits: watch, and gate "
+    "with --run. They may run code of it.");
+ABSL_FLAG(std::string, each_commit, "",
+          "FIRST..LAST: each `watch` becomes one task per commit of this range "
+          "of the current repository, newest first, and pilots measure them at "
+          "the same time, each commit on one machine.");
 ABSL_FLAG(bool, until_idle, false, "End where no task is queued.");
 ABSL_FLAG(absl::Duration, pilot_time, absl::InfiniteDuration(),
           "Take no task after this time.");
@@ -104,6 +118,17 @@ absl::StatusOr<int> Submit(const std::vector<std::string>& commands) {
       request.commands.emplace_back(command);
     }
   }
+  if (const std::string range = absl::GetFlag(FLAGS_each_commit);
+      !range.empty()) {
+    tracker::Interruptible interruptible;
+    OPTRAIL_ASSIGN_OR_RETURN(
+        const auto trees,
+        tracker::Worktrees::Create({WorkspaceDirectory(), ""}, interruptible));
+    OPTRAIL_ASSIGN_OR_RETURN(const std::vector<std::string> commits,
+                             trees->Range(range));
+    OPTRAIL_ASSIGN_OR_RETURN(request.commands,
+                             fleet::PerCommit(request.commands, commits));
+  }
   for (const std::string& command : request.commands) {
     OPTRAIL_RETURN_IF_ERROR(fleet::WordsOfCommand(command).status());
   }
@@ -163,14 +188,13 @@ absl::StatusOr<int> Drain(const std::vector<std::string>& arguments) {
 absl::StatusOr<int> RunAsPilot(const std::vector<std::string>&) {
   fleet::PilotOptions options;
   OPTRAIL_ASSIGN_OR_RETURN(options.url, FleetUrl());
-  char host[256] = "";
-  gethostname(host, sizeof(host) - 1);
-  options.info.host = host;
+  options.info.host = HostName();
   OPTRAIL_ASSIGN_OR_RETURN(const proto::Hardware hardware, HardwareOfRuns());
   options.info.hardware_id = hardware.id();
   const char* const slurm_job = std::getenv("SLURM_JOB_ID");
   if (slurm_job != nullptr) options.info.slurm_job = slurm_job;
   options.run_as = absl::GetFlag(FLAGS_run_as);
+  options.repository = absl::GetFlag(FLAGS_repository);
   options.until_idle = absl::GetFlag(FLAGS_until_idle);
   options.time = absl::GetFlag(FLAGS_pilot_time);
   options.lease = absl::GetFlag(FLAGS_lease);
@@ -191,9 +215,20 @@ absl::StatusOr<int> Up(const std::vector<std::string>&) {
       tracker::Postgres::NameOf(url) == url, "history",
       tracker::Postgres::NameOf(url),
       "no password in it; next: put it into ~/.pgpass of the pilots' user"));
-  std::vector<std::string> pilot = {PathOfThisProgram(), "fleet", "pilot",
-                                    absl::StrCat("--history=", url),
-                                    "--until_idle"};
+  // Slurm's job has another environment than this command.
+  std::vector<std::string> pilot = {"env"};
+  for (const char* const name : fleet::kPassedOn) {
+    const char* const value = std::getenv(name);
+    if (value != nullptr) pilot.push_back(absl::StrCat(name, "=", value));
+  }
+  for (std::string word :
+       {PathOfThisProgram(), std::string("fleet"), std::string("pilot"),
+        absl::StrCat("--history=", url), std::string("--until_idle")}) {
+    pilot.push_back(std::move(word));
+  }
+  if (const std::string from = absl::GetFlag(FLAGS_repository); !from.empty()) {
+    pilot.push_back(absl::StrCat("--repository=", from));
+  }
   const absl::Duration time = absl::GetFlag(FLAGS_pilot_time);
   if (time != absl::InfiniteDuration()) {
     pilot.push_back(absl::StrCat("--pilot_time=", absl::FormatDuration(time)));
@@ -233,7 +268,7 @@ suites::Command FleetCommand() {
            Init),
       part("submit", "COMMAND...", "Adds a job with a task per COMMAND.",
            {"job_name", "priority", "hardware", "attempts", "task_time",
-            "deadline", "tasks"},
+            "deadline", "tasks", "each_commit"},
            0, 1000, Submit),
       part("status", "", "Shows jobs and pilots.",
            {"format", "file_format", "out"}, 0, 0, Status),
@@ -242,10 +277,11 @@ suites::Command FleetCommand() {
       part("drain", "[PILOT]", "Lets pilots end after their task.", {}, 0, 1,
            Drain),
       part("pilot", "", "Takes tasks and runs them on this machine.",
-           {"run_as", "until_idle", "pilot_time", "lease", "hardware"}, 0, 0,
-           RunAsPilot),
+           {"run_as", "repository", "until_idle", "pilot_time", "lease",
+            "hardware"},
+           0, 0, RunAsPilot),
       part("up", "", "Submits pilots to Slurm.",
-           {"pilots", "sbatch", "pilot_time"}, 0, 0, Up)};
+           {"pilots", "sbatch", "pilot_time", "repository"}, 0, 0, Up)};
   return command;
 }
 

@@ -205,6 +205,80 @@ TEST_F(FleetTest, PilotsRunAllTasksOnceAndShowThemNoCredentials) {
   }
 }
 
+// A gate reads what the database holds, and can neither change that nor the
+// copy that it is given.
+TEST_F(FleetTest, AGateGetsACopyOfTheHistoryWithoutCredentials) {
+  const std::string script = Folder() + "/gate.sh";
+  ASSERT_TRUE(
+      WriteFileAtomically(script,
+                          "for word; do case $word in --history=*) "
+                          "history=${word#--history=};; esac; done\n"
+                          "case $history in postgresql:*) exit 4;; esac\n"
+                          "echo \"records $(find $history -name '*.pb' | wc "
+                          "-l)\" cache=$OPTRAIL_COMPILE_CACHE\n"
+                          "touch $history/forged && exit 5\n"
+                          "exit 1\n")
+          .ok());
+  ASSERT_EQ(std::system(absl::StrCat("chmod a+r ", script).c_str()), 0);
+  const auto program = PrepareTasks(Folder() + "/measured", 3);
+  ASSERT_TRUE(program.ok()) << program.status();
+  JobQueue queue = Open();
+  ASSERT_TRUE(queue.Submit({"measured", CommandsOf(0, 3)}).ok());
+  std::ostringstream log;
+  ASSERT_TRUE(RunPilot(Pilot(*program), log).ok());
+  ASSERT_EQ(setenv("OPTRAIL_COMPILE_CACHE", "/shared", 1), 0);
+  // The second one is after a record was removed: that is gone from the copy.
+  const PilotOptions judging = Pilot({"sh", script});
+  for (const int records : {3, 2}) {
+    const int64_t job =
+        *queue.Submit({"gate", {"gate --candidate=commit:abc"}});
+    const auto report = RunPilot(judging, log);
+    ASSERT_TRUE(report.ok()) << report.status();
+    if (geteuid() == 0) {
+      EXPECT_EQ(report->done, 1) << *queue.Logs(job);
+    }
+    EXPECT_THAT(*queue.Logs(job),
+                HasSubstr(absl::StrCat("records ", records, " cache=/shared")));
+    Sql("DELETE FROM optrail.runs WHERE path = (SELECT min(path) FROM "
+        "optrail.runs)");
+    Sql("DELETE FROM optrail.records WHERE id = (SELECT min(id) FROM "
+        "optrail.records)");
+  }
+  ASSERT_EQ(unsetenv("OPTRAIL_COMPILE_CACHE"), 0);
+  EXPECT_FALSE(FileExists(judging.folder + "-history"));
+}
+
+TEST_F(FleetTest, AWatchRunsInACloneThatItsUserOwns) {
+  const std::string repository = Folder() + "/repository";
+  const std::string script = Folder() + "/watch.sh";
+  ASSERT_EQ(std::system(
+                absl::StrCat("git init -q ", repository, " && cd ", repository,
+                             " && git -c user.name=a -c user.email=a@b commit "
+                             "-q --allow-empty -m 'the subject'")
+                    .c_str()),
+            0);
+  ASSERT_TRUE(WriteFileAtomically(script,
+                                  "git log -1 --format=%s || exit 4\n"
+                                  "touch built || exit 5\necho words $#\n")
+                  .ok());
+  ASSERT_EQ(std::system(absl::StrCat("chmod a+r ", script).c_str()), 0);
+  JobQueue queue = Open();
+  JobRequest request = {"watch", {"watch HEAD --run='a b'"}};
+  request.most_attempts = 1;
+  PilotOptions options = Pilot({"sh", script});
+  for (const bool has_repository : {false, true}) {
+    if (has_repository) options.repository = repository;
+    const int64_t job = *queue.Submit(request);
+    std::ostringstream log;
+    const auto report = RunPilot(options, log);
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_EQ(report->done, has_repository) << *queue.Logs(job);
+    EXPECT_THAT(*queue.Logs(job),
+                HasSubstr(has_repository ? "the subject\nwords 4"
+                                         : "--repository=PATH"));
+  }
+}
+
 TEST_F(FleetTest, KilledPilotsAndServersLoseNothingAndDoubleNothing) {
   // This seed draws every kind of fault.
   FaultOptions options;
@@ -317,10 +391,27 @@ TEST_F(FleetTest, TheDatabaseAnswersTheDashboard) {
   }
 }
 
+TEST(PerCommitTest, AWatchIsOneTaskPerCommit) {
+  EXPECT_THAT(*PerCommit({" watch --run='./bench -x'"}, {"c2", "c1"}),
+              testing::ElementsAre("watch c2 --limit=1 --run='./bench -x'",
+                                   "watch c1 --limit=1 --run='./bench -x'"));
+  for (const char* bad :
+       {"bench --op=add", "watch v1..v2", "watch --limit=3"}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(PerCommit({bad}, {"c"}).status()))
+        << bad;
+  }
+}
+
 TEST(WordsOfCommandTest, TakesWordsOfCommandsThatPilotsRun) {
   EXPECT_EQ(WordsOfCommand("tune --op=softmax  --seed=1")->size(), 3);
-  for (const char* bad : {"", "gate", "bench --history=/x", "bench 'a b'",
-                          "bench $(id)", "bench\n", "sh -c x"}) {
+  EXPECT_EQ(WordsOfCommand("gate --candidate=commit:abc")->size(), 2);
+  EXPECT_THAT(
+      *WordsOfCommand("watch --build='make -s' --run='echo \"$x\"' a''"),
+      testing::ElementsAre("watch", "--build=make -s", "--run=echo \"$x\"",
+                           "a"));
+  for (const char* bad :
+       {"", "report", "bench --history=/x", "bench 'a b", "bench $(id)",
+        "bench\n", "sh -c x", "gate --wait=2h"}) {
     EXPECT_TRUE(absl::IsInvalidArgument(WordsOfCommand(bad).status())) << bad;
   }
 }

@@ -14,10 +14,10 @@
 #include <random>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/types/optional.h"
 #include "base/clock.h"
@@ -30,7 +30,8 @@
 namespace optrail::fleet {
 namespace {
 
-constexpr absl::string_view kCommands[] = {"tune", "bench", "watch"};
+constexpr absl::string_view kCommands[] = {"tune", "bench", "watch", "gate",
+                                           "compile"};
 // Codes by which commands say what they found (base/exit_code.h); 2 is bad
 // input.
 constexpr int kResultCodes[] = {0, 1, 3};
@@ -73,6 +74,21 @@ std::string NewPilotId(const std::string& host) {
 // Since some time; the clock on the wall may jump.
 absl::Duration Now() { return absl::Nanoseconds(Clock::Real()->NowNs()); }
 
+// Returns whether a task judges the shared history, of which it gets a copy; a
+// gate that builds and runs both sides needs none.
+bool JudgesHistory(const std::vector<std::string>& words) {
+  return words[0] == "gate" &&
+         std::none_of(words.begin(), words.end(), [](const std::string& word) {
+           return absl::StartsWith(word, "--run") ||
+                  absl::StartsWith(word, "--build");
+         });
+}
+
+// Returns whether the task builds commits of a repository.
+bool BuildsCommits(const std::vector<std::string>& words) {
+  return words[0] == "watch" || (words[0] == "gate" && !JudgesHistory(words));
+}
+
 // Returns whether the child has ended; it stays to be waited for.
 bool HasEnded(pid_t pid) {
   siginfo_t info = {};
@@ -104,6 +120,7 @@ class Pilot {
       }
       absl::SleepFor(options_.poll);
     }
+    if (!copy_.empty()) (void)RunCommand({"rm", "-rf", copy_});
     return report_;
   }
 
@@ -138,6 +155,9 @@ class Pilot {
                          absl::StrCat("optrail-pilot-", options_.info.id));
     }
     OPTRAIL_RETURN_IF_ERROR(CreateDirectories(folder_));
+    // Beside it: the user of the tasks owns the folder, and could rename what
+    // lies in it.
+    copy_ = absl::StrCat(folder_, "-history");
     if (geteuid() != 0) return absl::OkStatus();
     const passwd* const user = getpwnam(options_.run_as.c_str());
     if (user == nullptr) {
@@ -209,6 +229,44 @@ class Pilot {
     return absl::OkStatus();
   }
 
+  // A repository of the task's own, with all branches.
+  absl::Status Clone(const std::string& to) const {
+    if (options_.repository.empty()) {
+      return absl::FailedPreconditionError(
+          "the task builds commits, and this pilot has no repository; next: "
+          "start it with --repository=PATH, or what `git clone` takes");
+    }
+    OPTRAIL_ASSIGN_OR_RETURN(const CommandResult cloned,
+                             RunCommand({"git", "clone", "--quiet", "--shared",
+                                         "--", options_.repository, to}));
+    if (!cloned.exit.ok()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("--repository=", options_.repository,
+                       " cannot be cloned: ", cloned.stderr_text));
+    }
+    if (geteuid() != 0) return absl::OkStatus();
+    return RunCommand({"chown", "-R", absl::StrCat(uid_, ":", gid_), to})
+        .status();
+  }
+
+  // Brings the copy of the shared history up to date. The task reads it and
+  // needs no connection, and no credentials, for that.
+  absl::Status CopySharedHistory() const {
+    OPTRAIL_ASSIGN_OR_RETURN(const tracker::History shared,
+                             tracker::History::Open(options_.url));
+    // What was replaced or removed since the last time makes the two differ.
+    for (const bool again : {false, true}) {
+      if (again) (void)RunCommand({"rm", "-rf", copy_});
+      OPTRAIL_ASSIGN_OR_RETURN(const tracker::History copy,
+                               tracker::History::Open(copy_));
+      OPTRAIL_ASSIGN_OR_RETURN(const tracker::CopyReport report,
+                               tracker::CopyHistory(shared, copy));
+      if (report.unequal.empty()) return absl::OkStatus();
+    }
+    return absl::UnavailableError(
+        "the shared history changed while it was copied");
+  }
+
   // Cancelled if the pilot is to end, Aborted if the task is no longer ours.
   absl::Status RunCommandOf(const Task& task, const std::string& place,
                             Outcome* outcome) {
@@ -218,18 +276,34 @@ class Pilot {
       *outcome = {false, -1, std::string(words.status().message())};
       return absl::OkStatus();
     }
+    std::string history = JoinPath(place, "history");
+    if (JudgesHistory(*words)) {
+      OPTRAIL_RETURN_IF_ERROR(CopySharedHistory());
+      history = copy_;
+    }
     SubprocessOptions options;
     options.clear_environment = true;
     options.environment = {{"PATH", "/usr/local/bin:/usr/bin:/bin"},
                            {"HOME", place},
                            {"TMPDIR", place},
                            {"LANG", "C.UTF-8"}};
+    for (const char* const name : kPassedOn) {
+      const char* const value = std::getenv(name);
+      if (value != nullptr) options.environment.emplace_back(name, value);
+    }
     options.working_directory = place;
+    if (BuildsCommits(*words)) {
+      options.working_directory = JoinPath(place, "repository");
+      const absl::Status cloned = Clone(options.working_directory);
+      if (!cloned.ok()) {
+        *outcome = {false, -1, std::string(cloned.message())};
+        return absl::OkStatus();
+      }
+    }
     options.stderr_mode = StderrMode::kCapture;
     OPTRAIL_ASSIGN_OR_RETURN(
         const std::unique_ptr<Subprocess> process,
-        Subprocess::Start(ArgumentsFor(*words, JoinPath(place, "history")),
-                          options));
+        Subprocess::Start(ArgumentsFor(*words, history), options));
     const absl::Duration start = Now();
     absl::Duration alive = start;
     while (!HasEnded(process->pid())) {
@@ -313,6 +387,7 @@ class Pilot {
   JobQueue queue_;
   std::ostream& log_;
   std::string folder_;
+  std::string copy_;  // of the shared history, for tasks that judge it
   absl::optional<absl::Duration> said_;  // when, of Now()
   uid_t uid_ = 0;
   gid_t gid_ = 0;
@@ -323,16 +398,31 @@ class Pilot {
 
 absl::StatusOr<std::vector<std::string>> WordsOfCommand(
     const std::string& command) {
+  std::vector<std::string> words;
+  bool in_word = false, in_quotes = false;
   for (const char c : command) {
-    if (absl::StrContains("'\"\\`$", std::string(1, c)) ||
-        static_cast<unsigned char>(c) < ' ') {
+    const bool is_control = static_cast<unsigned char>(c) < ' ';
+    if (is_control || (!in_quotes && absl::string_view("\"\\`$").find(c) !=
+                                         absl::string_view::npos)) {
       return absl::InvalidArgumentError(absl::StrCat(
           "'", command,
-          "': expected words and flags of optrail, without quotes"));
+          "': expected words and flags of optrail, with no quotes but '...' "
+          "around words that belong together"));
     }
+    if (c == '\'') {
+      in_quotes = !in_quotes;
+    } else if (c == ' ' && !in_quotes) {
+      in_word = false;
+      continue;
+    }
+    if (!in_word) words.emplace_back();
+    in_word = true;
+    if (c != '\'') words.back() += c;
   }
-  const std::vector<std::string> words =
-      absl::StrSplit(command, ' ', absl::SkipEmpty());
+  if (in_quotes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", command, "': a quote that is opened and not closed"));
+  }
   if (words.empty() || std::find(std::begin(kCommands), std::end(kCommands),
                                  words[0]) == std::end(kCommands)) {
     return absl::InvalidArgumentError(
@@ -340,11 +430,44 @@ absl::StatusOr<std::vector<std::string>> WordsOfCommand(
                      absl::StrJoin(kCommands, ", ")));
   }
   for (const std::string& word : words) {
+    if (words[0] == "gate" && absl::StartsWith(word, "--wait")) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "'", command,
+          "': the task judges a copy of the history, to which nothing comes; "
+          "leave out --wait, and submit it once all is measured"));
+    }
     if (!absl::StartsWith(word, "--history")) continue;
     return absl::InvalidArgumentError(absl::StrCat(
         "'", command, "': the pilot chooses --history; leave it out"));
   }
   return words;
+}
+
+absl::StatusOr<std::vector<std::string>> PerCommit(
+    const std::vector<std::string>& commands,
+    const std::vector<std::string>& commits) {
+  std::vector<std::string> tasks;
+  for (const std::string& command : commands) {
+    OPTRAIL_ASSIGN_OR_RETURN(const std::vector<std::string> words,
+                             WordsOfCommand(command));
+    const bool has_range =
+        std::any_of(words.begin() + 1, words.end(), [](const auto& word) {
+          return !absl::StartsWith(word, "-") ||
+                 absl::StartsWith(word, "--limit");
+        });
+    if (words[0] != "watch" || has_range) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "'", command,
+          "': with --each_commit, expected watch and flags like --run=COMMAND, "
+          "without a range and --limit"));
+    }
+    const absl::string_view flags =
+        absl::StripLeadingAsciiWhitespace(command).substr(words[0].size());
+    for (const std::string& commit : commits) {
+      tasks.push_back(absl::StrCat("watch ", commit, " --limit=1", flags));
+    }
+  }
+  return tasks;
 }
 
 absl::StatusOr<PilotReport> RunPilot(const PilotOptions& options,

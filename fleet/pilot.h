@@ -10,9 +10,10 @@
 //   OPTRAIL_ASSIGN_OR_RETURN(const PilotReport report, RunPilot(options, log));
 //
 // A task writes into an empty folder; the pilot puts what it recorded into the
-// shared history when the task ends. What is measured never sees the pilot's
-// credentials: it gets a clean environment and, if root runs the pilot, another
-// user. Without root it could read that user's ~/.pgpass.
+// shared history when the task ends. A gate judges a copy of the shared history
+// that the pilot keeps, which it cannot change. What is measured never sees the
+// pilot's credentials: it gets a clean environment and, if root runs the pilot,
+// another user. Without root it could read that user's ~/.pgpass.
 //
 // SIGTERM and SIGINT stop the task and put it back into the queue. One pilot
 // per process.
@@ -27,11 +28,18 @@
 
 namespace optrail::fleet {
 
+// Variables of the pilot's environment that tasks get, too: where compiled code
+// is shared (ops/core/artifact_level.h).
+inline constexpr const char* kPassedOn[] = {"OPTRAIL_COMPILE_CACHE",
+                                            "OPTRAIL_COMPILE_CACHE_TRUST"};
+
 struct PilotOptions {
   std::string url;
-  PilotInfo info;           // `id` is made
-  std::string folder;       // for tasks; "": a new one below TMPDIR
-  std::string run_as;       // user of the tasks, if root runs the pilot
+  PilotInfo info;      // `id` is made
+  std::string folder;  // for tasks; "": a new one below TMPDIR
+  std::string run_as;  // user of the tasks, if root runs the pilot
+  // What `git clone` takes, of tasks that build commits; "": none.
+  std::string repository;
   bool until_idle = false;  // end where nothing is queued
   absl::Duration time = absl::InfiniteDuration();  // take no task after it
   absl::Duration lease = absl::Seconds(60);
@@ -49,10 +57,18 @@ struct PilotReport {
 absl::StatusOr<PilotReport> RunPilot(const PilotOptions& options,
                                      std::ostream& log);
 
-// The words of a task's command. InvalidArgument for quotes, line breaks, and
-// commands that a pilot does not run.
+// The words of a task's command; single quotes keep words together, and nothing
+// is expanded. InvalidArgument for other quotes, line breaks, and commands that
+// a pilot does not run.
 absl::StatusOr<std::vector<std::string>> WordsOfCommand(
     const std::string& command);
+
+// One task for each commit in place of each `watch`: "watch COMMIT --limit=1
+// ...". All processes of a commit then run on one machine. InvalidArgument for
+// another command, and for a watch that names a range itself.
+absl::StatusOr<std::vector<std::string>> PerCommit(
+    const std::vector<std::string>& commands,
+    const std::vector<std::string>& commits);
 
 }  // namespace optrail::fleet
 

@@ -1,5 +1,6 @@
 #include "ops/core/compile_cache.h"
 
+#include <atomic>
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
@@ -41,15 +42,31 @@ absl::StatusOr<Artifact> Decode(const std::string& text) {
 
 }  // namespace
 
-absl::StatusOr<Artifact> CompileCache::Get(absl::string_view key) const {
-  OPTRAIL_ASSIGN_OR_RETURN(const std::string text, files_.Get(key));
-  OPTRAIL_ASSIGN_OR_RETURN(Artifact artifact, Decode(text));
+absl::StatusOr<Artifact> CompileCache::Get(absl::string_view key,
+                                           absl::Status* refused) const {
+  absl::StatusOr<std::string> text = files_.Get(key);
+  const bool is_local = text.ok();
+  if (!is_local && shared_ != nullptr) {
+    text = shared_->Get(key);
+    if (!text.ok() && !absl::IsNotFound(text.status())) {
+      if (refused != nullptr) *refused = text.status();
+      return absl::NotFoundError(text.status().message());
+    }
+  }
+  OPTRAIL_RETURN_IF_ERROR(text.status());
+  OPTRAIL_ASSIGN_OR_RETURN(Artifact artifact, Decode(*text));
+  // Without a folder to keep it, it is fetched again.
+  if (!is_local) (void)files_.Put(key, *text);
   artifact.key = std::string(key);
   return artifact;
 }
 
 absl::Status CompileCache::Put(const Artifact& artifact) const {
-  return files_.Put(artifact.key, Encode(artifact));
+  const std::string text = Encode(artifact);
+  const absl::Status kept = files_.Put(artifact.key, text);
+  if (shared_ == nullptr) return kept;
+  const absl::Status shared = shared_->Put(artifact.key, text);
+  return kept.ok() ? shared : kept;
 }
 
 absl::StatusOr<Artifact> CompileCached(const Backend& backend,
@@ -67,10 +84,16 @@ absl::StatusOr<Artifact> CompileCached(const Backend& backend,
   recipe.options.insert(recipe.options.end(), added.begin(), added.end());
   if (folder.empty()) return backend.Compile(recipe);
   const CompileCache cache(folder);
-  absl::StatusOr<Artifact> artifact = cache.Get(recipe.Key());
+  absl::Status refused;
+  absl::StatusOr<Artifact> artifact = cache.Get(recipe.Key(), &refused);
   if (artifact.ok()) return artifact;
   OPTRAIL_ASSIGN_OR_RETURN(artifact, backend.Compile(recipe));
-  const absl::Status put = cache.Put(*artifact);
+  absl::Status put = cache.Put(*artifact);
+  // Others' entries stay, and so does the reason: once is enough.
+  static std::atomic<bool> told{false};
+  if (!refused.ok()) {
+    put = told.exchange(true) ? absl::OkStatus() : refused;
+  }
   if (kept != nullptr) *kept = put;
   return artifact;
 }

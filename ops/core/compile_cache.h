@@ -15,7 +15,9 @@
 //                            CompileCached(backend, request, folder));
 //
 // What a cache of files promises (base/file_cache.h) holds here: shared by many
-// processes, damaged entries are misses, the oldest go first.
+// processes, damaged entries are misses, the oldest go first. The folder is one
+// user's; a second level (artifact_level.h) may be shared among users and
+// machines. What comes from there is kept in the folder, too.
 
 #include <cstdint>
 #include <string>
@@ -26,30 +28,38 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "base/file_cache.h"
+#include "ops/core/artifact_level.h"
 #include "ops/core/backend.h"
 
 namespace optrail::ops {
 
 class CompileCache {
  public:
+  // `shared`, which must outlive the cache, may be null: no second level.
   explicit CompileCache(std::string folder,
+                        const ArtifactLevel* shared = SharedLevel(),
                         int64_t max_bytes = FileCache::kDefaultMaxBytes)
-      : files_(std::move(folder), ".artifact", max_bytes) {}
+      : files_(std::move(folder), ".artifact", max_bytes), shared_(shared) {}
 
-  // NotFound for a miss, whatever its reason.
-  absl::StatusOr<Artifact> Get(absl::string_view key) const;
+  // NotFound for a miss, whatever its reason. `refused`, if not null, is told
+  // of an entry of the second level that is not trusted.
+  absl::StatusOr<Artifact> Get(absl::string_view key,
+                               absl::Status* refused = nullptr) const;
 
-  // Under artifact.key. Errors as FileCache::Put.
+  // Under artifact.key, on both levels. Errors as FileCache::Put, else those of
+  // the second level.
   absl::Status Put(const Artifact& artifact) const;
 
  private:
   const FileCache files_;
+  const ArtifactLevel* const shared_;
 };
 
 // Returns what `backend` compiles for `request`: from the cache in `folder`
 // ("": none), else compiled and kept there. Nothing that is worth keeping is an
 // empty artifact. A cache that cannot be written costs time and no result;
-// `kept` says so where it is not null. `added` are further options of the
+// `kept` says so where it is not null, and names once per process an entry of
+// the second level that was refused. `added` are further options of the
 // compiler. Errors of Describe() and Compile(); Unimplemented for options of a
 // backend that compiles nothing.
 absl::StatusOr<Artifact> CompileCached(

@@ -227,6 +227,9 @@ class Device {
 
   virtual const proto::Hardware& hardware() const = 0;
   proto::DeviceKind kind() const { return hardware().device_kind(); }
+  // Tells it apart from every other one, in hexadecimal; empty where it has no
+  // name of its own.
+  virtual std::string uuid() const { return ""; }
 
   // ResourceExhausted if the memory cannot be had.
   virtual absl::StatusOr<std::unique_ptr<Buffer>> Allocate(

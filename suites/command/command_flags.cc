@@ -90,7 +90,8 @@ ABSL_FLAG(std::string, preset, "",
 ABSL_FLAG(bool, dry_run, false, "Print what would be done, change nothing.");
 ABSL_FLAG(std::string, worker, "",
           "Where to measure instead of in processes of this command's own: the "
-          "address that an `optrail worker` serves, unix:PATH or HOST:PORT.");
+          "address that an `optrail worker` serves, unix:PATH or HOST:PORT; "
+          "several, parted by commas, search together.");
 ABSL_FLAG(std::string, cache, "hot",
           "hot: operands are as warm as the call before left them; cold: "
           "caches are flushed before each call.");
@@ -426,6 +427,14 @@ absl::Status SetNumericsFromFlags(TuneOptions& options) {
       "numerics", numerics, "any, class-of-default or batch-invariant");
 }
 
+absl::StatusOr<std::vector<std::string>> WorkersFromFlags() {
+  absl::StatusOr<std::vector<std::string>> workers =
+      ParseWorkerAddresses(absl::GetFlag(FLAGS_worker));
+  if (workers.ok()) return workers;
+  return absl::InvalidArgumentError(
+      absl::StrCat("flag --worker: ", workers.status().message()));
+}
+
 // What a total (--total_trials, --total_time) does not go with.
 absl::Status CheckTotal(const TuneDriverOptions& options) {
   if (absl::GetFlag(FLAGS_objective) != tuning::kTimeMetric) {
@@ -483,7 +492,7 @@ absl::StatusOr<TuneDriverOptions> TuneFromFlags(const proto::Workload& workload,
   if (search > absl::ZeroDuration()) {
     budget.set_time_ns(absl::ToInt64Nanoseconds(search));
   }
-  options.elsewhere = absl::GetFlag(FLAGS_worker);
+  OPTRAIL_ASSIGN_OR_RETURN(options.elsewhere, WorkersFromFlags());
   if (has_total) OPTRAIL_RETURN_IF_ERROR(CheckTotal(options));
   OPTRAIL_ASSIGN_OR_RETURN(options.tune.objectives,
                            ObjectivesFromFlags(may_open_device));

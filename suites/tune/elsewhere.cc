@@ -9,10 +9,15 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "base/clock.h"
+#include "base/host_name.h"
 #include "base/running_binary.h"
 #include "base/socket.h"
 #include "base/status_macros.h"
@@ -25,6 +30,7 @@
 #include "suites/worker/opened_task.h"
 #include "suites/workload/tasks.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/session/evaluator_pool.h"
 #include "tuning/session/remote_evaluator.h"
 
 namespace optrail::suites {
@@ -151,6 +157,7 @@ absl::StatusOr<proto::WorkerIdentity> IdentityHere(
   *who.mutable_hardware() = target.hardware;
   *who.mutable_toolchain() = ops::BuildToolchain();
   who.set_binary_fingerprint(RunningBinaryFingerprint());
+  who.set_host(HostName());
   *who.mutable_settings() =
       SettingsOf(options.sampling, options.worker, options.device);
   std::vector<std::string> kernels;
@@ -211,18 +218,44 @@ absl::Status ServeSessions(const ServeOptions& options, std::ostream& log) {
   }
 }
 
-std::unique_ptr<tuning::Evaluator> EvaluatorAt(const std::string& address,
-                                               proto::WorkerIdentity expected) {
-  const auto connect =
-      [address]() -> absl::StatusOr<std::unique_ptr<FrameChannel>> {
-    OPTRAIL_ASSIGN_OR_RETURN(const int fd, ConnectTo(address));
-    return std::make_unique<FrameChannel>(fd, fd);
-  };
+std::unique_ptr<tuning::Evaluator> EvaluatorAt(
+    const std::vector<std::string>& addresses, proto::WorkerIdentity expected,
+    const proto::Config& default_config) {
   const auto say = [](const std::string& what) {
     std::cerr << what << std::endl;
   };
-  return std::make_unique<tuning::RemoteEvaluator>(address, connect,
-                                                   std::move(expected), say);
+  std::vector<tuning::EvaluatorPool::Member> members;
+  for (const std::string& address : addresses) {
+    const auto connect =
+        [address]() -> absl::StatusOr<std::unique_ptr<FrameChannel>> {
+      OPTRAIL_ASSIGN_OR_RETURN(const int fd, ConnectTo(address));
+      return std::make_unique<FrameChannel>(fd, fd);
+    };
+    members.push_back({address, std::make_unique<tuning::RemoteEvaluator>(
+                                    address, connect, expected, say)});
+  }
+  if (members.size() == 1) return std::move(members[0].evaluator);
+  return std::make_unique<tuning::EvaluatorPool>(
+      std::move(members), default_config, *Clock::Real(), say);
+}
+
+absl::StatusOr<std::vector<std::string>> ParseWorkerAddresses(
+    absl::string_view text) {
+  std::vector<std::string> addresses;
+  if (text.empty()) return addresses;
+  for (absl::string_view part : absl::StrSplit(text, ',')) {
+    const std::string address(absl::StripAsciiWhitespace(part));
+    OPTRAIL_RETURN_IF_ERROR(CheckAddress(address));
+    // The second session there would wait for the first one.
+    if (absl::c_linear_search(addresses, address)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("\"", address,
+                       "\" is there twice; expected each "
+                       "worker once, since it serves one session at a time"));
+    }
+    addresses.push_back(address);
+  }
+  return addresses;
 }
 
 }  // namespace optrail::suites

@@ -10,7 +10,8 @@
 //   return ServeSessions(serve, std::cerr);            // until it is killed
 //   // Here:
 //   setup.elsewhere = [&] {
-//     return EvaluatorAt(address, ExpectedOf(task, sampling, options));
+//     return EvaluatorAt({address}, ExpectedOf(task, sampling, options),
+//                        space.default_config());
 //   };
 //
 // Both are the same build on the same kind of hardware, with the same settings:
@@ -18,15 +19,21 @@
 // measured at the same time disturbs each other; others are told, and wait for
 // their turn. If either side is killed, the journal of the session, which is
 // the driver's, has everything that was answered.
+//
+// Several addresses are several nodes: the session searches on all that are
+// equal, and ranks and proves on one (tuning/session/evaluator_pool.h).
 
 #include <memory>
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "suites/proto/worker.pb.h"
 #include "suites/worker/worker_evaluator.h"
+#include "tuning/proto/config.pb.h"
 #include "tuning/proto/evaluator.pb.h"
 #include "tuning/proto/trial.pb.h"
 #include "tuning/session/evaluator.h"
@@ -52,9 +59,16 @@ proto::WorkerIdentity ExpectedOf(const proto::Task& task,
                                  const proto::SamplingOptions& sampling,
                                  const WorkerOptions& worker);
 
-// Measures at `address`; says on stderr when it has to wait for its turn.
-std::unique_ptr<tuning::Evaluator> EvaluatorAt(const std::string& address,
-                                               proto::WorkerIdentity expected);
+// Measures at these addresses, at least one; says on stderr when it has to wait
+// for its turn, and how several nodes compare by the default config.
+std::unique_ptr<tuning::Evaluator> EvaluatorAt(
+    const std::vector<std::string>& addresses, proto::WorkerIdentity expected,
+    const proto::Config& default_config);
+
+// The addresses of --worker, parted by commas. InvalidArgument for one that is
+// no address, or is there twice.
+absl::StatusOr<std::vector<std::string>> ParseWorkerAddresses(
+    absl::string_view text);
 
 }  // namespace optrail::suites
 

@@ -21,6 +21,7 @@
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/host_name.h"
 #include "base/socket.h"
 #include "base/subprocess.h"
 #include "gmock/gmock.h"
@@ -55,7 +56,10 @@ using AtTrial = std::function<void(int64_t trials)>;
 class Driver {
  public:
   Driver(std::string address, std::string folder)
-      : address_(std::move(address)) {
+      : Driver(std::vector<std::string>{std::move(address)},
+               std::move(folder)) {}
+  Driver(std::vector<std::string> addresses, std::string folder)
+      : addresses_(std::move(addresses)) {
     const proto::Hardware hardware = *ops::HardwareOf(proto::CPU);
     TaskSelection selection;
     selection.op_regex = "add";
@@ -87,7 +91,9 @@ class Driver {
     setup.space = space_.bound.get();
     setup.elsewhere = [this] {
       return EvaluatorAt(
-          address_, ExpectedOf(task_.task, options_.sampling, worker_options_));
+          addresses_,
+          ExpectedOf(task_.task, options_.sampling, worker_options_),
+          space_.bound->default_config());
     };
     options_.on_progress = [&](const tuning::TuneProgress& now) {
       if (at_trial) at_trial(now.trials);
@@ -99,7 +105,7 @@ class Driver {
   TaskSpace space_;
   TuneOptions options_;
   WorkerOptions worker_options_;
-  const std::string address_;
+  const std::vector<std::string> addresses_;
 };
 
 // Sends each line to the parent, who waits for the first.
@@ -152,8 +158,13 @@ class ElsewhereTest : public ::testing::Test {
   // A worker that is ready; its first words if it is not.
   std::unique_ptr<Subprocess> Start(const std::string& binary,
                                     std::string* words = nullptr) {
+    return StartAt(address_, binary, words);
+  }
+  std::unique_ptr<Subprocess> StartAt(
+      const std::string& address, const std::string& binary = "/proc/self/exe",
+      std::string* words = nullptr) {
     auto started = Subprocess::Start(
-        {binary, absl::StrCat(kServeFlag, address_)}, SubprocessOptions());
+        {binary, absl::StrCat(kServeFlag, address)}, SubprocessOptions());
     EXPECT_TRUE(started.ok()) << started.status();
     const auto line = (*started)->ReadFrame(absl::Minutes(1));
     EXPECT_TRUE(line.ok()) << line.status();
@@ -161,7 +172,7 @@ class ElsewhereTest : public ::testing::Test {
       *words = line.value_or("");
     } else {
       EXPECT_THAT(line.value_or(""),
-                  HasSubstr(absl::StrCat("serves at ", address_)));
+                  HasSubstr(absl::StrCat("serves at ", address)));
     }
     return *std::move(started);
   }
@@ -344,6 +355,88 @@ TEST_F(ElsewhereTest, AnAddressIsServedByOne) {
   ASSERT_EQ(stat(address_.c_str() + 5, &socket), 0);
   EXPECT_EQ(socket.st_mode & 0777, 0600);
   ExpectWhole(Driver(address_, folder_).Run(), 1);
+}
+
+// Two nodes of one machine, as two workers.
+class TwoWorkersTest : public ElsewhereTest {
+ protected:
+  TwoWorkersTest() : addresses_{address_ + "1", address_ + "2"} {
+    for (const std::string& address : addresses_) {
+      workers_.push_back(StartAt(address));
+    }
+  }
+
+  std::vector<std::string> addresses_;
+  std::vector<std::unique_ptr<Subprocess>> workers_;
+};
+
+TEST_F(TwoWorkersTest, ASessionSearchesOnBothAndItsSamplesSayWhere) {
+  Driver driver(addresses_, folder_ + "/journals");
+  const auto session = driver.Run();
+  ExpectWhole(session, 1);
+  ASSERT_EQ(session->nodes_size(), 2);
+  int searching = 0, proving = 0;
+  for (const proto::MeasuringNode& node : session->nodes()) {
+    EXPECT_EQ(node.host(), HostName());
+    EXPECT_EQ(node.hardware_id(), driver.task_.task.hardware_id());
+    EXPECT_NE(node.verdict(), proto::NODE_VERDICT_UNSPECIFIED);
+    searching += node.searches();
+    proving += node.proves();
+  }
+  // On a machine that others use the two may differ, and be told apart.
+  EXPECT_GE(searching, 1);
+  EXPECT_EQ(proving, 1);
+  for (const proto::Trial& trial : session->trials()) {
+    for (const proto::Measurement& measurement : trial.measurements()) {
+      EXPECT_EQ(measurement.conditions().host(), HostName());
+    }
+  }
+}
+
+TEST_F(TwoWorkersTest, AWorkerThatIsKilledLeavesTheRestToTheOther) {
+  Driver driver(addresses_, folder_ + "/journals");
+  const auto session = driver.Run([&](int64_t trials) {
+    // The first one proves, unless the machine made the two differ.
+    if (trials == kTrialsUntilKilled) (void)workers_[1]->KillAndWait();
+  });
+  if (session.ok()) {
+    ExpectWhole(session, 1);
+    return;
+  }
+  // The second one was to prove: the session waits for it to come back.
+  EXPECT_EQ(session.status().code(), absl::StatusCode::kUnavailable);
+  workers_[1] = StartAt(addresses_[1]);
+  ExpectWhole(driver.Run(), 2);
+}
+
+TEST_F(TwoWorkersTest, AWorkerThatIsNotThereIsReportedAndLeftOut) {
+  (void)workers_[0]->KillAndWait();
+  ::testing::internal::CaptureStderr();
+  const auto session = Driver(addresses_, folder_ + "/journals").Run();
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  ExpectWhole(session, 1);
+  EXPECT_EQ(session->nodes(0).verdict(), proto::NODE_UNREACHED);
+  EXPECT_TRUE(session->nodes(1).proves());
+  EXPECT_THAT(said, HasSubstr(addresses_[0] + ": left out"));
+}
+
+// Both want both workers, and neither holds one while it waits for the other.
+TEST_F(TwoWorkersTest, TwoSessionsOverTheSameWorkersTakeTurns) {
+  std::thread other([this] {
+    ExpectWhole(Driver({addresses_[1], addresses_[0]}, folder_ + "/one").Run(),
+                1);
+  });
+  ExpectWhole(Driver(addresses_, folder_ + "/two").Run(), 1);
+  other.join();
+}
+
+TEST(AddressTest, SeveralArePartedByCommasAndEachIsThereOnce) {
+  EXPECT_THAT(*ParseWorkerAddresses("unix:/tmp/a, gpu7:7070"),
+              ::testing::ElementsAre("unix:/tmp/a", "gpu7:7070"));
+  EXPECT_THAT(*ParseWorkerAddresses(""), ::testing::IsEmpty());
+  EXPECT_THAT(std::string(ParseWorkerAddresses(":70,:70").status().message()),
+              HasSubstr("\":70\" is there twice"));
+  EXPECT_FALSE(ParseWorkerAddresses("unix:/tmp/a,").ok());
 }
 
 TEST(AddressTest, WhatOthersCanReachIsForeign) {

@@ -283,7 +283,8 @@ class RecordedByCall {
         tune.strategy, " ", tune.seed, " ", tune.finalists, " ",
         tune.rank_rounds, " ", tune.race_factor, " ", tune.class_of_default,
         " ", tune.batch_invariant, " ", options.forget_trials, " ",
-        options.elsewhere, " ", tune.budget.ShortDebugString());
+        absl::StrJoin(options.elsewhere, ","), " ",
+        tune.budget.ShortDebugString());
     if (options.incumbent) {
       absl::StrAppend(&asked, " ", CanonicalText(*options.incumbent));
     }
@@ -488,13 +489,6 @@ TuneCall::Pending TuneCall::NewPending(const TaskEntry& task,
       ForTask(options_.tune.objectives, op.Flop(task.task.shape()),
               op.MovedBytes(task.task.shape()));
   pending.tune.journal_directory = JoinPath(context_.state, "tuning");
-  if (!options_.elsewhere.empty()) {
-    pending.setup.elsewhere = [this, task = task.task] {
-      return EvaluatorAt(
-          options_.elsewhere,
-          ExpectedOf(task, options_.tune.sampling, options_.worker));
-    };
-  }
   return pending;
 }
 
@@ -538,6 +532,14 @@ absl::Status TuneCall::FindPending(const TaskEntry& task, Known* known,
   }
   pending.setup.space = space->bound.get();
   pending.setup.configs = space->configs.get();
+  if (!options_.elsewhere.empty()) {
+    pending.setup.elsewhere = [this, task = task.task,
+                               config = space->bound->default_config()] {
+      return EvaluatorAt(
+          options_.elsewhere,
+          ExpectedOf(task, options_.tune.sampling, options_.worker), config);
+    };
+  }
   if (summary->skipped && HasTuneJournal(pending.setup, pending.tune)) {
     summary->skipped = false;
   }

@@ -41,9 +41,9 @@ struct TuneDriverOptions {
   // most per second of tuning (suites/predict/start_order.h); with a total, its
   // first turns. Where the history tells nothing, the tasks' order stays.
   bool most_gain_first = false;
-  // The machine that measures configs (elsewhere.h); empty: workers of this
+  // The machines that measure configs (elsewhere.h); none: workers of this
   // process do. Not with a total.
-  std::string elsewhere;
+  std::vector<std::string> elsewhere;
   bool retune = false;  // also what the store has
   // A stored config of today's kernel stays in the store unless another one is
   // proven better by a margin (SessionSetup::incumbent_margin).

@@ -145,8 +145,14 @@ std::string TimeText(const std::vector<TuneSummary>& summaries,
     busy_ns += time.effort().busy_ns();
   }
   if (measure_ns + wait_ns + rank_ns + prove_ns == 0) return "";
+  // Trials on several nodes overlap.
+  const int64_t overlap_ns = std::max<int64_t>(0, -wait_ns);
+  wait_ns = std::max<int64_t>(0, wait_ns);
   std::string text = absl::StrCat(
       "time: ", FormatDurationNs(measure_ns), " measuring, ",
+      overlap_ns > 0 ? absl::StrCat(FormatDurationNs(overlap_ns),
+                                    " of it at the same time, ")
+                     : "",
       FormatDurationNs(wait_ns), " choosing and waiting, ",
       FormatDurationNs(rank_ns), " ranking, ", FormatDurationNs(prove_ns),
       " proving, ", FormatDurationNs(open_ns), " opening processes");

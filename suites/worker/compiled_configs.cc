@@ -74,8 +74,9 @@ absl::optional<Compiled> CompiledConfigs::Find(const std::string& key) {
   }
   const auto cached = cached_.find(key);
   if (cached != cached_.end()) return cached->second;
+  // It is asked often. The compiler's process asks the shared level, once.
   const ops::CompileCache cache(
-      JoinPath(options_.shared_folder, kCompiledFolder));
+      JoinPath(options_.shared_folder, kCompiledFolder), /*shared=*/nullptr);
   const absl::StatusOr<ops::Artifact> artifact = cache.Get(key);
   if (!artifact.ok()) return absl::nullopt;
   Compiled& compiled = cached_[key];

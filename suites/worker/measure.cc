@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "base/clock.h"
+#include "base/host_name.h"
 #include "base/status_macros.h"
 #include "ops/core/neighbours.h"
 #include "tuning/session/numerics.h"
@@ -312,8 +313,11 @@ class Measuring {
             absl::StrCat(active, " computed on this device meanwhile"));
       }
       sampling.measurement.set_started_unix_ns(started_unix_ns_);
-      sampling.measurement.mutable_conditions()->set_page_bytes(
-          task_.operands().page_bytes());
+      proto::Conditions& conditions =
+          *sampling.measurement.mutable_conditions();
+      conditions.set_page_bytes(task_.operands().page_bytes());
+      conditions.set_host(HostName());
+      conditions.set_device_uuid(task_.device().uuid());
       *one.mutable_measurement() = std::move(sampling.measurement);
     }
     return reply;

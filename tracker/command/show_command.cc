@@ -29,6 +29,7 @@
 #include "tuning/proto/canonical.h"
 #include "tuning/proto/measurement_settings_text.h"
 #include "tuning/proto/stop_reason.h"
+#include "tuning/session/node_calibration.h"
 #include "tuning/session/objective.h"
 
 namespace optrail::tracker {
@@ -153,6 +154,9 @@ void DescribeSession(const proto::Session& session,
     lines.push_back(
         absl::StrCat("could learn from ",
                      absl::StrJoin(session.source_session_ids(), ", ")));
+  }
+  for (const proto::MeasuringNode& node : session.nodes()) {
+    lines.push_back(tuning::NodeText(node));
   }
   for (const std::string& line : lines) {
     if (line.empty()) continue;

@@ -310,6 +310,12 @@ class Diff {
     add("governor", [](const proto::Conditions& conditions) {
       return conditions.governor();
     });
+    // Machines of one hardware id need not be equal.
+    add("machine",
+        [](const proto::Conditions& conditions) { return conditions.host(); });
+    add("GPU", [](const proto::Conditions& conditions) {
+      return conditions.device_uuid();
+    });
     if (before_.run->hardware().id() != after_.run->hardware().id()) {
       Add(kSurroundings,
           absl::StrCat("hardware: ", Arrow(before_.run->hardware().id(),

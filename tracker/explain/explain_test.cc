@@ -55,6 +55,21 @@ TEST(WhatChangedTest, SaysThatNothingOnRecordDiffers) {
                                        "commit is 2abcdef01234: a subject"));
 }
 
+TEST(WhatChangedTest, NamesTheMachinesWhereTheyDiffer) {
+  PlantedRegression planted = PlantRegression("nothing", 1);
+  planted.after = planted.before;
+  const auto on = [](const std::string& host, proto::Run* run) {
+    for (auto& each : *run->mutable_results(0)->mutable_measurements()) {
+      each.mutable_conditions()->set_host(host);
+    }
+  };
+  on("gpu8", &planted.after);
+  // Older records do not say.
+  EXPECT_THAT(ExplanationOf(planted).front(), HasSubstr("nothing on record"));
+  on("gpu7", &planted.before);
+  EXPECT_THAT(ExplanationOf(planted), Contains("machine: gpu7 -> gpu8"));
+}
+
 TEST(ConfigDifferenceTest, ListsKnobsThatDiffer) {
   EXPECT_EQ(ConfigDifference("a=1,b=2", "b=2,a=1"), "");
   EXPECT_EQ(ConfigDifference("a=1,b=2", "a=1,b=4,c=x"), "b 2 -> 4, c - -> x");

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/host_name.h"
 #include "base/progress.h"
 #include "base/status_macros.h"
 #include "base/table.h"
@@ -157,6 +158,11 @@ class Watch {
     run->set_suite(options_.suite);
     run->clear_source_digests();  // measured here, not imported
     *run->mutable_hardware() = options_.hardware;
+    for (proto::BenchmarkResult& result : *run->mutable_results()) {
+      for (proto::Measurement& each : *result.mutable_measurements()) {
+        each.mutable_conditions()->set_host(HostName());
+      }
+    }
     OPTRAIL_ASSIGN_OR_RETURN(*run->mutable_commit(),
                              CommitNamed(options_.common.workspace, commit));
     if (!options_.branch.empty()) {

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
@@ -79,6 +80,8 @@ struct Offer {
   // Metrics that take seconds to read where time takes milliseconds: a search
   // reads them of few configs (metering.h).
   std::vector<std::string> costly_metrics;
+  // The nodes that measure, where they say who they are.
+  std::vector<proto::MeasuringNode> nodes;
 };
 
 class Evaluator {
@@ -95,8 +98,17 @@ class Evaluator {
   // Whether Poll() would have something to do, as far as that is known. False:
   // all that was submitted is still being compiled, or what measures it opened.
   virtual bool IsReady() { return true; }
+  // A descriptor that becomes readable when Poll() has something to do; -1:
+  // nobody knows, poll it.
+  virtual int ReadableFd() const { return -1; }
   // The answer is not wanted any more, and may come all the same.
   virtual void Cancel(int64_t ticket) = 0;
+  // After Open(): an earlier sitting read finalists on this node, and the rest
+  // is to be read there, too. FailedPrecondition: it is not among the nodes.
+  virtual absl::Status ProveOn(const std::string& host,
+                               const std::string& device_uuid) {
+    return absl::OkStatus();
+  }
 };
 
 // An evaluator that does one thing at a time, when it is polled.

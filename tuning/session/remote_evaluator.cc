@@ -157,6 +157,11 @@ absl::StatusOr<Offer> RemoteEvaluator::Connect() {
   offer.begins_ahead = opened.begins_ahead();
   offer.costly_metrics.assign(opened.costly_metrics().begin(),
                               opened.costly_metrics().end());
+  proto::MeasuringNode node;
+  node.set_name(name_);
+  node.set_host(opened.who().host());
+  node.set_hardware_id(opened.who().hardware().id());
+  offer.nodes.push_back(std::move(node));
   return offer;
 }
 

@@ -49,6 +49,9 @@ class RemoteEvaluator : public Evaluator {
   void Submit(Request request) override;
   std::vector<Answer> Poll(absl::Duration wait) override;
   void Cancel(int64_t ticket) override;
+  int ReadableFd() const override {
+    return channel_ == nullptr ? -1 : channel_->read_fd();
+  }
 
  private:
   absl::StatusOr<Offer> Connect();

@@ -256,7 +256,7 @@ TEST_F(RemoteEvaluatorTest, NothingOfARequestOrAnOfferIsLostOnTheWay) {
   class Recording : public OneAtATime {
    public:
     absl::StatusOr<Offer> Open(const proto::Task&) override {
-      return Offer{3, 2, true, {"joules"}};
+      return Offer{3, 2, true, {"joules"}, {}};
     }
     Answer Evaluate(const Request& request) override {
       seen.push_back(request);

@@ -49,6 +49,19 @@ void AddEffort(const proto::Effort& one, proto::Effort* all) {
   if (one.has_busy_ns()) all->set_busy_ns(all->busy_ns() + one.busy_ns());
 }
 
+// Of several nodes, that is: a single one is named by its samples.
+void AddNodes(const std::vector<proto::MeasuringNode>& nodes,
+              proto::Session* session) {
+  if (nodes.size() < 2) return;
+  for (const proto::MeasuringNode& node : nodes) {
+    auto& known = *session->mutable_nodes();
+    const auto found = absl::c_find_if(known, [&](const auto& other) {
+      return other.name() == node.name() && other.host() == node.host();
+    });
+    *(found != known.end() ? &*found : known.Add()) = node;
+  }
+}
+
 // Returns the time that counts towards the budget. A session with a
 // proof.session_max_time also pays for opening processes, so that it takes that
 // long on a clock.
@@ -109,6 +122,7 @@ absl::Status Session::Start() {
   window_ = std::max(1, offer.compile_ahead + offer.measure_slots);
   begins_ahead_ = offer.begins_ahead;
   session_ = setup_.header;
+  AddNodes(offer.nodes, &session_);
   const auto add_known = [this] {
     for (const proto::Trial& known : setup_.known)
       *session_.add_trials() = known;
@@ -118,6 +132,8 @@ absl::Status Session::Start() {
   OPTRAIL_ASSIGN_OR_RETURN(
       journal_, SessionJournal::Open(setup_.journal_directory, session_));
   session_ = journal_->header();
+  AddNodes(offer.nodes, &session_);
+  OPTRAIL_RETURN_IF_ERROR(GoOnProving());
   if (!journal_->has_warm_start()) add_known();
   // A later sitting may spend more than an earlier one was given.
   *session_.mutable_budget() = setup_.header.budget();
@@ -137,6 +153,32 @@ absl::Status Session::Start() {
   for (const Reading& reading : journal_->readings()) {
     journaled_readings_[{reading.of_proof(), reading.round(),
                          reading.finalist()}] = reading;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Session::GoOnProving() {
+  for (const Reading& reading : journal_->readings()) {
+    const proto::Conditions& conditions = reading.measurement().conditions();
+    if (conditions.host().empty()) continue;
+    const absl::Status here =
+        evaluator_.ProveOn(conditions.host(), conditions.device_uuid());
+    if (here.ok()) {
+      bool found = false;
+      for (proto::MeasuringNode& node : *session_.mutable_nodes()) {
+        node.set_proves(!found && node.host() == conditions.host() &&
+                        (node.device_uuid().empty() ||
+                         node.device_uuid() == conditions.device_uuid()));
+        found |= node.proves();
+      }
+      return here;
+    }
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the finalists of this session were read on ", conditions.host(),
+        ", where the others have to be read, too: ", here.message(),
+        "; next: offer that node, or move ",
+        SessionJournal::Path(setup_.journal_directory, setup_.header),
+        " away to tune anew"));
   }
   return absl::OkStatus();
 }

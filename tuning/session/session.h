@@ -206,6 +206,8 @@ class Session {
   Session(SessionSetup setup, Evaluator& evaluator, Clock& clock);
 
   absl::Status Start();
+  // On the node where an earlier sitting read finalists.
+  absl::Status GoOnProving();
   bool HasJournaledSteps() const;
   // The asks up to the journal's next trial, and that.
   absl::Status ReplayTrial();

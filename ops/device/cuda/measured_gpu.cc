@@ -32,9 +32,10 @@ absl::StatusOr<std::unique_ptr<MeasuredGpu>> MeasuredGpu::Make(
   unsigned char uuid[16] = "";
   OPTRAIL_RETURN_IF_ERROR(
       driver.Check(driver.DeviceGetUuid(uuid, device), "cuDeviceGetUuid"));
+  made->uuid_ = absl::BytesToHexString(
+      absl::string_view(reinterpret_cast<char*>(uuid), sizeof(uuid)));
   // Before others see a context of this process.
-  made->turns_ = Turns::Join(Turns::PathOf(absl::BytesToHexString(
-      absl::string_view(reinterpret_cast<char*>(uuid), sizeof(uuid)))));
+  made->turns_ = Turns::Join(Turns::PathOf(made->uuid_));
   OPTRAIL_RETURN_IF_ERROR(driver.Check(
       driver.PrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain"));
   OPTRAIL_RETURN_IF_ERROR(

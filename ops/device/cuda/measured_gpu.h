@@ -68,6 +68,8 @@ class MeasuredGpu : public CudaDevice, public SharedDevice, public Perturbable {
   // Keeps the first failure of a launch until Synchronize() reports it.
   void Note(absl::Status launched);
 
+  std::string uuid() const override { return uuid_; }
+
   absl::optional<int64_t> busy_ns() const override {
     return busy_ns_ + comparer_->busy_ns();
   }
@@ -95,6 +97,7 @@ class MeasuredGpu : public CudaDevice, public SharedDevice, public Perturbable {
   MeasuredGpu(const Driver& driver, proto::Hardware hardware)
       : CudaDevice(driver, std::move(hardware)) {}
 
+  std::string uuid_;
   Stream stream_ = nullptr;
   absl::Status launched_;
   bool capturing_ = false;
