@@ -137,12 +137,17 @@ class HistoryIndex {
   absl::StatusOr<IndexUpdate> UpdateOnce();
   absl::StatusOr<bool> IsCurrent(const std::vector<FileState>& now);
   absl::Status LoadHeaders();
+  absl::Status TakeHeader(const Statement& get);
   PlacedRuns Place(const RunFilter& filter) const;
+  void PlaceRows(const std::vector<int64_t>& rows, PlacedRuns* placed) const;
+  absl::StatusOr<PlacedRuns> PlaceRunsOf(int64_t series);
 
   absl::StatusOr<RunList> ListRunsOnce(const RunFilter& filter);
   absl::StatusOr<std::vector<SeriesInfo>> ListSeriesOnce(
       const SeriesFilter& filter);
   absl::StatusOr<Series> ReadSeriesOnce(absl::string_view text);
+  absl::StatusOr<Series> ReadSeriesRow(int64_t row, SeriesKey key,
+                                       std::string text);
   absl::StatusOr<LoadedSeries> LoadSeriesOnce(const SeriesQuery& query);
   absl::StatusOr<std::unordered_map<int64_t, std::string>> LoadFolds();
 
@@ -163,8 +168,10 @@ class HistoryIndex {
     std::string path;
     int result_count = 0;
   };
-  std::map<int64_t, Header> headers_;    // by row; rows are never used twice
+  // By row; rows are never used twice. Not all of them before LoadHeaders.
+  std::map<int64_t, Header> headers_;
   absl::optional<PlacedRuns> all_runs_;  // of `headers_`, once asked for
+  int series_read_ = 0;
 };
 
 // The same answer from the index, which is made once there are a hundred runs,
