@@ -20,7 +20,7 @@ constexpr absl::string_view kFileName = "index.sqlite";
 constexpr absl::string_view kLockName = "index.lock";
 
 // Raised when the tables or what is in them change their meaning.
-constexpr int kSchemaVersion = 7;
+constexpr int kSchemaVersion = 8;
 
 // Fewer files are read as quickly as an index of them is made.
 constexpr int kWorthAnIndex = 100;
@@ -418,6 +418,13 @@ void KeepFolds(const History& history,
   if (folds.empty() || !WorthAnIndex(history).ok()) return;
   const auto index = HistoryIndex::Open(history);
   if (index.ok()) (void)(*index)->KeepFolds(folds);
+}
+
+void KeepJudgements(const History& history,
+                    const std::map<std::string, KeptJudgement>& judgements) {
+  if (!IsStoreUrl(history.dir())) return;
+  const auto index = HistoryIndex::Open(history);
+  if (index.ok()) (void)(*index)->KeepJudgements(judgements);
 }
 
 absl::StatusOr<History> OpenIndexedHistory(absl::string_view dir) {

@@ -65,6 +65,14 @@ struct LoadedSeries {
   absl::optional<std::unordered_map<std::string, std::string>> folds;
 };
 
+// The report's verdict on a series and its changes, for dashboards.
+struct KeptJudgement {
+  std::string verdict;  // "slower"
+  // A JSON list, whose fields the view `changes` names
+  // (postgres/history_3.sql).
+  std::string changes = "[]";
+};
+
 struct SeriesInfo {
   std::string text;  // CanonicalText(key)
   int64_t runs = 0;  // that say something of it
@@ -103,6 +111,11 @@ class HistoryIndex {
   // Keeps what was found in series, by text, for LoadedSeries::folds. Does
   // nothing where the index is none that lasts.
   absl::Status KeepFolds(const std::map<std::string, std::string>& folds);
+
+  // Replaces what is kept of all series, by text. Does nothing unless the index
+  // is in PostgreSQL: dashboards read nothing else.
+  absl::Status KeepJudgements(
+      const std::map<std::string, KeptJudgement>& judgements);
 
   // Files that are no intact runs.
   absl::StatusOr<std::vector<BadFile>> BadFiles();
@@ -187,6 +200,10 @@ absl::StatusOr<LoadedSeries> LoadSeriesFromFiles(const History& history,
 // not write, or has no room, folds again next time.
 void KeepFolds(const History& history,
                const std::map<std::string, std::string>& folds);
+
+// The same of HistoryIndex::KeepJudgements.
+void KeepJudgements(const History& history,
+                    const std::map<std::string, KeptJudgement>& judgements);
 
 // A history whose ListRuns, Resolve and FindRun ask the index, which is made
 // once there are a hundred runs. An index that can't be had is no error: the

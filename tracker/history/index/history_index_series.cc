@@ -227,6 +227,42 @@ absl::Status HistoryIndex::KeepFolds(
   return transaction.Commit();
 }
 
+absl::Status HistoryIndex::KeepJudgements(
+    const std::map<std::string, KeptJudgement>& judgements) {
+  if (!kept_by_store_) return absl::OkStatus();
+  Transaction transaction(*db_);
+  OPTRAIL_RETURN_IF_ERROR(transaction.Begin(db_->begin_writing()));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      Statement get,
+      db_->Prepare("SELECT series, text, coalesce(verdict, ''), "
+                   "coalesce(changes, '') "
+                   "FROM series LEFT JOIN judgements USING (series)"));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      Statement put,
+      db_->Prepare("INSERT INTO judgements (series, verdict, changes) "
+                   "VALUES (?, ?, ?) ON CONFLICT (series) DO UPDATE SET "
+                   "verdict = excluded.verdict, changes = excluded.changes, "
+                   "judged = now()"));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      Statement forget,
+      db_->Prepare("DELETE FROM judgements WHERE series = ?"));
+  while (true) {
+    OPTRAIL_ASSIGN_OR_RETURN(const bool more, get.Step());
+    if (!more) break;
+    const auto now = judgements.find(std::string(get.Bytes(1)));
+    if (now == judgements.end()) {
+      if (get.Bytes(2).empty()) continue;
+      OPTRAIL_RETURN_IF_ERROR(forget.With(get.Int(0)).Run());
+    } else if (get.Bytes(2) != now->second.verdict ||
+               get.Bytes(3) != now->second.changes) {
+      OPTRAIL_RETURN_IF_ERROR(
+          put.With(get.Int(0), now->second.verdict, now->second.changes).Run());
+    }
+  }
+  get.Reset();
+  return transaction.Commit();
+}
+
 absl::StatusOr<LoadedSeries> HistoryIndex::LoadSeriesOnce(
     const SeriesQuery& query) {
   Transaction transaction(*db_);
