@@ -104,6 +104,7 @@ class Pilot {
       }
       absl::SleepFor(options_.poll);
     }
+    if (options_.folder.empty()) (void)RunCommand({"rm", "-rf", folder_});
     return report_;
   }
 
