@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 #include <string>
@@ -12,6 +13,7 @@
 #include "absl/flags/declare.h"
 #include "absl/flags/flag.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -25,9 +27,11 @@
 #include "cli/embedded_texts.h"
 #include "cli/flags.h"
 #include "fleet/fleet_command.h"
+#include "fleet/machines.h"
 #include "fleet/pilot.h"
 #include "fleet/queue.h"
 #include "fleet/slurm.h"
+#include "suites/workload/workload.h"
 #include "tracker/checkout/interruptible.h"
 #include "tracker/checkout/worktree.h"
 #include "tracker/history/postgres/postgres.h"
@@ -59,6 +63,10 @@ ABSL_FLAG(absl::Duration, lease, absl::Seconds(60),
 ABSL_FLAG(int32_t, pilots, 1, "How many pilots to submit to Slurm.");
 ABSL_FLAG(std::string, sbatch, "",
           "Options for sbatch: \"--partition=gpu --gres=gpu:1 --exclusive\".");
+
+ABSL_FLAG(std::string, machines_file, "",
+          "File that says which options of sbatch lead to which hardware "
+          "(docs/reference/fleet.md).");
 
 ABSL_DECLARE_FLAG(std::string, file_format);
 
@@ -106,6 +114,37 @@ absl::StatusOr<int> Init(const std::vector<std::string>&) {
   return 0;
 }
 
+// A task for each operator and shape of a workload that is tuned, so that
+// several pilots can share it; anything else is one task.
+absl::StatusOr<std::vector<std::string>> TasksOf(const std::string& command) {
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<std::string> words,
+                           fleet::WordsOfCommand(command));
+  std::string name;
+  // These choose among the tasks, or divide what all of them have together.
+  bool is_whole = words[0] != "tune";
+  for (const absl::string_view word : words) {
+    for (const char* flag : {"--op=", "--shape=", "--total_", "--preset="}) {
+      is_whole |= absl::StartsWith(word, flag);
+    }
+    if (absl::StartsWith(word, "--workload=")) {
+      name = std::string(word.substr(word.find('=') + 1));
+    }
+  }
+  if (is_whole || name.empty()) return std::vector<std::string>{command};
+  OPTRAIL_ASSIGN_OR_RETURN(const proto::Workload workload,
+                           suites::FindWorkload(name));
+  std::vector<std::string> tasks;
+  for (const proto::WorkloadLayer& layer : workload.layer()) {
+    std::string task = absl::StrCat(command, " --op=", layer.operator_name(),
+                                    " --shape=^", layer.shape());
+    // Several layers of a model may be one task.
+    if (std::find(tasks.begin(), tasks.end(), task) == tasks.end()) {
+      tasks.push_back(std::move(task));
+    }
+  }
+  return tasks;
+}
+
 absl::StatusOr<int> Submit(const std::vector<std::string>& commands) {
   fleet::JobRequest request;
   request.commands = commands;
@@ -129,13 +168,17 @@ absl::StatusOr<int> Submit(const std::vector<std::string>& commands) {
     OPTRAIL_ASSIGN_OR_RETURN(request.commands,
                              fleet::PerCommit(request.commands, commits));
   }
+  std::vector<std::string> tasks;
   for (const std::string& command : request.commands) {
-    OPTRAIL_RETURN_IF_ERROR(fleet::WordsOfCommand(command).status());
+    OPTRAIL_ASSIGN_OR_RETURN(const std::vector<std::string> parts,
+                             TasksOf(command));
+    tasks.insert(tasks.end(), parts.begin(), parts.end());
   }
   request.name = absl::GetFlag(FLAGS_job_name);
   if (request.name.empty() && !request.commands.empty()) {
     request.name = request.commands[0];
   }
+  request.commands = std::move(tasks);
   request.priority = absl::GetFlag(FLAGS_priority);
   request.hardware_id = absl::GetFlag(FLAGS_hardware);
   request.most_attempts = absl::GetFlag(FLAGS_attempts);
@@ -233,13 +276,32 @@ absl::StatusOr<int> Up(const std::vector<std::string>&) {
   if (time != absl::InfiniteDuration()) {
     pilot.push_back(absl::StrCat("--pilot_time=", absl::FormatDuration(time)));
   }
-  OPTRAIL_ASSIGN_OR_RETURN(
-      const std::vector<std::string> jobs,
-      fleet::SubmitPilots(
-          absl::GetFlag(FLAGS_pilots),
-          absl::StrSplit(absl::GetFlag(FLAGS_sbatch), ' ', absl::SkipEmpty()),
-          pilot));
-  for (const std::string& job : jobs) std::cout << "Slurm job " << job << "\n";
+  std::vector<fleet::PilotsOfHardware> all(1);
+  all[0].count = absl::GetFlag(FLAGS_pilots);
+  const std::string hardware = absl::GetFlag(FLAGS_hardware);
+  const std::string machines = absl::GetFlag(FLAGS_machines_file);
+  if (!machines.empty()) {
+    OPTRAIL_ASSIGN_OR_RETURN(all,
+                             fleet::ReadMachines(UserPath(machines), hardware));
+  } else {
+    OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
+        hardware.empty(), "hardware", hardware,
+        "--machines_file=FILE beside it, which says where that hardware is"));
+  }
+  for (fleet::PilotsOfHardware& each : all) {
+    for (const absl::string_view option :
+         absl::StrSplit(absl::GetFlag(FLAGS_sbatch), ' ', absl::SkipEmpty())) {
+      each.sbatch.emplace_back(option);
+    }
+    OPTRAIL_ASSIGN_OR_RETURN(
+        const std::vector<std::string> jobs,
+        fleet::SubmitPilots(each.count, each.sbatch, pilot));
+    for (const std::string& job : jobs) {
+      std::cout << "Slurm job " << job
+                << (each.hardware_id.empty() ? "" : " on ") << each.hardware_id
+                << "\n";
+    }
+  }
   return 0;
 }
 
@@ -254,7 +316,8 @@ suites::Command FleetCommand() {
   command.summary = "Runs jobs on many machines, by Slurm or by hand.";
   command.details = HelpText("fleet");
   command.meanings = {
-      {"hardware", "Id of the hardware whose pilots may take the tasks."},
+      {"hardware",
+       "Id of the hardware whose pilots may take the tasks, or are submitted."},
       {"out", "File for OpenMetrics, replaced atomically."},
       {"file_format", "openmetrics: for a monitoring system."}};
   const auto part = [](std::string name, std::string arguments,
@@ -281,7 +344,9 @@ suites::Command FleetCommand() {
             "hardware"},
            0, 0, RunAsPilot),
       part("up", "", "Submits pilots to Slurm.",
-           {"pilots", "sbatch", "pilot_time", "repository"}, 0, 0, Up)};
+           {"pilots", "sbatch", "pilot_time", "repository", "machines_file",
+            "hardware"},
+           0, 0, Up)};
   return command;
 }
 

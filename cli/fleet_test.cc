@@ -13,6 +13,7 @@
 namespace optrail {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -42,6 +43,13 @@ TEST(FleetCommands, APilotRunsWhatWasSubmittedAndRecordsIt) {
               HasSubstr("job 1: 1 tasks"));
   EXPECT_THAT(Fleet({"submit", "bench --op=no_such_operator"}),
               HasSubstr("job 2: 1 tasks"));
+  // Each operator and shape of a workload is a task.
+  EXPECT_THAT(Fleet({"submit", "tune --workload=smoke --trials=2"}),
+              ContainsRegex("job 3: [2-9] tasks"));
+  EXPECT_THAT(Fleet({"cancel", "3"}), ContainsRegex("[1-9][0-9]* tasks"));
+  EXPECT_THAT(Fleet({"submit", "tune --workload=smoke --op=add"}),
+              HasSubstr("job 4: 1 tasks"));
+  EXPECT_THAT(Fleet({"cancel", "4"}), HasSubstr("1 tasks"));
   // Another user may not be able to read this program.
   EXPECT_THAT(Fleet({"pilot", "--until_idle", "--run_as=root"}),
               HasSubstr("1 tasks done, 3 attempts failed, 0 lost"));

@@ -75,6 +75,11 @@ std::string OpenMetricsText(const FleetStatus& status) {
                              "",
                              "Results of runs that began within the last hour, "
                              "with a value and without one");
+  OpenMetricsFamily disturbed("optrail_fleet_disturbed_share", "gauge", "",
+                              "Share of the results of the last hour that "
+                              "were too disturbed to have a value");
+  OpenMetricsFamily verdicts("optrail_fleet_verdicts", "gauge", "",
+                             "Series by the verdict of the newest report");
   const auto add = [](OpenMetricsFamily& family, absl::string_view state,
                       int64_t count) {
     family.Add("", state.empty() ? "" : OpenMetricsLabel("state", state),
@@ -93,8 +98,20 @@ std::string OpenMetricsText(const FleetStatus& status) {
                static_cast<double>(status.measured_last_hour));
   measured.Add("", OpenMetricsLabel("value", "no"),
                static_cast<double>(status.without_value_last_hour));
+  const int64_t results =
+      status.measured_last_hour + status.without_value_last_hour;
+  if (results > 0) {
+    disturbed.Add("", "",
+                  static_cast<double>(status.disturbed_last_hour) /
+                      static_cast<double>(results));
+  }
+  for (const auto& [verdict, series] : status.verdicts) {
+    verdicts.Add("", OpenMetricsLabel("verdict", verdict),
+                 static_cast<double>(series));
+  }
   return absl::StrCat(tasks.text(), pilots.text(), lost.text(), finished.text(),
-                      measured.text(), "# EOF\n");
+                      measured.text(), disturbed.text(), verdicts.text(),
+                      "# EOF\n");
 }
 
 absl::StatusOr<int> RunFleetStatus(const FleetStatusCommand& options,

@@ -336,8 +336,10 @@ std::string AddRunSql(int run, const std::string& ago) {
       "INSERT INTO optrail.runs (path, result_count, started_unix_ns, "
       "commit_id, header) VALUES ('run",
       run, "', 2, 1e9 * extract(epoch FROM now() - interval '", ago,
-      "'), 'c', ''); INSERT INTO optrail.observations SELECT 1, run, n, 1, "
-      "CASE n WHEN 0 THEN 5 END, '' FROM optrail.runs, generate_series(0, 2) n "
+      "'), 'c', ''); INSERT INTO optrail.observations (series, run, "
+      "ordinal, attributes, value, outcome, bytes) SELECT 1, run, n, 1, "
+      "CASE n WHEN 0 THEN 5 END, (ARRAY[1, 10, 5])[n + 1], '' FROM "
+      "optrail.runs, generate_series(0, 2) n "
       "WHERE path = 'run",
       run, "'");
 }
@@ -355,7 +357,11 @@ TEST_F(FleetTest, CountsTheMeasurementsOfTheLastHour) {
   const FleetStatus status = *queue.Status();
   EXPECT_EQ(status.measured_last_hour, 2);
   EXPECT_EQ(status.without_value_last_hour, 4);
-  const std::string text = OpenMetricsText(status);
+  EXPECT_EQ(status.disturbed_last_hour, 2);
+  Sql("INSERT INTO optrail.judgements VALUES (1, 'slower', '[]')");
+  const std::string text = OpenMetricsText(*queue.Status());
+  EXPECT_THAT(text, HasSubstr("\noptrail_fleet_disturbed_share 0.333"));
+  EXPECT_THAT(text, HasSubstr("optrail_fleet_verdicts{verdict=\"slower\"} 1"));
   EXPECT_THAT(
       text, HasSubstr("optrail_fleet_measurements_last_hour{value=\"yes\"} 2"));
   EXPECT_THAT(
@@ -380,7 +386,7 @@ TEST_F(FleetTest, TheDatabaseAnswersTheDashboard) {
       statements.push_back(target["rawSql"]);
     }
   }
-  EXPECT_EQ(statements.size(), 7);
+  EXPECT_EQ(statements.size(), 10);
   for (std::string& statement : statements) {
     RE2::GlobalReplace(&statement, R"(\$__unixEpochNanoFilter\((\w+)\))",
                        R"(\1 BETWEEN 0 AND 9e18)");
@@ -400,6 +406,50 @@ TEST(PerCommitTest, AWatchIsOneTaskPerCommit) {
     EXPECT_TRUE(absl::IsInvalidArgument(PerCommit({bad}, {"c"}).status()))
         << bad;
   }
+}
+
+TEST_F(FleetTest, TheDatabaseRefusesWhatAForksRoleTriesWithTheQueue) {
+  JobQueue queue = Open();
+  ASSERT_TRUE(queue.Submit({"job", {"bench a", "bench b"}}).ok());
+  const Task task = **queue.Claim(Named("p"));
+  ASSERT_TRUE(queue.Finish(task, {true, 0, "a log"}, {}).ok());
+  Sql("DROP ROLE IF EXISTS fork_of_queue; "
+      "CREATE ROLE fork_of_queue LOGIN IN ROLE optrail_reader");
+  std::string url = url_;
+  RE2::Replace(&url, "postgres@", "fork_of_queue@");
+  const auto fork = *Postgres::Connect(url);
+  ASSERT_TRUE(fork->Execute("SELECT count(*) FROM optrail.points").ok());
+  for (const char* attempt :
+       {"INSERT INTO optrail.jobs (name, priority) VALUES ('mine', 9)",
+        "INSERT INTO optrail.tasks (job, command, priority, hardware_id, "
+        "most_attempts, time_limit_s) VALUES (1, 'bench', 9, '', 1, 1)",
+        "INSERT INTO optrail.attempts (task, attempt, pilot, is_result, "
+        "exit_code, log) VALUES (2, 1, 'p', true, 0, '')",
+        "INSERT INTO optrail.pilots (pilot, host, hardware_id) VALUES ('x', "
+        "'x', 'x')",
+        "INSERT INTO optrail.judgements VALUES (1, 'faster', '[]')",
+        "UPDATE optrail.tasks SET state = 'cancelled'",
+        "UPDATE optrail.pilots SET draining = true",
+        "UPDATE optrail.judgements SET verdict = 'faster'",
+        "DELETE FROM optrail.attempts", "DELETE FROM optrail.tasks",
+        "DELETE FROM optrail.judgements", "TRUNCATE optrail.jobs CASCADE",
+        "DROP TABLE optrail.jobs CASCADE",
+        "ALTER TABLE optrail.tasks DROP COLUMN command",
+        "SELECT * FROM optrail.claim_task('x', 60, '')",
+        "SELECT optrail.finish_task(1, 1, 'p', true, 0, '')",
+        "SELECT optrail.take_back_lost_tasks()",
+        "CREATE OR REPLACE FUNCTION optrail.take_back_lost_tasks() RETURNS "
+        "void LANGUAGE sql AS 'SELECT'",
+        // The secrets of others: what they submitted, and what it printed.
+        "SELECT command FROM optrail.tasks", "SELECT log FROM optrail.attempts",
+        "SELECT * FROM optrail.jobs", "SELECT * FROM optrail.pilots",
+        "SET ROLE optrail_pilot", "SET ROLE optrail_submitter"}) {
+    (void)fork->Execute("ROLLBACK");
+    ASSERT_TRUE(fork->Execute("BEGIN").ok());
+    const absl::Status status = fork->Execute(attempt);
+    EXPECT_TRUE(absl::IsPermissionDenied(status)) << attempt << ": " << status;
+  }
+  EXPECT_EQ(One("SELECT count(*) FROM optrail.tasks"), "2");
 }
 
 TEST(WordsOfCommandTest, TakesWordsOfCommandsThatPilotsRun) {

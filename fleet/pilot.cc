@@ -121,6 +121,7 @@ class Pilot {
       absl::SleepFor(options_.poll);
     }
     if (!copy_.empty()) (void)RunCommand({"rm", "-rf", copy_});
+    if (options_.folder.empty()) (void)RunCommand({"rm", "-rf", folder_});
     return report_;
   }
 

@@ -10,6 +10,7 @@
 #include "base/utf8.h"
 #include "fleet/schema.h"
 #include "tracker/history/postgres/schema.h"
+#include "tuning/proto/trial.pb.h"
 
 namespace optrail::fleet {
 namespace {
@@ -318,13 +319,22 @@ absl::StatusOr<FleetStatus> JobQueue::Status() {
       Query("WITH recent AS (SELECT run FROM optrail.runs WHERE "
             "started_unix_ns > 1e9 * extract(epoch FROM now() - interval "
             "'1 hour')) "
-            "SELECT count(value), count(*) - count(value) "
+            "SELECT count(value), count(*) - count(value), "
+            "count(*) FILTER (WHERE outcome = $1) "
             "FROM optrail.observations JOIN recent USING (run) "
             "WHERE run >= (SELECT min(run) FROM recent)",
-            {}));
+            {absl::StrCat(static_cast<int>(proto::CONTENDED))}));
   if (!measured.empty()) {
     status.measured_last_hour = Number(measured[0][0]);
     status.without_value_last_hour = Number(measured[0][1]);
+    status.disturbed_last_hour = Number(measured[0][2]);
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(const Rows verdicts,
+                           Query("SELECT verdict, count(*) "
+                                 "FROM optrail.judgements GROUP BY verdict",
+                                 {}));
+  for (const Postgres::Row& row : verdicts) {
+    status.verdicts[Text(row[0])] = Number(row[1]);
   }
   return status;
 }

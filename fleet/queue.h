@@ -19,6 +19,7 @@
 // Only the database's clock is asked. Thread safety: one thread at a time.
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -91,6 +92,9 @@ struct FleetStatus {
   // Results of the runs that began within the last hour, one per metric.
   int64_t measured_last_hour = 0;
   int64_t without_value_last_hour = 0;  // disturbed, failed or not supported
+  int64_t disturbed_last_hour = 0;      // of those
+  // How many series the newest report gave each verdict.
+  std::map<std::string, int64_t> verdicts;
 };
 
 class JobQueue {

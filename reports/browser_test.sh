@@ -270,6 +270,16 @@ expect attention 'command_server'
 refuse attention 'NaN'
 refuse attention 'undefined'
 
+# Benchmarks over hardware; those of the plain page differ in their threads.
+expect imported '26 benchmarks on several hardware: no news.'
+with_script matrix "$work/plain.html" \
+  'report.overview.matrix =
+       {h: [0, 1], rows: [[0, null], [1, 2]], all: 250, quiet: 3};
+   document.querySelector("main").append(matrixSection());'
+expect matrix '250 benchmarks with news on some hardware, 3 without. The worst 2'
+expect matrix '<td class="muted">not measured</td>'
+refuse matrix 'undefined'
+
 # No line is drawn over a commit that was measured without the benchmark.
 with_script gap "$work/plain.html" \
   'const made = {...report.series[0], y: [1, 2, 3, 4], a: [2], cp: []};

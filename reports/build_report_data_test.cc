@@ -215,6 +215,43 @@ TEST(OverviewTest, EverySeriesThatWantsAttentionIsInOneRow) {
   }
 }
 
+TEST(OverviewTest, TheMatrixHasEachBenchmarkOfSeveralHardwareOnce) {
+  // Benchmarks with other numbers of threads are others.
+  SampleHistory history = MakeSampleHistory({});
+  for (proto::Run& run : history.runs) {
+    for (proto::BenchmarkResult& result : *run.mutable_results()) {
+      result.mutable_key()->set_threads(1);
+    }
+  }
+  const ReportData data = BuildReportData(history.runs, {}, {});
+  const HardwareMatrix matrix = Summarize(data).matrix;
+  ASSERT_GE(matrix.hardware.size(), 2);
+  std::map<std::string, int> hardware_of;
+  for (const SeriesView& series : data.series) ++hardware_of[series.name];
+  int shared = 0;
+  for (const auto& [name, hardware] : hardware_of) shared += hardware > 1;
+  EXPECT_EQ(matrix.rows.size() + matrix.quiet, shared);
+  std::set<std::string> names;
+  int rank = 0;
+  for (const HardwareMatrix::Row& row : matrix.rows) {
+    ASSERT_EQ(row.series.size(), matrix.hardware.size());
+    EXPECT_LE(rank, tracker::VerdictRank(row.worst));
+    rank = tracker::VerdictRank(row.worst);
+    std::string name;
+    for (size_t i = 0; i < row.series.size(); ++i) {
+      if (row.series[i] == HardwareMatrix::kNotThere) continue;
+      const SeriesView& series = data.series[row.series[i]];
+      EXPECT_EQ(series.hardware, matrix.hardware[i]);
+      EXPECT_TRUE(name.empty() || name == series.name);
+      name = series.name;
+    }
+    EXPECT_TRUE(names.insert(name).second) << name;
+    EXPECT_GT(hardware_of[name], 1);
+  }
+  EXPECT_GT(matrix.quiet, 0);
+  EXPECT_THAT(WriteMarkdownReport(data), HasSubstr("### By hardware"));
+}
+
 TEST(BuildReportDataTest, ACommitThatTheSuiteMeasuredWithoutASeriesIsAGap) {
   SampleHistory history = MakeSampleHistory({});
   for (proto::Run& run : history.runs) {

@@ -1,6 +1,7 @@
 #include "reports/commands.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -10,8 +11,10 @@
 #include "absl/time/clock.h"
 #include "base/file.h"
 #include "base/status_macros.h"
+#include "base/units.h"
 #include "reports/build_report_data.h"
 #include "reports/html_report.h"
+#include "reports/inert_json.h"
 #include "reports/json_report.h"
 #include "reports/markdown_report.h"
 #include "reports/pdf.h"
@@ -46,6 +49,30 @@ absl::StatusOr<std::string> FormatOf(const ReportCommand& options) {
   return absl::InvalidArgumentError(
       absl::StrCat("--report_format=", options.format,
                    ": expected html, markdown, json or pdf"));
+}
+
+// The verdicts and changes of the page, as a dashboard reads them.
+std::map<std::string, tracker::KeptJudgement> JudgementsOf(
+    const ReportData& data) {
+  std::map<std::string, tracker::KeptJudgement> judgements;
+  for (const SeriesView& series : data.series) {
+    nlohmann::ordered_json changes = nlohmann::ordered_json::array();
+    for (const ChangeView& change : series.changes) {
+      // PostgreSQL takes no NUL.
+      std::string state = change.state;
+      std::replace(state.begin(), state.end(), '\0', ' ');
+      const tracker::PointRuns& runs = *series.points()[change.point].runs;
+      changes.push_back(
+          {{"started_unix_ns", runs.first_started_unix_ns},
+           {"commit_id", runs.commit.id()},
+           {"relative_change", change.relative_change},
+           {"text",
+            absl::StrCat(FormatChange(change.relative_change), ", ", state)}});
+    }
+    judgements[series.of->text] = {
+        std::string(tracker::VerdictName(series.verdict)), DumpInert(changes)};
+  }
+  return judgements;
 }
 
 absl::StatusOr<ReportData> Load(const ReportCommand& options) {
@@ -103,6 +130,7 @@ absl::StatusOr<ReportData> Load(const ReportCommand& options) {
   ReportData data =
       BuildReportData(loaded.runs, std::move(loaded.series), sessions, build);
   tracker::KeepFolds(history, folds.changed());
+  tracker::KeepJudgements(history, JudgementsOf(data));
   for (const tracker::BadFile& file : bad) {
     data.warnings.push_back(
         absl::StrCat("Skipped ", file.path, ": ", file.reason));

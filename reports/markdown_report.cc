@@ -97,6 +97,40 @@ void AppendEvidence(const ReportData& data, const Overview& overview,
   }
 }
 
+// Benchmarks over hardware, where some verdict says something new.
+void AppendMatrix(const ReportData& data, const Overview& overview,
+                  int max_rows, std::string* out) {
+  const HardwareMatrix& matrix = overview.matrix;
+  if (matrix.rows.empty()) return;
+  absl::StrAppend(out, "\n### By hardware\n\n| benchmark |");
+  for (const int i : matrix.hardware) {
+    absl::StrAppend(out, " ", EscapeForMarkdown(data.hardware[i].id), " |");
+  }
+  absl::StrAppend(out, "\n|---|");
+  for (size_t i = 0; i < matrix.hardware.size(); ++i) {
+    absl::StrAppend(out, "---|");
+  }
+  absl::StrAppend(out, "\n");
+  for (size_t k = 0; k < matrix.rows.size() && k < max_rows; ++k) {
+    std::string name, cells;
+    for (const int i : matrix.rows[k].series) {
+      if (i == HardwareMatrix::kNotThere) {
+        absl::StrAppend(&cells, " not measured |");
+        continue;
+      }
+      const SeriesView& series = data.series[i];
+      name = series.name;
+      absl::StrAppend(&cells, " ", tracker::InfoOf(series.verdict).sign, " ",
+                      tracker::VerdictName(series.verdict),
+                      series.ratio ? " " + FormatChange(*series.ratio - 1) : "",
+                      " |");
+    }
+    absl::StrAppend(out, "| ", EscapeForMarkdown(name), " |", cells, "\n");
+  }
+  const int rest = static_cast<int>(matrix.rows.size()) - max_rows;
+  if (rest > 0) absl::StrAppend(out, "\n", rest, " more are not listed.\n");
+}
+
 void AppendTuned(const ReportData& data, const Overview& overview, int max_rows,
                  std::string* out) {
   if (overview.pairs.empty()) return;
@@ -286,6 +320,7 @@ std::string WriteMarkdownReport(const ReportData& data,
   }
   AppendAttention(data, overview, options.max_rows, &out);
   AppendEvidence(data, overview, options.max_rows, &out);
+  AppendMatrix(data, overview, options.max_rows, &out);
   AppendTuned(data, overview, options.max_rows, &out);
   AppendWorkloads(data, options.max_rows, &out);
   AppendSessions(data, options.max_rows, &out);

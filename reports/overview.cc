@@ -1,7 +1,9 @@
 #include "reports/overview.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -85,6 +87,53 @@ std::vector<TunedPair> FindPairs(const ReportData& data) {
   return pairs;
 }
 
+HardwareMatrix FindMatrix(const ReportData& data) {
+  // By name and branch: from hardware to series.
+  std::map<std::pair<std::string, std::string>, std::map<int, int>> benchmarks;
+  for (int i = 0; i < data.series.size(); ++i) {
+    const SeriesView& series = data.series[i];
+    if (!series.main) continue;
+    benchmarks[{series.name, series.of->key.branch}].emplace(series.hardware,
+                                                             i);
+  }
+  HardwareMatrix matrix;
+  std::set<int> hardware;
+  for (const auto& [name, series] : benchmarks) {
+    if (series.size() < 2) continue;
+    for (const auto& [column, index] : series) hardware.insert(column);
+  }
+  matrix.hardware.assign(hardware.begin(), hardware.end());
+  for (const auto& [name, series] : benchmarks) {
+    if (series.size() < 2) continue;
+    HardwareMatrix::Row row;
+    row.worst = data.series[series.begin()->second].verdict;
+    bool is_notable = false;
+    for (const int column : matrix.hardware) {
+      const auto here = series.find(column);
+      row.series.push_back(here == series.end() ? HardwareMatrix::kNotThere
+                                                : here->second);
+      if (here == series.end()) continue;
+      const Verdict verdict = data.series[here->second].verdict;
+      const tracker::VerdictInfo& info = tracker::InfoOf(verdict);
+      is_notable |= info.is_change || info.wants_attention;
+      if (tracker::VerdictRank(verdict) < tracker::VerdictRank(row.worst)) {
+        row.worst = verdict;
+      }
+    }
+    if (is_notable) {
+      matrix.rows.push_back(std::move(row));
+    } else {
+      ++matrix.quiet;
+    }
+  }
+  std::stable_sort(
+      matrix.rows.begin(), matrix.rows.end(),
+      [](const HardwareMatrix::Row& a, const HardwareMatrix::Row& b) {
+        return tracker::VerdictRank(a.worst) < tracker::VerdictRank(b.worst);
+      });
+  return matrix;
+}
+
 }  // namespace
 
 absl::optional<double> NewestValue(const SeriesView& series) {
@@ -154,6 +203,7 @@ Overview Summarize(const ReportData& data) {
     overview.cells.push_back(std::move(cell));
   }
 
+  overview.matrix = FindMatrix(data);
   overview.attention = AttentionRows(data);
   return overview;
 }

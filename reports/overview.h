@@ -2,7 +2,8 @@
 #define OPTRAIL_REPORTS_OVERVIEW_H_
 
 // What all formats of a report say first: counts of verdicts, what wants
-// attention, operators x hardware, default against tuned.
+// attention, operators x hardware, benchmarks x hardware, default against
+// tuned.
 //
 //   const Overview overview = Summarize(data);
 //
@@ -50,6 +51,20 @@ struct TunedPair {
   bool same_config = false;
 };
 
+// A benchmark that several hardware measure on one branch: how it stands on
+// each. Benchmarks whose verdicts say nothing new are only counted.
+struct HardwareMatrix {
+  struct Row {
+    std::vector<int> series;  // by `hardware`; kNotThere
+    Verdict worst = Verdict::kNoBaseline;
+  };
+  static constexpr int kNotThere = -1;
+
+  std::vector<int> hardware;  // columns: of ReportData, ascending
+  std::vector<Row> rows;      // the worst first, then in the order of series
+  int quiet = 0;              // benchmarks without a row
+};
+
 struct Overview {
   // Counts, cells and attention cover the main series (SeriesView::main) alone.
   int series = 0;
@@ -57,6 +72,7 @@ struct Overview {
   std::vector<std::string> families;  // in order of first appearance
   std::vector<OverviewCell> cells;    // by family, then hardware
   std::vector<TunedPair> pairs;       // in the order of the tuned series
+  HardwareMatrix matrix;
   std::vector<AttentionRow> attention;
 };
 

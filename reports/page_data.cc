@@ -33,6 +33,7 @@ constexpr size_t kPointsWithProcesses = 4;
 constexpr int kFewestPoints = 16;
 constexpr int kFewestTrials = 24;
 constexpr int kHeatMapCommits = 80;  // the newest
+constexpr int kMostMatrixRows = 200;
 
 Json PageCommitJson(const Commit& commit) {
   return {commit.id.substr(0, 12),
@@ -286,6 +287,24 @@ Json AttentionRowJson(const AttentionRow& row) {
           {"commands", NextCommandsJson(row)}};
 }
 
+// A row is the places of its series; null: not measured on that hardware.
+Json MatrixJson(const HardwareMatrix& matrix) {
+  Json rows = Json::array();
+  for (const HardwareMatrix::Row& row : matrix.rows) {
+    if (static_cast<int>(rows.size()) == kMostMatrixRows) break;
+    Json series = Json::array();
+    for (const int i : row.series) {
+      series.push_back(i == HardwareMatrix::kNotThere ? Json(nullptr)
+                                                      : Json(i));
+    }
+    rows.push_back(std::move(series));
+  }
+  return {{"h", matrix.hardware},
+          {"rows", std::move(rows)},
+          {"all", matrix.rows.size()},
+          {"quiet", matrix.quiet}};
+}
+
 Json OverviewJson(const Overview& overview) {
   Json cells = Json::array();
   // An import may bring 100,000 families.
@@ -324,6 +343,7 @@ Json OverviewJson(const Overview& overview) {
   }
   return {{"cells", std::move(cells)},
           {"pairs", std::move(pairs)},
+          {"matrix", MatrixJson(overview.matrix)},
           {"attention", ListOf(overview.attention, AttentionRowJson)}};
 }
 

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -141,7 +142,13 @@ class FaultRun {
     const std::vector<std::string> parts =
         absl::StrSplit(rows[rng_.UniformInt(rows.size())][0].value_or(""), '-');
     int pid = 0;
-    if (parts.size() == 3 && absl::SimpleAtoi(parts[1], &pid) && pid > 1 &&
+    if (parts.size() != 3 || !absl::SimpleAtoi(parts[1], &pid) || pid <= 1) {
+      return absl::OkStatus();
+    }
+    // It may have ended, and its number be another process' by now.
+    const absl::StatusOr<std::string> command =
+        ReadFile(absl::StrCat("/proc/", pid, "/cmdline"));
+    if (command.ok() && absl::StrContains(*command, server_.folder()) &&
         kill(pid, SIGKILL) == 0) {
       ++report_.pilots_killed;
     }

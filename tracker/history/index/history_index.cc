@@ -20,7 +20,7 @@ constexpr absl::string_view kFileName = "index.sqlite";
 constexpr absl::string_view kLockName = "index.lock";
 
 // Raised when the tables or what is in them change their meaning.
-constexpr int kSchemaVersion = 7;
+constexpr int kSchemaVersion = 8;
 
 // Fewer files are read as quickly as an index of them is made.
 constexpr int kWorthAnIndex = 100;
@@ -236,31 +236,73 @@ absl::Status HistoryIndex::LoadHeaders() {
       ++known;
       continue;
     }
-    Header header;
-    OPTRAIL_RETURN_IF_ERROR(DecodeRecord(get.Bytes(3), &header.run));
-    header.path = JoinPath(history_.dir(), get.Bytes(1));
-    header.result_count = static_cast<int>(get.Int(2));
-    all_runs_.reset();
-    headers_.emplace_hint(known, row, std::move(header));
+    OPTRAIL_RETURN_IF_ERROR(TakeHeader(get));
   }
   forget_before(std::numeric_limits<int64_t>::max());
   return absl::OkStatus();
 }
 
+// From a row of run, path, result_count and header.
+absl::Status HistoryIndex::TakeHeader(const Statement& get) {
+  Header header;
+  OPTRAIL_RETURN_IF_ERROR(DecodeRecord(get.Bytes(3), &header.run));
+  header.path = JoinPath(history_.dir(), get.Bytes(1));
+  header.result_count = static_cast<int>(get.Int(2));
+  all_runs_.reset();
+  headers_.emplace(get.Int(0), std::move(header));
+  return absl::OkStatus();
+}
+
 HistoryIndex::PlacedRuns HistoryIndex::Place(const RunFilter& filter) const {
-  std::vector<const proto::Run*> runs;
-  std::unordered_map<const proto::Run*, int64_t> rows;
+  std::vector<int64_t> rows;
   PlacedRuns placed = {OrderedRuns({}), {}};
   for (const auto& [row, header] : headers_) {
     placed.places[row] = kNoPlace;
-    if (!Matches(filter, header.run)) continue;
-    runs.push_back(&header.run);
-    rows[&header.run] = row;
+    if (Matches(filter, header.run)) rows.push_back(row);
   }
-  placed.runs = OrderedRuns(std::move(runs));
-  for (int i = 0; i < placed.runs.size(); ++i) {
-    placed.places[rows[&placed.runs.run(i)]] = i;
+  PlaceRows(rows, &placed);
+  return placed;
+}
+
+void HistoryIndex::PlaceRows(const std::vector<int64_t>& rows,
+                             PlacedRuns* placed) const {
+  std::vector<const proto::Run*> runs;
+  std::unordered_map<const proto::Run*, int64_t> row_of;
+  for (const int64_t row : rows) {
+    runs.push_back(&headers_.at(row).run);
+    row_of[runs.back()] = row;
   }
+  placed->runs = OrderedRuns(std::move(runs));
+  for (int i = 0; i < placed->runs.size(); ++i) {
+    placed->places[row_of[&placed->runs.run(i)]] = i;
+  }
+}
+
+// The runs of one series alone, where that is enough to order them: others of
+// the history say only where runs without a position belong.
+absl::StatusOr<HistoryIndex::PlacedRuns> HistoryIndex::PlaceRunsOf(
+    int64_t series) {
+  OPTRAIL_ASSIGN_OR_RETURN(
+      Statement get,
+      db_->Prepare("SELECT run, path, result_count, header, position IS NULL "
+                   "FROM runs WHERE run IN "
+                   "(SELECT run FROM observations WHERE series = ?)"));
+  get.With(series);
+  std::vector<int64_t> rows;
+  while (true) {
+    OPTRAIL_ASSIGN_OR_RETURN(const bool more, get.Step());
+    if (!more) break;
+    if (get.Int(4) != 0) {
+      get.Reset();
+      OPTRAIL_RETURN_IF_ERROR(LoadHeaders());
+      return Place({});
+    }
+    rows.push_back(get.Int(0));
+    if (headers_.count(rows.back()) > 0) continue;
+    OPTRAIL_RETURN_IF_ERROR(TakeHeader(get));
+  }
+  PlacedRuns placed = {OrderedRuns({}), {}};
+  PlaceRows(rows, &placed);
   return placed;
 }
 
@@ -376,6 +418,13 @@ void KeepFolds(const History& history,
   if (folds.empty() || !WorthAnIndex(history).ok()) return;
   const auto index = HistoryIndex::Open(history);
   if (index.ok()) (void)(*index)->KeepFolds(folds);
+}
+
+void KeepJudgements(const History& history,
+                    const std::map<std::string, KeptJudgement>& judgements) {
+  if (!IsStoreUrl(history.dir())) return;
+  const auto index = HistoryIndex::Open(history);
+  if (index.ok()) (void)(*index)->KeepJudgements(judgements);
 }
 
 absl::StatusOr<History> OpenIndexedHistory(absl::string_view dir) {

@@ -65,6 +65,14 @@ struct LoadedSeries {
   absl::optional<std::unordered_map<std::string, std::string>> folds;
 };
 
+// The report's verdict on a series and its changes, for dashboards.
+struct KeptJudgement {
+  std::string verdict;  // "slower"
+  // A JSON list, whose fields the view `changes` names
+  // (postgres/history_3.sql).
+  std::string changes = "[]";
+};
+
 struct SeriesInfo {
   std::string text;  // CanonicalText(key)
   int64_t runs = 0;  // that say something of it
@@ -104,6 +112,11 @@ class HistoryIndex {
   // nothing where the index is none that lasts.
   absl::Status KeepFolds(const std::map<std::string, std::string>& folds);
 
+  // Replaces what is kept of all series, by text. Does nothing unless the index
+  // is in PostgreSQL: dashboards read nothing else.
+  absl::Status KeepJudgements(
+      const std::map<std::string, KeptJudgement>& judgements);
+
   // Files that are no intact runs.
   absl::StatusOr<std::vector<BadFile>> BadFiles();
 
@@ -137,12 +150,17 @@ class HistoryIndex {
   absl::StatusOr<IndexUpdate> UpdateOnce();
   absl::StatusOr<bool> IsCurrent(const std::vector<FileState>& now);
   absl::Status LoadHeaders();
+  absl::Status TakeHeader(const Statement& get);
   PlacedRuns Place(const RunFilter& filter) const;
+  void PlaceRows(const std::vector<int64_t>& rows, PlacedRuns* placed) const;
+  absl::StatusOr<PlacedRuns> PlaceRunsOf(int64_t series);
 
   absl::StatusOr<RunList> ListRunsOnce(const RunFilter& filter);
   absl::StatusOr<std::vector<SeriesInfo>> ListSeriesOnce(
       const SeriesFilter& filter);
   absl::StatusOr<Series> ReadSeriesOnce(absl::string_view text);
+  absl::StatusOr<Series> ReadSeriesRow(int64_t row, SeriesKey key,
+                                       std::string text);
   absl::StatusOr<LoadedSeries> LoadSeriesOnce(const SeriesQuery& query);
   absl::StatusOr<std::unordered_map<int64_t, std::string>> LoadFolds();
 
@@ -163,8 +181,10 @@ class HistoryIndex {
     std::string path;
     int result_count = 0;
   };
-  std::map<int64_t, Header> headers_;    // by row; rows are never used twice
+  // By row; rows are never used twice. Not all of them before LoadHeaders.
+  std::map<int64_t, Header> headers_;
   absl::optional<PlacedRuns> all_runs_;  // of `headers_`, once asked for
+  int series_read_ = 0;
 };
 
 // The same answer from the index, which is made once there are a hundred runs,
@@ -180,6 +200,10 @@ absl::StatusOr<LoadedSeries> LoadSeriesFromFiles(const History& history,
 // not write, or has no room, folds again next time.
 void KeepFolds(const History& history,
                const std::map<std::string, std::string>& folds);
+
+// The same of HistoryIndex::KeepJudgements.
+void KeepJudgements(const History& history,
+                    const std::map<std::string, KeptJudgement>& judgements);
 
 // A history whose ListRuns, Resolve and FindRun ask the index, which is made
 // once there are a hundred runs. An index that can't be had is no error: the

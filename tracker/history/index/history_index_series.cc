@@ -125,6 +125,9 @@ namespace {
 constexpr size_t kSeriesTogether = 64;
 constexpr int64_t kFarthestTogether = 2;
 
+// Series that are read one by one with their own runs.
+constexpr int kSeriesReadAlone = 8;
+
 constexpr char kSeriesColumns[] =
     "SELECT series, text, benchmark, metric, unit, hardware_id, branch ";
 
@@ -158,24 +161,35 @@ absl::StatusOr<Series> HistoryIndex::ReadSeriesOnce(absl::string_view text) {
   OPTRAIL_RETURN_IF_ERROR(transaction.Begin(db_->begin_reading()));
   OPTRAIL_ASSIGN_OR_RETURN(
       Statement get,
-      db_->Prepare(absl::StrCat(kSeriesColumns, "FROM series WHERE text = ? ",
-                                "AND series.runs > 0")));
+      db_->Prepare(absl::StrCat(kSeriesColumns, "FROM series WHERE text = ?")));
   OPTRAIL_ASSIGN_OR_RETURN(const bool found, get.With(text).Step());
-  if (!found) {
-    OPTRAIL_RETURN_IF_ERROR(ParseSeriesKey(text).status());
-    return absl::NotFoundError(absl::StrCat("no series '", text, "' in ",
-                                            history_.dir(),
-                                            "; `optrail log series` lists "
-                                            "them"));
+  Series series;
+  if (found) {
+    OPTRAIL_ASSIGN_OR_RETURN(SeriesKey key, KeyOf(get));
+    OPTRAIL_ASSIGN_OR_RETURN(
+        series, ReadSeriesRow(get.Int(0), std::move(key), std::string(text)));
+  }
+  if (!series.points.empty()) return series;
+  OPTRAIL_RETURN_IF_ERROR(ParseSeriesKey(text).status());
+  return absl::NotFoundError(absl::StrCat("no series '", text, "' in ",
+                                          history_.dir(),
+                                          "; `optrail log series` lists "
+                                          "them"));
+}
+
+absl::StatusOr<Series> HistoryIndex::ReadSeriesRow(int64_t row, SeriesKey key,
+                                                   std::string text) {
+  OPTRAIL_ASSIGN_OR_RETURN(SeriesReader reader, SeriesReader::Create(*db_));
+  // The runs of all series are read once several have been asked for.
+  if (++series_read_ <= kSeriesReadAlone) {
+    OPTRAIL_ASSIGN_OR_RETURN(const PlacedRuns own, PlaceRunsOf(row));
+    OPTRAIL_RETURN_IF_ERROR(reader.Fetch(row, row, own.places));
+    return reader.Build(row, std::move(key), std::move(text), own.runs);
   }
   OPTRAIL_RETURN_IF_ERROR(LoadHeaders());
   if (!all_runs_.has_value()) all_runs_ = Place({});
-  OPTRAIL_ASSIGN_OR_RETURN(SeriesKey key, KeyOf(get));
-  OPTRAIL_ASSIGN_OR_RETURN(SeriesReader reader, SeriesReader::Create(*db_));
-  OPTRAIL_RETURN_IF_ERROR(
-      reader.Fetch(get.Int(0), get.Int(0), all_runs_->places));
-  return reader.Build(get.Int(0), std::move(key), std::string(text),
-                      all_runs_->runs);
+  OPTRAIL_RETURN_IF_ERROR(reader.Fetch(row, row, all_runs_->places));
+  return reader.Build(row, std::move(key), std::move(text), all_runs_->runs);
 }
 
 absl::StatusOr<std::unordered_map<int64_t, std::string>>
@@ -208,6 +222,42 @@ absl::Status HistoryIndex::KeepFolds(
     const auto kept = folds.find(std::string(get.Bytes(1)));
     if (kept == folds.end()) continue;
     OPTRAIL_RETURN_IF_ERROR(put.With(get.Int(0), Blob{kept->second}).Run());
+  }
+  get.Reset();
+  return transaction.Commit();
+}
+
+absl::Status HistoryIndex::KeepJudgements(
+    const std::map<std::string, KeptJudgement>& judgements) {
+  if (!kept_by_store_) return absl::OkStatus();
+  Transaction transaction(*db_);
+  OPTRAIL_RETURN_IF_ERROR(transaction.Begin(db_->begin_writing()));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      Statement get,
+      db_->Prepare("SELECT series, text, coalesce(verdict, ''), "
+                   "coalesce(changes, '') "
+                   "FROM series LEFT JOIN judgements USING (series)"));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      Statement put,
+      db_->Prepare("INSERT INTO judgements (series, verdict, changes) "
+                   "VALUES (?, ?, ?) ON CONFLICT (series) DO UPDATE SET "
+                   "verdict = excluded.verdict, changes = excluded.changes, "
+                   "judged = now()"));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      Statement forget,
+      db_->Prepare("DELETE FROM judgements WHERE series = ?"));
+  while (true) {
+    OPTRAIL_ASSIGN_OR_RETURN(const bool more, get.Step());
+    if (!more) break;
+    const auto now = judgements.find(std::string(get.Bytes(1)));
+    if (now == judgements.end()) {
+      if (get.Bytes(2).empty()) continue;
+      OPTRAIL_RETURN_IF_ERROR(forget.With(get.Int(0)).Run());
+    } else if (get.Bytes(2) != now->second.verdict ||
+               get.Bytes(3) != now->second.changes) {
+      OPTRAIL_RETURN_IF_ERROR(
+          put.With(get.Int(0), now->second.verdict, now->second.changes).Run());
+    }
   }
   get.Reset();
   return transaction.Commit();

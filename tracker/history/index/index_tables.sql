@@ -35,6 +35,7 @@ CREATE TABLE observations (
   ordinal INTEGER NOT NULL,   -- of a benchmark that a run has twice
   attributes INTEGER NOT NULL,
   value REAL,                 -- median of its processes, for other readers
+  outcome INTEGER,            -- proto.Outcome, for other readers
   bytes BLOB NOT NULL,        -- proto.IndexedObservation
   PRIMARY KEY (series, run, ordinal)
 ) WITHOUT ROWID;

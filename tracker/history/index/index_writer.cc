@@ -44,8 +44,9 @@ absl::StatusOr<IndexWriter> IndexWriter::Create(Database& db,
   }
   OPTRAIL_ASSIGN_OR_RETURN(
       writer.add_observation_,
-      db.PrepareInsert("observations",
-                       "series, run, ordinal, attributes, value, bytes"));
+      db.PrepareInsert(
+          "observations",
+          "series, run, ordinal, attributes, value, outcome, bytes"));
   if (count_run != nullptr) {
     OPTRAIL_ASSIGN_OR_RETURN(writer.count_run_, db.Prepare(count_run));
   }
@@ -131,12 +132,13 @@ absl::Status IndexWriter::AddObservation(int64_t series, int64_t run,
   for (const ProcessReading& process : observation.processes) {
     values.push_back(process.value);
   }
+  const auto outcome = static_cast<int64_t>(observation.outcome);
   if (values.empty()) {
-    add_observation_->With(series, run, ordinal, attributes, nullptr,
+    add_observation_->With(series, run, ordinal, attributes, nullptr, outcome,
                            Blob{bytes});
   } else {
     add_observation_->With(series, run, ordinal, attributes, Median(values),
-                           Blob{bytes});
+                           outcome, Blob{bytes});
   }
   return add_observation_->Run();
 }

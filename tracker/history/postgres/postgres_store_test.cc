@@ -305,6 +305,46 @@ TEST_F(PostgresStoreTest, TheDatabaseRefusesWhatAForksRoleTries) {
   EXPECT_EQ((*may)[0][0], "f");
 }
 
+TEST_F(PostgresStoreTest, DashboardsReadTheNewestJudgements) {
+  Init();
+  const History shared = Open(Url());
+  ASSERT_TRUE(Generate(shared, 2).ok());
+  const auto index = HistoryIndex::Open(shared);
+  ASSERT_TRUE(index.ok());
+  const auto series = (*index)->ListSeries();
+  ASSERT_TRUE(series.ok() && series->size() > 1);
+  const std::string one = (*series)[0].text, other = (*series)[1].text;
+  const auto ask = [&](const std::string& sql) {
+    const auto rows = Connect(Url())->Query(sql, {});
+    EXPECT_TRUE(rows.ok()) << rows.status();
+    std::string text;
+    for (const Postgres::Row& row : *rows) {
+      for (const Postgres::Value& value : row) {
+        absl::StrAppend(&text, value.value_or("NULL"), ";");
+      }
+    }
+    return text;
+  };
+  ASSERT_TRUE((*index)
+                  ->KeepJudgements({{one,
+                                     {"slower",
+                                      R"([{"started_unix_ns": 86400000000000,
+                         "commit_id": "abc", "relative_change": 0.08,
+                         "text": "+8.0%, new"}])"}},
+                                    {other, {"unchanged", "[]"}}})
+                  .ok());
+  EXPECT_EQ(ask("SELECT series, extract(epoch FROM started)::bigint, "
+                "commit_id, relative_change, text FROM optrail.changes"),
+            one + ";86400;abc;0.08;+8.0%, new;");
+  EXPECT_EQ(ask("SELECT verdict FROM optrail.judgements ORDER BY 1"),
+            "slower;unchanged;");
+  // A series that is gone has no judgement, and one without news is let alone.
+  const std::string judged =
+      ask("SELECT judged FROM optrail.judgements WHERE verdict = 'unchanged'");
+  ASSERT_TRUE((*index)->KeepJudgements({{other, {"unchanged", "[]"}}}).ok());
+  EXPECT_EQ(ask("SELECT judged FROM optrail.judgements"), judged);
+}
+
 TEST_F(PostgresStoreTest, TlsIsAskedForAndTheCertificateChecked) {
   Init();
   const auto open = [&](const std::string& parameters) {

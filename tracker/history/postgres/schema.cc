@@ -21,13 +21,17 @@ constexpr char kHistory2[] =
 #include "tracker/history/postgres/history_2.inc"
     ;
 
+constexpr char kHistory3[] =
+#include "tracker/history/postgres/history_3.inc"
+    ;
+
 constexpr char kHistoryRights[] =
 #include "tracker/history/postgres/history_rights.inc"
     ;
 
 const SchemaComponent& HistoryComponent() {
   static const auto& component =
-      *new SchemaComponent{"history", {kHistory1, kHistory2}};
+      *new SchemaComponent{"history", {kHistory1, kHistory2, kHistory3}};
   return component;
 }
 

@@ -6,10 +6,12 @@
 //
 // Prints how many points a second were recorded, how long a series takes that
 // is read over a new connection and over an open one, and how long all series
-// take. With --optrail, also how long the report of the history takes, with all
+// take, on the clock and in processor time of this program and of the server.
+// With --optrail, also how long the report of the history takes, with all
 // series folded anew and from the folds that the first report kept.
 
 #include <algorithm>
+#include <ctime>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -47,8 +49,28 @@ double NowSeconds() {
   return static_cast<double>(Clock::Real()->NowNs()) * 1e-9;
 }
 
-// Returns the seconds that recording took, without making the runs.
-absl::StatusOr<double> Import(const History& history, int64_t* points) {
+// Seconds of the clock, and of processors: this program's and the server's.
+struct Cost {
+  double wall = 0, own = 0, server = 0;
+
+  Cost operator-(const Cost& before) const {
+    return {wall - before.wall, own - before.own, server - before.server};
+  }
+  void operator+=(const Cost& more) {
+    wall += more.wall;
+    own += more.own;
+    server += more.server;
+  }
+};
+
+Cost Now(const PostgresServer& server) {
+  return {NowSeconds(), static_cast<double>(std::clock()) / CLOCKS_PER_SEC,
+          server.ProcessorSeconds()};
+}
+
+// Returns what recording took, without making the runs.
+absl::StatusOr<Cost> Import(const PostgresServer& server,
+                            const History& history, int64_t* points) {
   GenerateOptions options;
   options.seed = absl::GetFlag(FLAGS_seed);
   options.commits = absl::GetFlag(FLAGS_commits);
@@ -56,50 +78,66 @@ absl::StatusOr<double> Import(const History& history, int64_t* points) {
   options.hardware = absl::GetFlag(FLAGS_machines);
   options.processes = absl::GetFlag(FLAGS_processes);
   options.samples = absl::GetFlag(FLAGS_samples);
-  double seconds = 0;
+  Cost cost;
   OPTRAIL_RETURN_IF_ERROR(
       GenerateRuns(options, [&](proto::Run run) -> absl::Status {
         *points += run.results_size();
-        const double start = NowSeconds();
+        const Cost start = Now(server);
         OPTRAIL_RETURN_IF_ERROR(history.AppendRun(run));
-        seconds += NowSeconds() - start;
+        cost += Now(server) - start;
         return absl::OkStatus();
       }));
-  return seconds;
+  return cost;
 }
 
-// Prints median and worst milliseconds of reading a series.
-absl::Status ReadSome(const History& history,
+void PrintReads(absl::string_view which, const std::vector<Cost>& reads) {
+  std::vector<double> wall_ms;
+  Cost all;
+  for (const Cost& read : reads) {
+    wall_ms.push_back(1e3 * read.wall);
+    all += read;
+  }
+  const double each_ms = 1e3 / static_cast<double>(reads.size());
+  std::cout << absl::StrFormat(
+      "a series, over %s: median %.1f ms, worst %.1f ms; processor time %.1f "
+      "ms, and %.1f ms of the server\n",
+      which, Median(wall_ms), *std::max_element(wall_ms.begin(), wall_ms.end()),
+      all.own * each_ms, all.server * each_ms);
+}
+
+absl::Status ReadSome(const PostgresServer& server, const History& history,
                       const std::vector<SeriesInfo>& series) {
-  std::vector<double> fresh, open;
+  std::vector<Cost> fresh, open;
   for (int i = 0; i < absl::GetFlag(FLAGS_reads); ++i) {
     const std::string& text = series[i * 37 % series.size()].text;
-    double start = NowSeconds();
+    Cost start = Now(server);
     OPTRAIL_ASSIGN_OR_RETURN(const auto index, HistoryIndex::Open(history));
     OPTRAIL_RETURN_IF_ERROR(index->ReadSeries(text).status());
-    fresh.push_back(1e3 * (NowSeconds() - start));
-    start = NowSeconds();
+    fresh.push_back(Now(server) - start);
+    start = Now(server);
     OPTRAIL_RETURN_IF_ERROR(
         index->ReadSeries(series[(i * 37 + 11) % series.size()].text).status());
-    open.push_back(1e3 * (NowSeconds() - start));
+    open.push_back(Now(server) - start);
   }
-  std::cout << absl::StrFormat(
-      "a series, over a new connection: median %.1f ms, worst %.1f ms; over an "
-      "open one: median %.1f ms, worst %.1f ms\n",
-      Median(fresh), *std::max_element(fresh.begin(), fresh.end()),
-      Median(open), *std::max_element(open.begin(), open.end()));
+  PrintReads("a new connection", fresh);
+  PrintReads("an open one", open);
   return absl::OkStatus();
 }
 
-absl::Status TimeReport(absl::string_view which, const std::string& url,
-                        const std::string& folder) {
-  const double start = NowSeconds();
+absl::Status TimeReport(absl::string_view which, const PostgresServer& server,
+                        const std::string& url) {
+  const Cost start = Now(server);
   OPTRAIL_ASSIGN_OR_RETURN(
       const CommandResult result,
       RunCommand({absl::GetFlag(FLAGS_optrail), "report", "--history=" + url,
-                  absl::StrCat("--out=", folder, "/report.html")}));
-  std::cout << absl::StrFormat("%s: %.1f s, %s\n", which, NowSeconds() - start,
-                               result.exit.ToString())
+                  absl::StrCat("--out=", server.folder(), "/report.html")}));
+  const Cost cost = Now(server) - start;
+  std::cout << absl::StrFormat(
+                   "%s: %.1f s, processor time %.1f s, and %.1f s of the "
+                   "server, %s\n",
+                   which, cost.wall,
+                   absl::ToDoubleSeconds(result.exit.cpu_time), cost.server,
+                   result.exit.ToString())
             << std::flush;
   return result.exit.ok() ? absl::OkStatus()
                           : absl::InternalError(result.stderr_text);
@@ -117,23 +155,28 @@ absl::Status Main() {
   }
   OPTRAIL_ASSIGN_OR_RETURN(const History history, History::Open(url));
   int64_t points = 0;
-  OPTRAIL_ASSIGN_OR_RETURN(const double seconds, Import(history, &points));
-  std::cout << absl::StrFormat("%d points recorded in %.1f s: %.0f a second\n",
-                               points, seconds,
-                               static_cast<double>(points) / seconds)
+  OPTRAIL_ASSIGN_OR_RETURN(const Cost cost, Import(*server, history, &points));
+  std::cout << absl::StrFormat(
+                   "%d points recorded in %.1f s: %.0f a second; processor "
+                   "time %.1f s, and %.1f s of the server\n",
+                   points, cost.wall, static_cast<double>(points) / cost.wall,
+                   cost.own, cost.server)
             << std::flush;
   OPTRAIL_ASSIGN_OR_RETURN(const auto index, HistoryIndex::Open(history));
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<SeriesInfo> series,
                            index->ListSeries());
-  OPTRAIL_RETURN_IF_ERROR(ReadSome(history, series));
-  double start = NowSeconds();
+  OPTRAIL_RETURN_IF_ERROR(ReadSome(*server, history, series));
+  const Cost start = Now(*server);
   OPTRAIL_ASSIGN_OR_RETURN(const LoadedSeries loaded, LoadSeries(history));
-  std::cout << absl::StrFormat("all %d series: %.1f s\n", loaded.series.size(),
-                               NowSeconds() - start)
+  const Cost all = Now(*server) - start;
+  std::cout << absl::StrFormat(
+                   "all %d series: %.1f s, processor time %.1f s, and %.1f s "
+                   "of the server\n",
+                   loaded.series.size(), all.wall, all.own, all.server)
             << std::flush;
   if (absl::GetFlag(FLAGS_optrail).empty()) return absl::OkStatus();
-  OPTRAIL_RETURN_IF_ERROR(TimeReport("first report", url, server->folder()));
-  return TimeReport("second report", url, server->folder());
+  OPTRAIL_RETURN_IF_ERROR(TimeReport("first report", *server, url));
+  return TimeReport("second report", *server, url);
 }
 
 }  // namespace

@@ -8,7 +8,9 @@
 #include <cstdlib>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "base/file.h"
 #include "base/process_tree.h"
@@ -146,6 +148,24 @@ absl::Status PostgresServer::Run() {
     absl::SleepFor(absl::Milliseconds(100));
   }
   return answered;
+}
+
+double PostgresServer::ProcessorSeconds() const {
+  if (server_ == nullptr) return 0;
+  int64_t ticks = 0;
+  for (const TreeProcess& process : ListProcessTree(server_->pid()).processes) {
+    const auto text = ReadFile(absl::StrCat("/proc/", process.pid, "/stat"));
+    if (!text.ok()) continue;  // it ended just now
+    // Behind the name, which may hold anything: state is the third field of
+    // proc(5), the times of the process and of what it waited for follow.
+    const std::vector<std::string> fields =
+        absl::StrSplit(text->substr(text->rfind(')') + 1), ' ');
+    for (size_t i = 12; i < 16 && i < fields.size(); ++i) {
+      int64_t value = 0;
+      if (absl::SimpleAtoi(fields[i], &value)) ticks += value;
+    }
+  }
+  return static_cast<double>(ticks) / sysconf(_SC_CLK_TCK);
 }
 
 absl::Status PostgresServer::Kill() {

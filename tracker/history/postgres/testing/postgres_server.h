@@ -39,6 +39,9 @@ class PostgresServer {
   const std::string& folder() const { return folder_; }
   std::string data() const { return folder_ + "/data"; }
 
+  // Processor time of all its processes, also of those that have ended.
+  double ProcessorSeconds() const;
+
   // kill -9 of all its processes; Run starts it again, which recovers.
   absl::Status Kill();
   absl::Status Run();
