@@ -122,7 +122,7 @@ class SessionEvaluator : public tuning::Evaluator {
     EvaluationOptions options;
   };
   tuning::Answer Evaluate(const Begun& begun);
-  // How long it is sampled, all but by its purpose's share of time.
+  // Returns how `request` is sampled; OptionsFor() shortens that for rounds.
   proto::SamplingOptions SamplingFor(const tuning::Request& request) const;
   // The answer to `request`, except where a smaller problem told it.
   tuning::Answer AnswerOf(const tuning::Request& request,
