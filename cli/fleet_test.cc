@@ -62,8 +62,7 @@ TEST(FleetCommands, APilotRunsWhatWasSubmittedAndRecordsIt) {
   EXPECT_THAT(Fleet({"cancel", "7"}, 2), HasSubstr("there is no job 7"));
   EXPECT_THAT(Fleet({"submit", "report"}, 2), HasSubstr("tune, bench, watch"));
   // One run is no evidence: the gate says so, which is a result.
-  EXPECT_THAT(Fleet({"submit", "gate"}),
-              HasSubstr("job 3: 1 tasks"));
+  EXPECT_THAT(Fleet({"submit", "gate"}), HasSubstr("job 3: 1 tasks"));
   EXPECT_THAT(Fleet({"pilot", "--until_idle", "--run_as=root"}),
               HasSubstr("1 tasks done, 0 attempts failed"));
   EXPECT_THAT(Fleet({"logs", "3"}), HasSubstr("relu"));

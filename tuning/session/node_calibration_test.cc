@@ -88,8 +88,7 @@ TEST(NodeCalibrationTest, OfTwoThatDifferTheFirstIsTheReference) {
   const NodeComparison now = Compare({{}, {.9}}, 7);
   EXPECT_EQ(now.reference, 0);
   EXPECT_EQ(now.nodes[1].verdict(), proto::NODE_DIFFERS);
-  EXPECT_THAT(NodeText(now.nodes[1]),
-              HasSubstr("told apart and left out, 0."));
+  EXPECT_THAT(NodeText(now.nodes[1]), HasSubstr("told apart and left out, 0."));
 }
 
 TEST(NodeCalibrationTest, TheLoopsExplainAnotherClockAndNothingElse) {
