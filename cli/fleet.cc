@@ -31,6 +31,7 @@
 #include "fleet/pilot.h"
 #include "fleet/queue.h"
 #include "fleet/slurm.h"
+#include "fleet/task_command.h"
 #include "suites/workload/workload.h"
 #include "tracker/checkout/interruptible.h"
 #include "tracker/checkout/worktree.h"
