@@ -288,7 +288,10 @@ class Pilot {
           "start it with --repository=PATH, or what `git clone` takes");
     }
     // Without root it is the user's own environment, with keys for git.
-    if (geteuid() != 0) options.clear_environment = false;
+    if (geteuid() != 0) {
+      options.clear_environment = false;
+      options.environment.clear();
+    }
     options.environment.emplace_back("GIT_TERMINAL_PROMPT", "0");
     std::vector<std::string> clone = {"git", "clone", "--quiet", "--shared"};
     std::string from = options_.repository;
@@ -501,6 +504,7 @@ absl::StatusOr<PilotReport> RunPilot(const PilotOptions& options,
                                      std::ostream& log) {
   PilotOptions filled = options;
   filled.info.id = NewPilotId(options.info.host);
+  filled.info.has_repository = !options.repository.empty();
   // Another process of this user could read them otherwise.
   prctl(PR_SET_DUMPABLE, 0);
   OPTRAIL_ASSIGN_OR_RETURN(JobQueue queue,
