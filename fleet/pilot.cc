@@ -219,7 +219,7 @@ class Pilot {
     } else if (absl::IsCancelled(ended)) {
       ended = queue_.Release(task);
     } else {
-      // What keeps this machine from running it is no failure of the task.
+      // The machine failed and not the task, which another may run.
       if (!ran) (void)queue_.Release(task);
       return ended;
     }
@@ -316,7 +316,7 @@ class Pilot {
   absl::Status CopySharedHistory() const {
     OPTRAIL_ASSIGN_OR_RETURN(const tracker::History shared,
                              tracker::History::Open(options_.url));
-    // What was replaced or removed since the last time makes the two differ.
+    // The two differ if a record was replaced or removed since the last time.
     for (const bool again : {false, true}) {
       if (again) (void)RunCommand({"rm", "-rf", copy_});
       OPTRAIL_ASSIGN_OR_RETURN(const tracker::History copy,
