@@ -206,8 +206,9 @@ class Session {
   Session(SessionSetup setup, Evaluator& evaluator, Clock& clock);
 
   absl::Status Start();
-  // On the node where an earlier sitting read finalists.
-  absl::Status GoOnProving();
+  // Makes the evaluator prove on the node where an earlier sitting read
+  // finalists, and returns what names it; empty if none did.
+  absl::StatusOr<proto::Conditions> GoOnProving();
   bool HasJournaledSteps() const;
   // The asks up to the journal's next trial, and that.
   absl::Status ReplayTrial();
