@@ -37,6 +37,7 @@ struct Script {
   int answers_until_gone = -1;  // -1: never
   bool is_reachable = true;
   std::string hardware_id = "scripted-hardware";
+  std::string device_uuid;
   // Seen.
   int searched = 0, ranked = 0, proved = 0, calibrated = 0;
   std::set<int64_t> in_flight;
@@ -111,6 +112,7 @@ class Scripted : public Evaluator {
     measurement->set_median_ns(time_ns);
     proto::Conditions& conditions = *measurement->mutable_conditions();
     conditions.set_host(script_->host);
+    conditions.set_device_uuid(script_->device_uuid);
     proto::Calibration* loop = conditions.add_calibrations();
     loop->set_loop("arithmetic");
     loop->set_time_ns(100 * script_->calibration);
@@ -491,6 +493,27 @@ TEST_F(EvaluatorPoolTest, NodesOfEverySittingAreKept) {
   EXPECT_THAT(hosts,
               ElementsAre("host0", "host1", "second0", "second1", "third"));
   EXPECT_THAT(proving, ElementsAre("third"));
+}
+
+// A worker cannot say before which device of its host it measures on.
+TEST_F(EvaluatorPoolTest, AProofDoesNotGoOnAtAnotherDevice) {
+  setup_.journal_directory = folder_;
+  scripts_[0].device_uuid = "01";
+  scripts_[0].answers_until_gone = 24 + 6;
+  Scripted first(&scripts_[0]);
+  ASSERT_FALSE(RunSession(setup_, first, clock_).ok());
+  ASSERT_GT(scripts_[0].ranked, 0);
+  scripts_[0].answers_until_gone = -1;
+  scripts_[0].device_uuid = "02";
+  Scripted second(&scripts_[0]);
+  const absl::Status refused = RunSession(setup_, second, clock_).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(refused.message()),
+              HasSubstr("a reading is of host0, device 02, expected host0, "
+                        "device 01; next: "));
+  scripts_[0].device_uuid = "01";
+  Scripted third(&scripts_[0]);
+  EXPECT_TRUE(RunSession(setup_, third, clock_).ok());
 }
 
 TEST_F(EvaluatorPoolTest, ARefusedSittingLeavesNoRecord) {

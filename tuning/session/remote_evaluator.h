@@ -34,8 +34,8 @@ using ConnectFunction =
     std::function<absl::StatusOr<std::unique_ptr<FrameChannel>>()>;
 
 // What happens if a connection broke, and the worker serves another session by
-// the time there is a new one. Who holds other workers must not wait for this
-// one: its session may be waiting for them.
+// the time there is a new one. A session that holds other workers must lose:
+// the session that is served may be waiting for those.
 enum class IfOccupied { kWait, kLose };
 
 class RemoteEvaluator : public Evaluator {

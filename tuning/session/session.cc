@@ -132,10 +132,10 @@ absl::Status Session::Start() {
   add_known();
   OPTRAIL_ASSIGN_OR_RETURN(
       journal_, SessionJournal::Open(setup_.journal_directory, session_));
-  OPTRAIL_ASSIGN_OR_RETURN(const proto::Conditions prover, GoOnProving());
+  OPTRAIL_ASSIGN_OR_RETURN(prover_, GoOnProving());
   OPTRAIL_RETURN_IF_ERROR(journal_->BeginSitting(session_));
   session_ = journal_->header();
-  NameProver(prover, &session_);
+  NameProver(prover_, &session_);
   if (!journal_->has_warm_start()) add_known();
   // A later sitting may spend more than an earlier one was given.
   *session_.mutable_budget() = setup_.header.budget();
@@ -166,14 +166,36 @@ absl::StatusOr<proto::Conditions> Session::GoOnProving() {
     const absl::Status here =
         evaluator_.ProveOn(conditions.host(), conditions.device_uuid());
     if (here.ok()) return conditions;
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the finalists of this session were read on ", conditions.host(),
-        ", where the others have to be read, too: ", here.message(),
-        "; next: offer that node, or move ",
-        SessionJournal::Path(setup_.journal_directory, setup_.header),
-        " away to tune anew"));
+    return NeedsProver(conditions, here.message());
   }
   return proto::Conditions();
+}
+
+absl::Status Session::NeedsProver(const proto::Conditions& prover,
+                                  absl::string_view why) const {
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the finalists of this session were read on ", prover.host(),
+      ", where the others have to be read, too: ", why,
+      "; next: offer that node, or move ",
+      SessionJournal::Path(setup_.journal_directory, setup_.header),
+      " away to tune anew"));
+}
+
+absl::Status Session::CheckProver(const Reading& reading) {
+  const proto::Conditions& is = reading.measurement().conditions();
+  if (is.host().empty()) return absl::OkStatus();
+  if (prover_.host().empty()) prover_ = is;
+  if (is.host() == prover_.host() &&
+      is.device_uuid() == prover_.device_uuid()) {
+    return absl::OkStatus();
+  }
+  const auto text = [](const proto::Conditions& one) {
+    return one.device_uuid().empty()
+               ? one.host()
+               : absl::StrCat(one.host(), ", device ", one.device_uuid());
+  };
+  return NeedsProver(prover_, absl::StrCat("a reading is of ", text(is),
+                                           ", expected ", text(prover_)));
 }
 
 void Session::TakeBest(const proto::Trial& trial) {
@@ -657,6 +679,7 @@ absl::StatusOr<Session::Reading> Session::Read(bool of_proof, int round,
     reading.mutable_measurement()->set_round(round + 1);
     if (trial.outcome() != proto::CONTENDED) break;
   }
+  OPTRAIL_RETURN_IF_ERROR(CheckProver(reading));
   OPTRAIL_RETURN_IF_ERROR(journal_->AppendReading(reading));
   AccountReading(reading);
   return reading;
