@@ -111,6 +111,8 @@ class SessionEvaluator : public tuning::Evaluator {
   std::vector<tuning::Answer> Poll(absl::Duration wait) override;
   bool IsReady() override;
   void Cancel(int64_t ticket) override;
+  absl::Status ProveOn(const std::string& host,
+                       const std::string& device_uuid) override;
 
   // Public, for tests and benches.
   EvaluationOptions OptionsFor(const tuning::Request& request) const;

@@ -161,6 +161,16 @@ TEST(NodeCalibrationTest, AFailureIsNamedAndDisturbedReadingsCountForNothing) {
   EXPECT_TRUE(now.undecided);
 }
 
+// A record lists nodes of all sittings, and a single worker has no verdict.
+TEST(NodeCalibrationTest, ANodeOfAnEarlierSittingIsToldAsSuch) {
+  proto::MeasuringNode node;
+  node.set_host("gpu7");
+  node.set_searches(true);
+  EXPECT_EQ(NodeText(node), "node (gpu7); an earlier sitting searched there");
+  node.set_proves(true);
+  EXPECT_EQ(NodeText(node), "node (gpu7); searches, ranks and proves");
+}
+
 TEST(NodeCalibrationTest, WithoutReadingsThereIsNoReference) {
   NodeCalibration calibration(Named(2));
   calibration.LeaveOut(0, proto::NODE_UNREACHED, "nobody answers");
