@@ -132,6 +132,15 @@ TEST_F(JudgeTest, ACreepBeyondDoubtIsAnAlertUntilItIsAcknowledged) {
     }
     Measure(1, 100 * (1 + .003 * 60));
   }
+  // A climb of an epoch that has ended stays answered.
+  const std::vector<proto::Run> one_epoch = runs_;
+  Measure(25, 100 * (1 + .003 * 60), [](proto::Run& run) {
+    run.mutable_toolchain()->set_compiler("g++ 13");
+  });
+  for (const Change& change : Judge().changes) {
+    EXPECT_FALSE(change.IsOpen() || change.IsAlert()) << ChangeText(change);
+  }
+  runs_ = one_epoch;
   // What jumps behind it is another change.
   Measure(4, 100 * (1 + .003 * 60) * 1.2);
   EXPECT_EQ(Judge().standing, Verdict::kSlower);
