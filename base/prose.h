@@ -9,6 +9,7 @@
 // table is laid out by base/table.h; its lines are no prose.
 
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 
@@ -30,6 +31,9 @@ std::string WrapProse(absl::string_view text, int width);
 // a newline.
 std::string FillParagraph(absl::string_view text, int width, int first,
                           int indent);
+
+// "a, b, c and 4 more": a list of names that stops after the first `most`.
+std::string JoinFirst(const std::vector<std::string>& names, size_t most);
 
 }  // namespace optrail
 

@@ -103,5 +103,11 @@ TEST(WrapProseTest, KeepsEveryWordAndTheWidth) {
   }
 }
 
+TEST(JoinFirst, StopsAfterSoMany) {
+  EXPECT_EQ(JoinFirst({}, 3), "");
+  EXPECT_EQ(JoinFirst({"a", "b", "c"}, 3), "a, b, c");
+  EXPECT_EQ(JoinFirst({"a", "b", "c", "d", "e"}, 3), "a, b, c and 2 more");
+}
+
 }  // namespace
 }  // namespace optrail

@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/file.h"
+#include "base/prose.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
 #include "base/table.h"
@@ -374,9 +375,10 @@ absl::StatusOr<ExitCode> RunCarbonCertify(const CarbonCertifyCommand& command,
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<std::string> left_out,
                            LeftOut(inputs, history));
   if (!left_out.empty()) {
+    constexpr size_t kNamed = 3;
     std::cerr << "note: left out, since one of the runs lacks or skipped "
               << (left_out.size() == 1 ? "it: " : "them: ")
-              << EscapeForTerminal(absl::StrJoin(left_out, ", ")) << "\n";
+              << EscapeForTerminal(JoinFirst(left_out, kNamed)) << "\n";
   }
   if (!command.key.empty()) {
     OPTRAIL_ASSIGN_OR_RETURN(const std::string key,

@@ -188,11 +188,14 @@ absl::Status CheckNoneFailed(const proto::Run& run, const RE2& filter) {
       continue;
     }
     return absl::FailedPreconditionError(absl::StrCat(
-        "run ", run.run_id(), ": ", name, " failed (",
+        "run ", run.run_id(), ": ", name,
+        tuning::IsFailure(result.outcome()) ? " failed ("
+                                            : " has no certain measurement (",
         tuning::OutcomeName(result.outcome()),
         result.detail().empty() ? "" : ": ", result.detail(),
-        "), so nobody knows what it emits; next: certify runs in which it "
-        "works, or leave it out by --filter"));
+        "), so nobody knows what it emits; next: measure again and certify "
+        "runs in which it works, or name the benchmarks to certify, such as "
+        "--filter='^(BM_a|BM_b)$'"));
   }
   return absl::OkStatus();
 }

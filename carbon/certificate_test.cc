@@ -208,11 +208,26 @@ TEST_F(CertificateTest, WhatFailedAndWattsThatNothingTakesAreRefused) {
   };
   EXPECT_THAT(refusal(), HasSubstr("BM_gone failed"));
   EXPECT_THAT(refusal(), HasSubstr("failed (CRASHED: signal 11)"));
+  // RE2 can't say "all but": the filter names what is left.
+  EXPECT_THAT(refusal(), HasSubstr("--filter='^(BM_a|BM_b)$'"));
   std::swap(inputs.base, inputs.candidate);
   EXPECT_THAT(refusal(), HasSubstr("failed (CRASHED: signal 11)"));
   inputs = inputs_;
   inputs.model.device_watts = 700;
   EXPECT_THAT(refusal(), HasSubstr("--watts=700 has no effect"));
+}
+
+TEST_F(CertificateTest, WhatWasDisturbedDidNotFail) {
+  proto::Run disturbed = *history_.ReadRun(inputs_.candidate);
+  disturbed.set_run_id("20260107T000000Z-000000000007");
+  proto::BenchmarkResult* result = disturbed.add_results();
+  result->mutable_key()->set_operator_name("BM_busy");
+  result->set_outcome(proto::CONTENDED);
+  ASSERT_TRUE(history_.AppendRun(disturbed).ok());
+  inputs_.candidate = disturbed.run_id();
+  EXPECT_THAT(
+      std::string(MakeCertificate(inputs_, history_).status().message()),
+      HasSubstr("BM_busy has no certain measurement (CONTENDED)"));
 }
 
 TEST_F(CertificateTest, NamesWhatOneRunLacks) {

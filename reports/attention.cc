@@ -105,29 +105,31 @@ void AddCommands(const ReportData& data, const tracker::Evidence& evidence,
   }
   if (bad.empty()) return;
   const bool worse = first.decided_by && first.decided_by->worse_by > 0;
+  const bool is_creep =
+      first.decided_by && first.decided_by->kind == tracker::ChangeKind::kCreep;
   if (worse) {
-    std::string next = tracker::NarrowingCommand(*first.decided_by, evidence);
-    // A creep has the comparison below instead.
-    if (!next.empty() &&
-        first.decided_by->kind != tracker::ChangeKind::kCreep) {
-      row.commands.push_back(
-          {evidence.suspects == 1 ? "read" : "bisect", std::move(next)});
+    std::string next = tracker::NarrowingCommand(*first.decided_by, evidence,
+                                                 data.history_flag);
+    if (!next.empty()) {
+      row.commands.push_back({is_creep                 ? "show"
+                              : evidence.suspects == 1 ? "read"
+                                                       : "bisect",
+                              std::move(next)});
     }
     row.commands.push_back(
         {"acknowledge", with_history(absl::StrCat(
                             "optrail ack ", QuoteForShell(AckScope(data, row)),
                             " ", bad, " --reason='...'"))});
   }
-  if (first.decided_by && !good.empty()) {
+  // Of a creep, one run of each end is too little to compare.
+  if (first.decided_by && !is_creep && !good.empty()) {
     row.commands.push_back(
         {"compare",
          with_history(absl::StrCat(
-             "optrail compare ", good, " ", bad, " --hardware=",
-             QuoteForShell(data.hardware[first.hardware].id), " --filter=",
-             QuoteForShell(absl::StrCat("^",
-                                        tracker::PatternOf(tracker::DisplayName(
-                                            first.of->key.benchmark)),
-                                        "$"))))});
+             "optrail compare ", good, " ", bad,
+             " --hardware=", QuoteForShell(data.hardware[first.hardware].id),
+             tracker::FilterFlags(tracker::DisplayName(first.of->key.benchmark),
+                                  first.of->key.metric)))});
   }
   if (!good.empty() && good != bad) {
     row.commands.push_back(

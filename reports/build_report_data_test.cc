@@ -17,6 +17,7 @@
 #include "reports/sample/sample_history.h"
 #include "reports/session_view.h"
 #include "tracker/judge/evidence.h"
+#include "tracker/series/series.h"
 
 namespace optrail::reports {
 namespace {
@@ -197,6 +198,33 @@ TEST(OverviewTest, ARowHasAllThatOneCommitMayExplain) {
     EXPECT_EQ(commands.count("optrail compare"), 1);
   }
   EXPECT_EQ(slower, 1);
+}
+
+// Without --metric a comparison is one of times.
+TEST(OverviewTest, TheComparisonOfAnotherMetricNamesIt) {
+  SampleHistory history = MakeSampleHistory({});
+  for (proto::Run& run : history.runs) {
+    for (proto::BenchmarkResult& result : *run.mutable_results()) {
+      for (proto::Measurement& measurement : *result.mutable_measurements()) {
+        const auto time = tracker::ReadingOf(measurement, "time");
+        measurement.Clear();
+        if (!time.has_value()) continue;
+        proto::MetricSamples* joules = measurement.add_metrics();
+        joules->set_metric("joules");
+        joules->add_values(time->value);
+      }
+    }
+  }
+  const ReportData data = BuildReportData(history.runs, {}, {});
+  int compared = 0;
+  for (const AttentionRow& row : Summarize(data).attention) {
+    for (const NextCommand& command : row.commands) {
+      if (command.what != "compare") continue;
+      ++compared;
+      EXPECT_THAT(command.text, HasSubstr(" --metric=joules"));
+    }
+  }
+  EXPECT_GT(compared, 0);
 }
 
 TEST(OverviewTest, EverySeriesThatWantsAttentionIsInOneRow) {

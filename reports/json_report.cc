@@ -38,7 +38,7 @@ Json PointsJson(const SeriesView& series) {
 }
 
 // null where no change decided the verdict.
-Json EvidenceJson(const SeriesView& series) {
+Json EvidenceJson(const ReportData& data, const SeriesView& series) {
   if (!series.decided_by) return nullptr;
   const tracker::Change& change = *series.decided_by;
   const tracker::Evidence evidence = tracker::EvidenceOf(change);
@@ -53,7 +53,8 @@ Json EvidenceJson(const SeriesView& series) {
             {"commit", change.after().runs->commit.id()},
             {"run_ids", evidence.after.run_ids}}},
           {"suspects", tracker::SuspectsText(evidence)},
-          {"narrow_with", tracker::NarrowingCommand(change, evidence)},
+          {"narrow_with",
+           tracker::NarrowingCommand(change, evidence, data.history_flag)},
           {"text", tracker::EvidenceText(change, evidence)},
           {"changed", series.changed}};
 }
@@ -92,7 +93,7 @@ Json SeriesJson(const ReportData& data, const SeriesView& series) {
       {"known_points", series.known_points},
       {"needed_points", series.needed_points},
       {"main", series.main},
-      {"evidence", EvidenceJson(series)},
+      {"evidence", EvidenceJson(data, series)},
       {"ratio", Optional(series.ratio)},
       {"ratio_low", Optional(series.ratio_low)},
       {"ratio_high", Optional(series.ratio_high)},

@@ -91,11 +91,12 @@ std::vector<int> PointsToKeep(const SeriesView& series) {
 
 // The sentence, the command and what changed with it; null where no change
 // decided the verdict.
-Json EvidenceJson(const SeriesView& series) {
+Json EvidenceJson(const ReportData& data, const SeriesView& series) {
   if (!series.decided_by) return nullptr;
   const tracker::Evidence evidence = tracker::EvidenceOf(*series.decided_by);
   return {tracker::EvidenceText(*series.decided_by, evidence),
-          tracker::NarrowingCommand(*series.decided_by, evidence),
+          tracker::NarrowingCommand(*series.decided_by, evidence,
+                                    data.history_flag),
           series.changed};
 }
 
@@ -249,7 +250,7 @@ Json SeriesJson(const ReportData& data, const SeriesView& series,
       {"v", tracker::VerdictRank(series.verdict)},
       {"d", series.verdict_detail},
       {"j", series.main ? 1 : 0},
-      {"ev", EvidenceJson(series)},
+      {"ev", EvidenceJson(data, series)},
       {"r",
        {Rounded(series.ratio), Rounded(series.ratio_low),
         Rounded(series.ratio_high)}},

@@ -7,6 +7,7 @@
 #include <functional>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -16,6 +17,7 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "reports/build_report_data.h"
+#include "reports/overview.h"
 #include "tracker/gate/gate.h"
 #include "tracker/gate/gate_report.h"
 #include "tracker/history/history.h"
@@ -265,6 +267,18 @@ TEST_F(Stories, CreepOfOnePercentAWeekIsSaid) {
   const SeriesView series = Reported("BM_Sort");
   EXPECT_THAT(series.verdict, AnyOf(Verdict::kMaybeSlower, Verdict::kSlower));
   EXPECT_EQ(Reported("BM_Hash").verdict, Verdict::kUnchanged);
+  // One run of each end is too little to compare; all of the points are not.
+  const std::string command = changes_[0]["narrow_with"];
+  EXPECT_EQ(command, absl::StrCat("optrail show '", series.of->text,
+                                  "' --history=", common_.history));
+  report_.history_flag = absl::StrCat(" --history=", common_.history);
+  const std::vector<AttentionRow> rows = Summarize(report_).attention;
+  ASSERT_EQ(rows.size(), 1);
+  EXPECT_EQ(rows[0].commands.at(0).what, "show");
+  EXPECT_EQ(rows[0].commands.at(0).text, command);
+  for (const NextCommand& next : rows[0].commands) {
+    EXPECT_NE(next.what, "compare");
+  }
 }
 
 TEST_F(Stories, AnImprovementRevertedIsARegression) {

@@ -603,6 +603,7 @@ absl::StatusOr<BenchDriverOptions> BenchFromFlags(
     options.suite = op.empty() ? absl::GetFlag(FLAGS_op) : op;
   }
   if (options.suite.empty()) options.suite = "all";
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckName("suite", options.suite));
   options.quiet = absl::GetFlag(FLAGS_quiet);
   OPTRAIL_RETURN_IF_ERROR(SetPairingFromFlags(options));
   return options;

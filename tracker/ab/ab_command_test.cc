@@ -80,6 +80,26 @@ TEST_F(AbCommandTest, EqualBytesAreNotMeasured) {
   EXPECT_FALSE(FileExists(a + ".count"));
 }
 
+TEST_F(AbCommandTest, AGateOfEqualBytesThatMeasureNothingIsNotGreen) {
+  options_.policy = "";
+  EXPECT_EQ(*Binaries(repository_->Program("a", 1000),
+                      repository_->Program("b", 1000)),
+            0);
+  EXPECT_THAT(out_.str(), HasSubstr("measured 1 benchmark\""));
+
+  const std::string broken = repository_->ProgramThatFails("c");
+  EXPECT_EQ(*Binaries(broken, repository_->ProgramThatFails("d")), 3);
+  const nlohmann::json json = nlohmann::json::parse(out_.str());
+  EXPECT_EQ(json["reason"], "inconclusive");
+  EXPECT_THAT(std::string(json["summary"]),
+              HasSubstr("measured no benchmark: BM_x (CRASHED: no input)"));
+
+  // The filter leaves nothing that a rule gates.
+  options_.filter = "BM_y";
+  EXPECT_EQ(*Binaries(broken, repository_->ProgramThatFails("e")), 3);
+  EXPECT_THAT(out_.str(), HasSubstr("no_benchmark"));
+}
+
 TEST_F(AbCommandTest, TooFewRoundsAreExitCode3) {
   options_.max_rounds = 5;
   options_.detect_effect = options_.min_effect = .0012;

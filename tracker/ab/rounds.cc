@@ -58,7 +58,7 @@ absl::StatusOr<proto::Run> Parse(absl::string_view name,
   return std::move(runs[0]);
 }
 
-// The error of a base that failed, and `also` names whoever did beside it.
+// Returns the error for a base that failed; `also` says what failed beside it.
 absl::Status BaseFailed(const ProcessResult& base, int round,
                         absl::string_view also) {
   return absl::FailedPreconditionError(absl::StrCat(

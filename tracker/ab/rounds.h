@@ -62,8 +62,9 @@ struct AbResult {
 absl::StatusOr<AbResult> RunRounds(const AbOptions& options,
                                    const MeasureFunction& measure);
 
-// Runs A once: what a program of two equal sides measures. Its errors are those
-// of a first round of RunRounds.
+// Runs A once, where both sides are equal and there is nothing to compare. The
+// run may hold results that failed. The errors are those of a first round of
+// RunRounds.
 absl::StatusOr<proto::Run> MeasureOnce(const MeasureFunction& measure);
 
 }  // namespace optrail::tracker

@@ -119,6 +119,19 @@ TEST(RunRoundsTest, AnImprovementIsNotWorse) {
   EXPECT_EQ(result.undecided, 0);
 }
 
+// The words are the same for a time, joules and a rate.
+TEST(RunRoundsTest, SaysWhichWorseningItWouldMiss) {
+  FakePrograms programs(.85, .06);
+  AbOptions options;
+  options.compare.false_alarm_rate = 1e-12;
+  const AbResult result = RunOrDie(options, std::ref(programs));
+  const Row& row = result.comparison.rows[0];
+  ASSERT_EQ(row.verdict, Verdict::kUnchanged) << row.reason;
+  ASSERT_TRUE(row.DetectsLittle()) << row.reason;
+  EXPECT_THAT(row.reason, HasSubstr("; a worsening below "));
+  EXPECT_THAT(row.reason, HasSubstr(" may be called can't tell"));
+}
+
 TEST(RunRoundsTest, EqualProgramsAreUnchangedAfterFewRounds) {
   FakePrograms programs(1, .01);
   const AbResult result = RunOrDie({}, std::ref(programs));

@@ -1,5 +1,6 @@
 #include "tracker/ab/sides.h"
 
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <set>
@@ -22,6 +23,9 @@
 #include "tracker/history/record.h"
 #include "tracker/history/selectors.h"
 #include "tracker/notify/notify.h"
+#include "tracker/series/series.h"
+#include "tracker/series/series_key.h"
+#include "tuning/proto/canonical.h"
 
 namespace optrail::tracker {
 namespace {
@@ -81,6 +85,9 @@ class Rules {
   }
 
   const absl::optional<Policy>& policy() const { return policy_; }
+  bool Wants(absl::string_view name) const {
+    return MatchesPart(*filter_, name);
+  }
 
  private:
   std::unique_ptr<RE2> filter_, metric_;
@@ -121,11 +128,71 @@ void ExplainWorstRow(const Sides& sides, const AbResult& result,
   }
 }
 
+// One process of two equal sides.
+struct MeasuredOnce {
+  int benchmarks = 0;               // that work and have a reading
+  std::vector<std::string> failed;  // "BM_x (CRASHED: no input)"
+};
+
+// Counts what `rules` would judge. A benchmark that failed by itself is named
+// whichever metric is judged, since it has none.
+MeasuredOnce CountMeasured(const proto::Run& run, const Rules& rules,
+                           const CompareOptions& compare) {
+  MeasuredOnce once;
+  for (const proto::BenchmarkResult& result : run.results()) {
+    const std::string name = DisplayName(result.key());
+    if (!rules.Wants(name)) continue;
+    if (result.outcome() != proto::OK &&
+        result.outcome() != proto::OUTCOME_UNSPECIFIED) {
+      once.failed.push_back(absl::StrCat(
+          name, " (", tuning::OutcomeName(result.outcome()),
+          result.detail().empty() ? "" : ": ", result.detail(), ")"));
+      continue;
+    }
+    const std::vector<MetricInfo> metrics = MetricsOf(result);
+    once.benchmarks += std::any_of(
+        metrics.begin(), metrics.end(), [&](const MetricInfo& metric) {
+          return compare.threshold(name, metric.metric).has_value() &&
+                 std::any_of(
+                     result.measurements().begin(), result.measurements().end(),
+                     [&](const proto::Measurement& measurement) {
+                       return ReadingOf(measurement, metric.metric).has_value();
+                     });
+        });
+  }
+  return once;
+}
+
+void ConcludeIdentical(const MeasuredOnce& once, GateReport* report) {
+  constexpr size_t kNamed = 3;
+  const std::string failed = JoinFirst(once.failed, kNamed);
+  if (once.benchmarks > 0) {
+    report->exit_code = 0;
+    report->reason = GateReason::kIdentical;
+    report->summary = absl::StrCat(
+        "fine: both sides are equal byte for byte; nothing was compared, one "
+        "process measured ",
+        once.benchmarks, once.benchmarks == 1 ? " benchmark" : " benchmarks",
+        failed.empty() ? "" : "; not measured, on neither side: ", failed);
+    return;
+  }
+  report->exit_code = 3;
+  report->reason =
+      failed.empty() ? GateReason::kNoBenchmark : GateReason::kInconclusive;
+  report->summary = absl::StrCat(
+      "can't tell: both sides are equal byte for byte, and one process "
+      "measured no benchmark",
+      failed.empty() ? " that a rule gates; next: a rule of the policy, or "
+                       "--metric, that matches what was measured"
+                     : ": ",
+      failed);
+}
+
 // By a policy: as `optrail gate` says it. Without a result both sides are
-// equal, and a process of them measured so many benchmarks.
+// equal, and `once` was measured of them.
 absl::StatusOr<int> ReportGate(const AbCommand& options, const Sides& sides,
                                const Policy& policy, const AbResult* result,
-                               int benchmarks, std::ostream& out) {
+                               const MeasuredOnce& once, std::ostream& out) {
   GateReport report;
   report.notes = options.notes;
   report.candidate =
@@ -145,12 +212,7 @@ absl::StatusOr<int> ReportGate(const AbCommand& options, const Sides& sides,
   }
   report.baselines.push_back(baseline);
   if (result == nullptr) {
-    report.exit_code = 0;
-    report.reason = GateReason::kIdentical;
-    report.summary = absl::StrCat(
-        "fine: both sides are equal byte for byte; nothing was compared, one "
-        "process measured ",
-        benchmarks, benchmarks == 1 ? " benchmark" : " benchmarks");
+    ConcludeIdentical(once, &report);
   } else {
     Judge(policy, result->comparison, sides.a.name,
           NowUnixNs(options.common) / 1'000'000'000, &report);
@@ -222,7 +284,8 @@ absl::StatusOr<int> ReportIdentical(const AbCommand& options,
         const proto::Run run,
         MeasureOnce([&](Program, int) { return sides.a.run(); }));
     return ReportGate(options, sides, *rules.policy(), /*result=*/nullptr,
-                      run.results_size(), out);
+                      CountMeasured(run, rules, rules.Options(options).compare),
+                      out);
   }
   Table table({{"verdict"}, {"a"}, {"b"}});
   table.AddRow({"identical", sides.a.name, sides.b.name});
@@ -322,8 +385,8 @@ absl::StatusOr<int> CompareSides(const AbCommand& options, const Sides& sides,
     OPTRAIL_RETURN_IF_ERROR(RecordSides(options, result));
   }
   if (rules.policy().has_value()) {
-    return ReportGate(options, sides, *rules.policy(), &result,
-                      /*benchmarks=*/0, out);
+    return ReportGate(options, sides, *rules.policy(), &result, MeasuredOnce(),
+                      out);
   }
   return Report(options, sides, result, out);
 }

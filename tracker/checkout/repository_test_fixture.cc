@@ -60,6 +60,14 @@ std::string ProgramText(int time_ns) {
   return absl::StrFormat(kProgram, time_ns);
 }
 
+std::string FailingProgramText() {
+  return absl::StrReplaceAll(
+      ProgramText(1000),
+      {{R"("real_time": $time)",
+        R"("error_occurred": true, "error_message": "no input",
+ "real_time": $time)"}});
+}
+
 }  // namespace
 
 FakeRepository::FakeRepository()
@@ -115,12 +123,7 @@ std::string FakeRepository::Commit(int time_ns) {
 }
 
 std::string FakeRepository::CommitThatFails() {
-  Write("bench/program.in",
-        absl::StrReplaceAll(
-            ProgramText(1000),
-            {{R"("real_time": $time)",
-              R"("error_occurred": true, "error_message": "no input",
- "real_time": $time)"}}));
+  Write("bench/program.in", FailingProgramText());
   return CommitAll();
 }
 
@@ -141,8 +144,17 @@ std::string FakeRepository::CommitThatInterrupts() {
 
 std::string FakeRepository::Program(const std::string& name,
                                     int time_ns) const {
+  return WriteProgram(name, ProgramText(time_ns));
+}
+
+std::string FakeRepository::ProgramThatFails(const std::string& name) const {
+  return WriteProgram(name, FailingProgramText());
+}
+
+std::string FakeRepository::WriteProgram(const std::string& name,
+                                         const std::string& text) const {
   const std::string file = JoinPath(folder_->path(), name);
-  OPTRAIL_CHECK(WriteFileAtomically(file, ProgramText(time_ns)).ok());
+  OPTRAIL_CHECK(WriteFileAtomically(file, text).ok());
   OPTRAIL_CHECK(chmod(file.c_str(), 0755) == 0);
   return file;
 }

@@ -35,6 +35,8 @@ class FakeRepository {
   std::string path() const;
   // A program as Commit's, outside the repository.
   std::string Program(const std::string& name, int time_ns) const;
+  // A program as CommitThatFails'.
+  std::string ProgramThatFails(const std::string& name) const;
 
   // What ./bazelw was asked to do, a word each: "build", "info", "shutdown".
   std::vector<std::string> BazelCommands() const;
@@ -43,6 +45,8 @@ class FakeRepository {
 
  private:
   void Write(const std::string& name, const std::string& text) const;
+  std::string WriteProgram(const std::string& name,
+                           const std::string& text) const;
   std::string CommitAll();
   std::string Git(const std::vector<std::string>& args) const;
 

@@ -76,9 +76,9 @@ class Sorter {
       }
       if (found != baseline.end() && !IsSkipped(found->second.side)) {
         row.baseline = found->second.side;
+        Judge(found->second, evidence, row);
         row.measured_differently = tuning::DescribeSettingsChange(
             row.baseline.settings, row.candidate.settings);
-        Judge(found->second, evidence, row);
         continue;
       }
       const auto other = baseline_versions.find(Versionless(evidence));
@@ -130,10 +130,12 @@ class Sorter {
   // The runs of the side are then those that failed.
   static void DecideFailed(const SideEvidence& candidate, Row& row,
                            absl::string_view prefix) {
-    if (row.candidate.run_ids != candidate.worst_runs) {
-      row.candidate.run_ids = candidate.worst_runs;
-      row.candidate.value.reset();
-      row.candidate.processes = 0;
+    if (row.candidate.run_ids != candidate.worst.run_ids) {
+      Side failed = candidate.worst;
+      failed.outcome = row.candidate.outcome;
+      failed.detail = std::move(row.candidate.detail);
+      failed.outcomes = std::move(row.candidate.outcomes);
+      row.candidate = std::move(failed);
     }
     Decide(row,
            row.candidate.outcome == proto::WRONG_RESULT ? Verdict::kWrongResult

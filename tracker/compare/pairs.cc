@@ -280,9 +280,10 @@ std::string UnchangedText(const Row& row, bool is_for_bad_runs) {
                    FormatShortPercent(at_most < kRounding ? 0 : at_most));
   if (!row.DetectsLittle()) return text;
   absl::StrAppend(
-      &text, "; slower by less than ",
-      FormatShortPercent(*row.minimum_detectable_effect), " it might ",
-      is_for_bad_runs ? "be one of its bad runs, and " : "", "not be clear");
+      &text, "; a worsening below ",
+      FormatShortPercent(*row.minimum_detectable_effect), " may be ",
+      is_for_bad_runs ? "taken for one of its bad runs, and be " : "",
+      "called can't tell");
   return text;
 }
 

@@ -1,6 +1,7 @@
 #include "tracker/compare/side_evidence.h"
 
 #include <iterator>
+#include <set>
 #include <utility>
 
 #include "base/statistics.h"
@@ -9,6 +10,18 @@
 namespace optrail::tracker {
 namespace {
 
+// Adds the run, which is the last one so far; it may have two results of a key.
+void SetRun(const proto::Run& run, const proto::BenchmarkResult& result,
+            Side& side) {
+  if (side.run_ids.empty() || side.run_ids.back() != run.run_id()) {
+    side.run_ids.push_back(run.run_id());
+  }
+  side.commit = run.commit();
+  side.config = result.config();
+  side.kernel_id = result.kernel_id();
+  if (run.has_settings()) side.settings = run.settings();
+}
+
 // Takes the readings of a run. One that measured nothing tells how it failed,
 // and is no run of the value.
 void AddReadings(const proto::Run& run, const proto::BenchmarkResult& result,
@@ -16,8 +29,8 @@ void AddReadings(const proto::Run& run, const proto::BenchmarkResult& result,
   Side& side = evidence.side;
   ++side.outcomes[result.outcome()];
   if (tuning::Severity(result.outcome()) >= tuning::Severity(side.outcome)) {
-    if (result.outcome() != side.outcome) evidence.worst_runs.clear();
-    evidence.worst_runs.push_back(run.run_id());
+    if (result.outcome() != side.outcome) evidence.worst = Side();
+    SetRun(run, result, evidence.worst);
     side.outcome = result.outcome();
     side.detail = result.detail();
   }
@@ -38,36 +51,43 @@ void AddReadings(const proto::Run& run, const proto::BenchmarkResult& result,
   if (is_measured && !std::exchange(evidence.is_measured, true)) {
     side.run_ids.clear();
   }
-  if (side.run_ids.empty() || side.run_ids.back() != run.run_id()) {
-    side.run_ids.push_back(run.run_id());
-  }
-  side.commit = run.commit();
-  side.config = result.config();
-  side.kernel_id = result.kernel_id();
-  if (run.has_settings()) side.settings = run.settings();
+  SetRun(run, result, side);
 }
 
-// The first metric by which a benchmark that measured nothing is judged where
-// its time is not: one that the baseline has of it, or else any.
-absl::optional<MetricInfo> MetricBesideTime(const SideEvidence& time,
-                                            const SideEvidences& baseline,
-                                            const SideEvidences& candidate,
-                                            const CompareOptions& options) {
-  absl::optional<MetricInfo> any;
-  for (const SideEvidences* side : {&baseline, &candidate}) {
-    for (const auto& [text, evidence] : *side) {
-      if (evidence.metric.metric == kTimeMetric) continue;
-      if (CanonicalText(evidence.key) == CanonicalText(time.key)) {
-        return evidence.metric;
-      }
-      if (!any &&
-          ThresholdOf(options, DisplayName(time.key), evidence.metric.metric)) {
-        any = evidence.metric;
+// The metrics by which a benchmark that measured nothing is judged where its
+// time is not. Each side is scanned once.
+class MetricsBesideTime {
+ public:
+  MetricsBesideTime(const SideEvidences& baseline,
+                    const SideEvidences& candidate) {
+    std::set<std::string> names;
+    for (const SideEvidences* side : {&baseline, &candidate}) {
+      for (const auto& [text, evidence] : *side) {
+        const MetricInfo& metric = evidence.metric;
+        if (metric.metric == kTimeMetric) continue;
+        of_benchmark_.emplace(CanonicalText(evidence.key), metric);
+        if (names.insert(metric.metric).second) all_.push_back(metric);
       }
     }
   }
-  return any;
-}
+
+  // One that the benchmark has, in the baseline first, or else any that is
+  // judged.
+  absl::optional<MetricInfo> Of(const SideEvidence& time,
+                                const CompareOptions& options) const {
+    const auto own = of_benchmark_.find(CanonicalText(time.key));
+    if (own != of_benchmark_.end()) return own->second;
+    const std::string name = DisplayName(time.key);
+    for (const MetricInfo& metric : all_) {
+      if (ThresholdOf(options, name, metric.metric)) return metric;
+    }
+    return absl::nullopt;
+  }
+
+ private:
+  std::map<std::string, MetricInfo> of_benchmark_;  // by canonical text
+  std::vector<MetricInfo> all_;
+};
 
 }  // namespace
 
@@ -108,7 +128,7 @@ SideEvidences CollectEvidence(const std::vector<const proto::Run*>& runs,
     // A run fails or is skipped as a whole, whichever metrics are left.
     const SideEvidence& time =
         evidences.at(PriorKey(evidence.key, kTimeMetric));
-    evidence.worst_runs = time.worst_runs;
+    evidence.worst = time.worst;
     evidence.side.outcome = time.side.outcome;
     evidence.side.detail = time.side.detail;
     evidence.side.outcomes = time.side.outcomes;
@@ -119,13 +139,14 @@ SideEvidences CollectEvidence(const std::vector<const proto::Run*>& runs,
 void KeepJudged(const CompareOptions& options, SideEvidences* baseline,
                 SideEvidences* candidate) {
   SideEvidences told;
+  const MetricsBesideTime beside_time(*baseline, *candidate);
   for (const auto& [text, time] : *candidate) {
     if (time.metric.metric != kTimeMetric || Works(time.side.outcome) ||
         time.is_measured ||
         ThresholdOf(options, DisplayName(time.key), kTimeMetric)) {
       continue;
     }
-    const auto metric = MetricBesideTime(time, *baseline, *candidate, options);
+    const auto metric = beside_time.Of(time, options);
     if (!metric) continue;
     const std::string key = PriorKey(time.key, metric->metric);
     told[key] = time;

@@ -28,8 +28,9 @@ struct SideEvidence {
   MetricInfo metric;
   Side side;
   bool is_measured = false;  // by one run at least
-  // Ids of the runs that ended as `side.outcome` says, the worst.
-  std::vector<std::string> worst_runs;
+  // The runs that ended as `side.outcome` says, the worst: their ids, and the
+  // commit, config, kernel and settings of the last one.
+  Side worst;
   std::vector<double> readings;     // of all processes
   absl::optional<double> no_ratio;  // a reading that has no logarithm
 };
@@ -50,8 +51,8 @@ absl::optional<Threshold> ThresholdOf(const CompareOptions& options,
                                       absl::string_view name,
                                       absl::string_view metric);
 
-// Of every metric that is judged, and of the time in any case: it alone tells
-// of a benchmark that measured nothing.
+// Collects every metric that is judged, and the time in any case: it alone
+// tells of a benchmark that measured nothing.
 SideEvidences CollectEvidence(const std::vector<const proto::Run*>& runs,
                               const CompareOptions& options);
 

@@ -127,5 +127,51 @@ TEST(SideEvidence, AFailureNamesTheRunThatFailed) {
   EXPECT_FALSE(rows.at(0).candidate.value.has_value());
 }
 
+TEST(SideEvidence, AFailureIsAllOfTheRunThatFailed) {
+  proto::Run failed = MakeRun(2, proto::CRASHED), last = MakeRun(3);
+  failed.mutable_results(0)->set_kernel_id("kernel-2");
+  failed.mutable_settings()->set_min_samples(7);
+  last.mutable_results(0)->set_kernel_id("kernel-3");
+  // A run may hold two results of a key.
+  *failed.add_results() = failed.results(0);
+  const auto rows = RowsOf({MakeRun(1)}, {failed, last}, By("time"));
+  ASSERT_THAT(rows, SizeIs(1));
+  const Side& side = rows[0].candidate;
+  EXPECT_THAT(side.run_ids, ElementsAre("run-2"));
+  EXPECT_EQ(side.commit.id(), "commit-2");
+  EXPECT_EQ(side.kernel_id, "kernel-2");
+  EXPECT_EQ(side.settings.min_samples(), 7);
+  EXPECT_EQ(side.outcome, proto::CRASHED);
+  EXPECT_EQ(side.detail, "by itself");
+  EXPECT_EQ(side.outcomes.at(proto::CRASHED), 2);
+  EXPECT_EQ(side.processes, 0);
+}
+
+// Each benchmark that failed once looked at all the evidence for its metric.
+TEST(SideEvidence, LooksForTheMetricOfWhatFailedInLinearTime) {
+  constexpr int kBenchmarks = 300;
+  proto::Run candidate = MakeRun(1);
+  for (int i = 0; i < kBenchmarks; ++i) {
+    *candidate.add_results() = candidate.results(0);
+    candidate.mutable_results(2 * i + 1)->mutable_key()->set_operator_name(
+        absl::StrCat("x", i));
+    proto::BenchmarkResult* failed = candidate.add_results();
+    failed->mutable_key()->set_operator_name(absl::StrCat("y", i));
+    failed->set_outcome(proto::CRASHED);
+  }
+  int asked = 0;
+  CompareOptions options;
+  options.threshold =
+      [&](absl::string_view name,
+          absl::string_view metric) -> absl::optional<Threshold> {
+    ++asked;
+    if (name[0] != 'x' || metric != "joules") return absl::nullopt;
+    return Threshold();
+  };
+  EXPECT_THAT(RowsOf({MakeRun(1)}, {candidate}, options),
+              SizeIs(kBenchmarks + 1));
+  EXPECT_LT(asked, 20 * kBenchmarks);
+}
+
 }  // namespace
 }  // namespace optrail::tracker

@@ -104,9 +104,14 @@ struct GateReport {
   // is taken from: what `changes` says today.
   struct OpenChange {
     SeriesKey key;
-    std::string state;          // as `changes` has it: "provisional, new"
-    bool is_confirmed = false;  // else more points must confirm it
-    bool is_norm = false;       // the baseline is of the level since then
+    std::string state;  // as `changes` has it: "provisional, new"
+    // A creep never is, and the others only once no point to come may withdraw
+    // them.
+    bool is_confirmed = false;
+    // An alert of `changes` (Change::IsAlert) that no more points must confirm:
+    // confirmed, or a creep.
+    bool is_unanswered = false;
+    bool is_norm = false;  // the baseline is of the level since then
     double relative_change = 0, worse_by = 0;
     std::string good, first;  // commits: the last before it and its first
     int points_since = 0;

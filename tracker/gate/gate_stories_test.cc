@@ -14,11 +14,13 @@
 #include "gtest/gtest.h"
 #include "tracker/gate/gate.h"
 #include "tracker/gate/gate_report.h"
+#include "tracker/series/series_key.h"
 
 namespace optrail::tracker {
 namespace {
 
 using ::testing::AnyOf;
+using ::testing::Contains;
 using ::testing::Eq;
 using ::testing::HasSubstr;
 
@@ -255,6 +257,26 @@ TEST_F(GateStories, CreepIsCaughtByThePinnedRelease) {
   const GateReport report = Latest("baseline { tag: \"v1\" }", options);
   EXPECT_EQ(report.exit_code, 1) << GateText(report);
   EXPECT_EQ(report.rows[0].row.name, Name(0));
+}
+
+// More points can't confirm a creep, and somebody has to answer it all the
+// same.
+TEST_F(GateStories, ACreepThatAlertsIsUnansweredAndNotConfirmed) {
+  for (int day = 0; day < 70; ++day) {
+    Record(Slower(0, std::pow(1.013, day / 7.)));
+  }
+  GateOptions options;
+  options.history_flag = " --history=../h1";
+  const GateReport report = Latest("baseline { window {} }", options);
+  ASSERT_EQ(report.open_changes.size(), 1) << GateText(report);
+  const GateReport::OpenChange& creep = report.open_changes[0];
+  EXPECT_EQ(creep.state, "creep, new");
+  EXPECT_FALSE(creep.is_confirmed);
+  EXPECT_TRUE(creep.is_unanswered);
+  EXPECT_EQ(creep.next, absl::StrCat("optrail show '", CanonicalText(creep.key),
+                                     "' --history=../h1"));
+  EXPECT_THAT(report.notes,
+              Contains(HasSubstr("nobody has answered 1 change")));
 }
 
 TEST_F(GateStories, AnImprovementRevertedIsASlowDown) {

@@ -70,12 +70,15 @@ bool DropLater(const Present& present, Series* series) {
   return points.size() < all;
 }
 
-GateReport::OpenChange OpenChangeOf(const Change& change) {
+GateReport::OpenChange OpenChangeOf(const Change& change,
+                                    absl::string_view history_flag) {
   const Evidence evidence = EvidenceOf(change);
   GateReport::OpenChange open;
   open.key = change.series->key;
   open.state = ChangeText(change);
-  open.is_confirmed = !change.IsOpen();
+  open.is_unanswered =
+      change.IsAlert() && change.kind != ChangeKind::kProvisional;
+  open.is_confirmed = open.is_unanswered && change.kind != ChangeKind::kCreep;
   open.relative_change = change.change.relative_change;
   open.worse_by = change.worse_by;
   if (change.before != nullptr) open.good = change.before->runs->commit.id();
@@ -83,7 +86,7 @@ GateReport::OpenChange OpenChangeOf(const Change& change) {
   open.points_since = change.PointsSince();
   open.points_to_answer = change.points_to_answer;
   open.suspects = SuspectsText(evidence);
-  open.next = NarrowingCommand(change, evidence);
+  open.next = NarrowingCommand(change, evidence, history_flag);
   return open;
 }
 
@@ -102,7 +105,7 @@ void NoteUnanswered(bool is_norm, GateReport* report) {
   size_t count = 0;
   std::map<std::string, std::set<std::string>> names;  // by commit
   for (const GateReport::OpenChange& change : report->open_changes) {
-    if (!change.is_confirmed || change.is_norm != is_norm) continue;
+    if (!change.is_unanswered || change.is_norm != is_norm) continue;
     ++count;
     names[ShortHash(change.first)].insert(NameOf(change));
   }
@@ -128,7 +131,7 @@ void NoteUnconfirmed(GateReport* report) {
   constexpr size_t kNamed = 3;
   std::vector<std::string> texts;
   for (const GateReport::OpenChange& change : report->open_changes) {
-    if (change.is_confirmed) continue;
+    if (change.is_unanswered) continue;
     texts.push_back(absl::StrCat(
         NameOf(change), " since ", ShortHash(change.first), " (",
         change.points_since, change.points_since == 1 ? " point" : " points",
@@ -302,7 +305,8 @@ void KnownChanges::List(GateReport* report) const {
     for (const Change& change : judgements_[i].changes) {
       if ((change.IsAlert() || change.IsOpen()) &&
           change.worse_by >= kLeastEffect) {
-        report->open_changes.push_back(OpenChangeOf(change));
+        report->open_changes.push_back(
+            OpenChangeOf(change, report->history_flag.value_or("")));
         // A window moves along with a creep.
         report->open_changes.back().is_norm =
             change.kind == ChangeKind::kCreep ||

@@ -255,6 +255,10 @@ absl::StatusOr<History> History::Open(absl::string_view dir, FileSystem* fs) {
 }
 
 absl::Status History::AppendRun(const proto::Run& run) const {
+  if (const absl::Status names = CheckRunNames(run); !names.ok()) {
+    return absl::Status(names.code(), absl::StrCat("run ", run.run_id(), ": ",
+                                                   names.message()));
+  }
   return Append<RunKind>(*store_, run);
 }
 

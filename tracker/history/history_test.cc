@@ -124,6 +124,26 @@ TEST_F(HistoryTest, RefusesRecordsThatCannotBeTrue) {
   EXPECT_TRUE(history.ListRuns()->runs.empty());
 }
 
+TEST_F(HistoryTest, ANameIsOneLine) {
+  const History history = Open();
+  const auto append = [&](auto change) {
+    proto::Run run = MakeRun(0, "aaaa");
+    change(run);
+    return std::string(history.AppendRun(run).message());
+  };
+  EXPECT_THAT(append([](proto::Run& run) { run.set_suite("a\nb"); }),
+              HasSubstr("suite is 'a\\nb', expected a name in one line"));
+  EXPECT_THAT(append([](proto::Run& run) {
+                run.mutable_hardware()->set_id("a\x1b[2J");
+              }),
+              HasSubstr("hardware.id is 'a\\x1b[2J'"));
+  EXPECT_THAT(
+      append([](proto::Run& run) { run.mutable_commit()->set_branch("a\tb"); }),
+      HasSubstr("commit.branch is"));
+  EXPECT_EQ(append([](proto::Run& run) { run.set_suite("m\xc3\xa4h, \xff"); }),
+            "");
+}
+
 TEST_F(HistoryTest, TwoWritersAtOnceLoseNothing) {
   constexpr int kRuns = 40;
   std::vector<std::thread> writers;

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/crc32c.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/wire_format_lite.h"
@@ -321,6 +322,20 @@ absl::Status ValidateRun(const proto::Run& run) {
     OPTRAIL_RETURN_IF_ERROR(CheckMeasurements(result.measurements(), [&] {
       return absl::StrCat("benchmark '", DisplayName(result.key()), "'");
     }));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckRunNames(const proto::Run& run) {
+  for (const auto& [field, name] :
+       {std::make_pair("suite", &run.suite()),
+        std::make_pair("hardware.id", &run.hardware().id()),
+        std::make_pair("commit.branch", &run.commit().branch())}) {
+    // Records replace what is no UTF-8 by themselves.
+    const std::string escaped = EscapeForTerminal(ReplaceInvalidUtf8(*name));
+    if (escaped == ReplaceInvalidUtf8(*name)) continue;
+    return Wrong(field, absl::StrCat("'", escaped, "'"),
+                 "a name in one line, without control characters");
   }
   return absl::OkStatus();
 }

@@ -47,6 +47,10 @@ RecordDamage RecordDamageOf(absl::string_view bytes);
 // InvalidArgument, naming benchmark and field, where a run holds what no
 // measurement can be: NaN, infinite or negative times, samples of no calls.
 absl::Status ValidateRun(const proto::Run& run);
+// InvalidArgument for a run to append whose suite, hardware id or branch is not
+// one line without control characters: it would tear the lines of tables and
+// scripts. It is apart from ValidateRun so that older records stay readable.
+absl::Status CheckRunNames(const proto::Run& run);
 absl::Status ValidateSession(const proto::Session& session);
 
 }  // namespace optrail::tracker

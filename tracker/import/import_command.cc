@@ -159,7 +159,8 @@ absl::StatusOr<std::vector<proto::Run>> ReadRuns(const ImportCommand& options,
                            "commit's position it is never the latest run"),
               &said);
     }
-    const absl::Status valid = ValidateRun(runs[i]);
+    absl::Status valid = ValidateRun(runs[i]);
+    if (valid.ok()) valid = CheckRunNames(runs[i]);
     if (!valid.ok()) {
       return absl::Status(
           valid.code(), absl::StrCat(options.files[i], ": ", valid.message()));

@@ -67,7 +67,8 @@ std::vector<Failure> FailuresOf(const std::vector<Series>& series,
 }
 
 // A sentence and a command for each change that wants an answer.
-void PrintEvidence(const std::vector<Change>& changes, Explainer& explainer,
+void PrintEvidence(const std::vector<Change>& changes,
+                   const std::string& history_flag, Explainer& explainer,
                    std::ostream& out) {
   constexpr int kMostShown = 10;
   int alerts = 0;
@@ -76,7 +77,8 @@ void PrintEvidence(const std::vector<Change>& changes, Explainer& explainer,
     const Evidence evidence = EvidenceOf(change);
     std::string text = absl::StrCat(
         "\n", EscapeForTerminal(EvidenceText(change, evidence)), "\n");
-    const std::string command = NarrowingCommand(change, evidence);
+    const std::string command =
+        NarrowingCommand(change, evidence, history_flag);
     if (!command.empty()) {
       absl::StrAppend(&text, "  ", EscapeForTerminal(command), "\n");
     }
@@ -287,19 +289,21 @@ absl::StatusOr<int> RunChanges(const ChangesCommand& options,
   const std::vector<Failure> failures = FailuresOf(series, judgements);
   const OutputFormat format = options.common.format;
   Explainer explainer(history);
-  const std::string rows = ChangesTable(changes, failures, format, explainer)
-                               .Format(format, TerminalWidth());
+  const std::string history_flag = HistoryFlag(options.common);
+  const std::string rows =
+      ChangesTable(changes, failures, format, history_flag, explainer)
+          .Format(format, TerminalWidth());
   if (!IsForPeople(format)) {
     out << rows;
-    NameMissing(series, judgements, HistoryFlag(options.common), std::cerr);
+    NameMissing(series, judgements, history_flag, std::cerr);
   } else if (!series.empty()) {
     const bool has_rows = !changes.empty() || !failures.empty();
     if (has_rows) out << rows;
     std::ostringstream text;
-    PrintEvidence(changes, explainer, text);
+    PrintEvidence(changes, history_flag, explainer, text);
     text << (has_rows ? "\n" : "") << CountsText(changes, options.min_effect)
          << "\n";
-    PrintStandings(series, judgements, HistoryFlag(options.common), text);
+    PrintStandings(series, judgements, history_flag, text);
     out << (format == OutputFormat::kMarkdown
                 ? "\n" + BlockForMarkdown(
                              absl::StripLeadingAsciiWhitespace(text.str()))
@@ -316,7 +320,8 @@ absl::StatusOr<int> RunChanges(const ChangesCommand& options,
         changes.end());
     const absl::Status told =
         RunAlert(options.alert_command,
-                 ChangesTable(changes, failures, OutputFormat::kJson, explainer)
+                 ChangesTable(changes, failures, OutputFormat::kJson,
+                              history_flag, explainer)
                      .Format(OutputFormat::kJson));
     if (!told.ok()) std::cerr << "note: " << told.message() << "\n";
   }

@@ -95,7 +95,7 @@ std::vector<Cell> FailureRow(const Failure& failure, bool for_people,
 
 Table ChangesTable(const std::vector<Change>& changes,
                    const std::vector<Failure>& failures, OutputFormat format,
-                   Explainer& explainer) {
+                   const std::string& history_flag, Explainer& explainer) {
   const bool for_people = IsForPeople(format);
   const bool with_metric =
       !for_people ||
@@ -180,7 +180,7 @@ Table ChangesTable(const std::vector<Change>& changes,
                         : Cell::None());
       row.push_back(change.series->key.unit);
       row.push_back(SuspectsText(evidence));
-      row.push_back(NarrowingCommand(change, evidence));
+      row.push_back(NarrowingCommand(change, evidence, history_flag));
       row.push_back(EvidenceText(change, evidence));
       row.push_back(
           change.IsAlert()

@@ -24,10 +24,11 @@ struct Failure {
 };
 
 // Programs get every piece of the evidence; people get what they need to choose
-// a row, and a sentence for each that wants an answer.
+// a row, and a sentence for each that wants an answer. `history_flag`
+// is HistoryFlag of the command.
 Table ChangesTable(const std::vector<Change>& changes,
                    const std::vector<Failure>& failures, OutputFormat format,
-                   Explainer& explainer);
+                   const std::string& history_flag, Explainer& explainer);
 
 }  // namespace optrail::tracker
 

@@ -146,6 +146,16 @@ TEST_F(CreepTest, NoiseWithoutMemoryNeverCreeps) {
       << "two levels";
 }
 
+// What lies before `begin` is of another epoch.
+TEST_F(CreepTest, ALevelWithoutPointsBeforeTheChangeMayJump) {
+  Measure(60, 100);
+  const Series series = BuildSeries(runs_).at(0);
+  ChangePoint change;
+  change.index = 5;
+  EXPECT_FALSE(JumpsAt(series, 0, change));
+  EXPECT_TRUE(JumpsAt(series, 40, change));
+}
+
 TEST_F(CreepTest, AMarkThatJumpsByMostOfTheRiseLeavesNoCreep) {
   Series series;
   for (int i = 0; i < 80; ++i) {

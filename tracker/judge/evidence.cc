@@ -59,14 +59,6 @@ std::string ShortId(const proto::Commit& commit) {
   return commit.id().empty() ? "-" : commit.id().substr(0, kShort);
 }
 
-// " --filter='^BM_x$' --metric=joules" for the benchmark of that name.
-std::string FilterFlags(absl::string_view name, absl::string_view metric) {
-  return absl::StrCat(
-      " --filter=", QuoteForShell(absl::StrCat("^", PatternOf(name), "$")),
-      metric == "time" ? ""
-                       : absl::StrCat(" --metric=", QuoteForShell(metric)));
-}
-
 }  // namespace
 
 std::string ChangeText(const Change& change) {
@@ -147,6 +139,13 @@ std::string PatternOf(absl::string_view name) {
   return pattern;
 }
 
+std::string FilterFlags(absl::string_view name, absl::string_view metric) {
+  return absl::StrCat(
+      " --filter=", QuoteForShell(absl::StrCat("^", PatternOf(name), "$")),
+      metric == "time" ? ""
+                       : absl::StrCat(" --metric=", QuoteForShell(metric)));
+}
+
 std::string BisectCommand(absl::string_view good_id, absl::string_view bad_id,
                           absl::string_view name, absl::string_view metric,
                           absl::string_view how) {
@@ -172,18 +171,15 @@ std::string NextCommand(const Evidence& evidence, absl::string_view name,
                              metric, how);
 }
 
-std::string NarrowingCommand(const Change& change, const Evidence& evidence) {
+std::string NarrowingCommand(const Change& change, const Evidence& evidence,
+                             absl::string_view history_flag) {
+  if (change.kind == ChangeKind::kCreep) {
+    return absl::StrCat("optrail show ",
+                        QuoteForShell(CanonicalText(change.series->key)),
+                        history_flag);
+  }
   const SeriesKey& key = change.series->key;
-  const std::string name = DisplayName(key.benchmark);
-  if (change.kind != ChangeKind::kCreep) {
-    return NextCommand(evidence, name, key.metric);
-  }
-  if (evidence.good == nullptr || evidence.good->id().empty() ||
-      evidence.bad->id().empty()) {
-    return "";
-  }
-  return absl::StrCat("optrail compare ", ShortId(*evidence.good), " ",
-                      ShortId(*evidence.bad), FilterFlags(name, key.metric));
+  return NextCommand(evidence, DisplayName(key.benchmark), key.metric);
 }
 
 std::string EvidenceText(const Change& change, const Evidence& evidence) {

@@ -29,7 +29,7 @@ namespace optrail::tracker {
 // One of the two levels: exactly the points that it was taken from.
 struct LevelEvidence {
   int begin = 0, end = 0;  // places of the series, `end` not included
-  int points = 0;          // of them with a value
+  int points = 0;          // how many of these places have a value
   std::vector<std::string> run_ids;
 };
 
@@ -52,6 +52,9 @@ void CountSuspects(Evidence& evidence);
 
 // "1a2b3c4d5e6f..5e6f7a8b9c0d"; "5e6f7a8b9c0d" where that is the only suspect.
 std::string SuspectsText(const Evidence& evidence);
+// " --filter='^BM_x$' --metric=joules": flags by which a command takes `metric`
+// of the benchmark of that name; the time needs no --metric.
+std::string FilterFlags(absl::string_view name, absl::string_view metric);
 // A regular expression that matches the name alone, no longer than it must be.
 std::string PatternOf(absl::string_view name);
 // The command that narrows a change of `metric` of the benchmark of that name,
@@ -67,8 +70,11 @@ std::string ShowCommand(absl::string_view run_id, absl::string_view name);
 std::string NextCommand(const Evidence& evidence, absl::string_view name,
                         absl::string_view metric,
                         absl::string_view how = "--build=... --run=...");
-// Of a creep, which no single commit made, a comparison of its two ends.
-std::string NarrowingCommand(const Change& change, const Evidence& evidence);
+// NextCommand for a change. No single commit made a creep, and a run of each
+// end is too little to compare: its command shows the points of the series,
+// with `history_flag` (HistoryFlag of command/command_support.h) behind it.
+std::string NarrowingCommand(const Change& change, const Evidence& evidence,
+                             absl::string_view history_flag);
 // A sentence without the command.
 std::string EvidenceText(const Change& change, const Evidence& evidence);
 

@@ -39,7 +39,8 @@ TEST_F(JudgeTest, TheEvidenceIsOfThePointsThatItNames) {
   EXPECT_EQ(evidence.good->id(), CommitId(39));
   EXPECT_EQ(evidence.bad->id(), CommitId(40));
   EXPECT_EQ(SuspectsText(evidence), CommitId(40).substr(0, 12));
-  EXPECT_THAT(NarrowingCommand(change, evidence), StartsWith("git show "));
+  EXPECT_THAT(NarrowingCommand(change, evidence, " --history=h"),
+              StartsWith("git show "));
   EXPECT_THAT(EvidenceText(change, evidence),
               AllOf(HasSubstr("BM_x time: 2"), HasSubstr("% slower ("),
                     HasSubstr(" up to " + CommitId(39).substr(0, 12))));
@@ -57,7 +58,7 @@ TEST_F(JudgeTest, SuspectsThatWereNotMeasuredAreNarrowedByACommand) {
   const Evidence evidence = EvidenceOf(judgement.changes[0]);
   EXPECT_EQ(evidence.suspects, 3);
   EXPECT_THAT(
-      NarrowingCommand(judgement.changes[0], evidence),
+      NarrowingCommand(judgement.changes[0], evidence, ""),
       HasSubstr(absl::StrCat("optrail bisect ", CommitId(39).substr(0, 12), " ",
                              CommitId(40).substr(0, 12))));
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -97,6 +98,12 @@ class Case {
     point.relative_change_low = point.relative_change_high =
         point.relative_change;
     Add(ChangeKind::kEpoch, point);
+  }
+
+  // The first point of the epoch that the point at `place` is of.
+  int EpochBeginBefore(int place) const {
+    return *std::prev(std::upper_bound(result_.epoch_begins.begin(),
+                                       result_.epoch_begins.end(), place));
   }
 
   // The fold over an epoch, which goes on from what is known of it.
@@ -297,7 +304,8 @@ class Case {
       if (change.worse_by <= 0 || change.opinion.state != ChangeState::kNew ||
           change.kind == ChangeKind::kEpoch || change.change.index <= *place ||
           change.change.begin >= *place ||
-          JumpsAt(series_, result_.epoch_begins.back(), change.change)) {
+          JumpsAt(series_, EpochBeginBefore(change.change.index),
+                  change.change)) {
         continue;
       }
       ChangePoint there = change.change;

@@ -81,9 +81,9 @@ struct Change {
   // this change, or beyond.
   bool undone = false;
   // The points of a provisional change are so far beyond the level before that
-  // it is an alert before it is confirmed (StandApart of detect/sudden.h). Of a
-  // creep: it is twice the effect that matters, and so much even at the low end
-  // of its interval.
+  // it is an alert before it is confirmed (StandApart of detect/sudden.h). A
+  // creep stands apart if it is twice the effect that matters, and the effect
+  // that matters even at the low end of its interval.
   bool stands_apart = false;
   // The detector takes so many more points like those since a provisional
   // change to confirm it; absent of others, and beyond kMostToAnswer.
@@ -145,9 +145,9 @@ struct Judgement {
   std::string why;  // one line
   // The change that decided the standing: an index into `changes`, or -1.
   int decided_by = -1;
-  // Of kFailed: the runs of the last point that worked, null if none did, and
-  // of the one after it. A metric that a failure leaves without points has
-  // those of the time.
+  // A standing of kFailed names the runs of the last point that worked, null if
+  // none did, and of the one after it. A metric that a failure leaves without
+  // points has those of the time.
   std::shared_ptr<const PointRuns> last_worked, first_failed;
   // The series that began where this one ended, by a name like it; "" if none.
   std::string renamed_to;

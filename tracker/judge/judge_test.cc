@@ -7,11 +7,13 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tracker/detect/online.h"
 #include "tracker/judge/evidence.h"
 #include "tracker/judge/judge_test_fixture.h"
+#include "tracker/series/series_key.h"
 
 namespace optrail::tracker {
 namespace {
@@ -116,7 +118,9 @@ TEST_F(JudgeTest, ACreepBeyondDoubtIsAnAlertUntilItIsAcknowledged) {
   EXPECT_EQ(judgement.standing, Verdict::kSlower);
   EXPECT_THAT(judgement.why, HasSubstr("creeps: +"));
   const Evidence evidence = EvidenceOf(creep);
-  EXPECT_THAT(NarrowingCommand(creep, evidence), HasSubstr("optrail compare "));
+  EXPECT_EQ(NarrowingCommand(creep, evidence, " --history=../h1"),
+            absl::StrCat("optrail show '", CanonicalText(creep.series->key),
+                         "' --history=../h1"));
   EXPECT_THAT(EvidenceText(creep, evidence), HasSubstr("little by little"));
 
   Say(proto::ACKNOWLEDGE, creep.change.index);
@@ -128,6 +132,15 @@ TEST_F(JudgeTest, ACreepBeyondDoubtIsAnAlertUntilItIsAcknowledged) {
     }
     Measure(1, 100 * (1 + .003 * 60));
   }
+  // A climb of an epoch that has ended stays answered.
+  const std::vector<proto::Run> one_epoch = runs_;
+  Measure(25, 100 * (1 + .003 * 60), [](proto::Run& run) {
+    run.mutable_toolchain()->set_compiler("g++ 13");
+  });
+  for (const Change& change : Judge().changes) {
+    EXPECT_FALSE(change.IsOpen() || change.IsAlert()) << ChangeText(change);
+  }
+  runs_ = one_epoch;
   // What jumps behind it is another change.
   Measure(4, 100 * (1 + .003 * 60) * 1.2);
   EXPECT_EQ(Judge().standing, Verdict::kSlower);

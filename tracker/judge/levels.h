@@ -39,12 +39,14 @@ Levels LevelsOf(std::vector<double> before, std::vector<double> after,
 absl::optional<double> LogOfValue(const Point& point);
 
 // Up to `most` of the logarithms that `read` gives for points begin, begin +
-// step, ... before `end`; what has none is passed over.
+// step, ... before `end`, for a step of 1 or -1; a point without one is passed
+// over. The list is empty where `end` lies behind `begin`.
 template <typename Read>
 std::vector<double> Logs(const Series& series, int begin, int end, int step,
                          int most, const Read& read) {
   std::vector<double> logs;
-  for (int i = begin; i != end && static_cast<int>(logs.size()) < most;
+  for (int i = begin;
+       step * (end - i) > 0 && static_cast<int>(logs.size()) < most;
        i += step) {
     if (const absl::optional<double> log = read(series.points[i])) {
       logs.push_back(*log);

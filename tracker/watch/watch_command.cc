@@ -190,6 +190,9 @@ absl::StatusOr<int> RunWatch(const WatchCommand& options, std::ostream& out) {
                                     options.processes, "at least 1"));
   OPTRAIL_RETURN_IF_ERROR(
       CheckFlag(options.limit >= 0, "limit", options.limit, "at least 0"));
+  OPTRAIL_RETURN_IF_ERROR(CheckName("suite", options.suite));
+  OPTRAIL_RETURN_IF_ERROR(CheckName("branch", options.branch));
+  OPTRAIL_RETURN_IF_ERROR(CheckName("hardware", options.hardware.id()));
   Interruptible interruptible;
   BuildOptions build = options.build;
   build.trees.repository = options.common.workspace;

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -99,6 +100,17 @@ TEST_F(WatchCommandTest, TheRangeLimitsIt) {
   options_.range = first + ".." + second;
   EXPECT_EQ(Watch(), 0);
   EXPECT_THAT(RecordedCommits(), ElementsAre(second));
+}
+
+TEST_F(WatchCommandTest, ANameOfTwoLinesIsRefusedBeforeAnythingIsBuilt) {
+  repository_.Commit(1000);
+  for (std::string* const name : {&options_.suite, &options_.branch}) {
+    const std::string before = std::exchange(*name, "a\nb");
+    EXPECT_THAT(std::string(RunWatch(options_, out_).status().message()),
+                HasSubstr("='a\\nb': expected a name in one line"));
+    *name = before;
+  }
+  EXPECT_EQ(Builds(), 0);
 }
 
 TEST_F(WatchCommandTest, EachProcessIsOneMeasurement) {

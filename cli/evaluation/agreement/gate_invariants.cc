@@ -197,7 +197,7 @@ void CheckRow(const Json& row, Findings& found) {
     // What only a much larger change would tell is said.
     const double detectable = NumberOf(row, "detectable");
     found.Expect(!(detectable > .21) ||
-                     absl::StrContains(TextOf(row, "why"), "not be clear"),
+                     absl::StrContains(TextOf(row, "why"), "called can't tell"),
                  absl::StrCat(name, " is unchanged beside detectable ",
                               detectable, ": ", TextOf(row, "why")));
   }
