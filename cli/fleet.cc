@@ -31,6 +31,8 @@
 #include "fleet/pilot.h"
 #include "fleet/queue.h"
 #include "fleet/slurm.h"
+#include "fleet/task_command.h"
+#include "re2/re2.h"
 #include "suites/workload/workload.h"
 #include "tracker/checkout/interruptible.h"
 #include "tracker/checkout/worktree.h"
@@ -60,7 +62,8 @@ ABSL_FLAG(absl::Duration, pilot_time, absl::InfiniteDuration(),
           "Take no task after this time.");
 ABSL_FLAG(absl::Duration, lease, absl::Seconds(60),
           "How long a pilot may be silent before another gets its task.");
-ABSL_FLAG(int32_t, pilots, 1, "How many pilots to submit to Slurm.");
+ABSL_FLAG(absl::optional<int32_t>, pilots, absl::nullopt,
+          "How many pilots to submit to Slurm; by default 1.");
 ABSL_FLAG(std::string, sbatch, "",
           "Options for sbatch: \"--partition=gpu --gres=gpu:1 --exclusive\".");
 
@@ -120,14 +123,19 @@ absl::StatusOr<std::vector<std::string>> TasksOf(const std::string& command) {
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<std::string> words,
                            fleet::WordsOfCommand(command));
   std::string name;
-  // These choose among the tasks, or divide what all of them have together.
+  // These choose among the tasks, or divide what all of them have together. A
+  // word that is no flag may be the value of one.
   bool is_whole = words[0] != "tune";
-  for (const absl::string_view word : words) {
-    for (const char* flag : {"--op=", "--shape=", "--total_", "--preset="}) {
-      is_whole |= absl::StartsWith(word, flag);
+  for (size_t i = 1; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    is_whole |= word[0] != '-' || absl::StartsWith(word, "--total_") ||
+                absl::StartsWith(word, "-total_");
+    for (const char* flag : {"op", "shape", "backend", "preset", "flagfile"}) {
+      is_whole |= fleet::IsFlag(word, flag);
     }
-    if (absl::StartsWith(word, "--workload=")) {
-      name = std::string(word.substr(word.find('=') + 1));
+    const size_t equals = word.find('=');
+    if (fleet::IsFlag(word, "workload") && equals != std::string::npos) {
+      name = word.substr(equals + 1);
     }
   }
   if (is_whole || name.empty()) return std::vector<std::string>{command};
@@ -135,8 +143,9 @@ absl::StatusOr<std::vector<std::string>> TasksOf(const std::string& command) {
                            suites::FindWorkload(name));
   std::vector<std::string> tasks;
   for (const proto::WorkloadLayer& layer : workload.layer()) {
-    std::string task = absl::StrCat(command, " --op=", layer.operator_name(),
-                                    " --shape=^", layer.shape());
+    std::string task =
+        absl::StrCat(command, " --op=", layer.operator_name(), " '--shape=^",
+                     RE2::QuoteMeta(layer.shape()), "$'");
     // Several layers of a model may be one task.
     if (std::find(tasks.begin(), tasks.end(), task) == tasks.end()) {
       tasks.push_back(std::move(task));
@@ -157,6 +166,10 @@ absl::StatusOr<int> Submit(const std::vector<std::string>& commands) {
       request.commands.emplace_back(command);
     }
   }
+  request.name = absl::GetFlag(FLAGS_job_name);
+  if (request.name.empty() && !request.commands.empty()) {
+    request.name = request.commands[0];
+  }
   if (const std::string range = absl::GetFlag(FLAGS_each_commit);
       !range.empty()) {
     tracker::Interruptible interruptible;
@@ -173,10 +186,6 @@ absl::StatusOr<int> Submit(const std::vector<std::string>& commands) {
     OPTRAIL_ASSIGN_OR_RETURN(const std::vector<std::string> parts,
                              TasksOf(command));
     tasks.insert(tasks.end(), parts.begin(), parts.end());
-  }
-  request.name = absl::GetFlag(FLAGS_job_name);
-  if (request.name.empty() && !request.commands.empty()) {
-    request.name = request.commands[0];
   }
   request.commands = std::move(tasks);
   request.priority = absl::GetFlag(FLAGS_priority);
@@ -251,13 +260,21 @@ absl::StatusOr<int> RunAsPilot(const std::vector<std::string>&) {
   return 0;
 }
 
-absl::StatusOr<int> Up(const std::vector<std::string>&) {
+// The command line of the pilots that `up` submits.
+absl::StatusOr<std::vector<std::string>> PilotOfUp() {
   OPTRAIL_ASSIGN_OR_RETURN(const std::string url, FleetUrl());
   // Slurm shows a job's script to everybody.
   OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
       tracker::Postgres::NameOf(url) == url, "history",
       tracker::Postgres::NameOf(url),
       "no password in it; next: put it into ~/.pgpass of the pilots' user"));
+  const std::string from = absl::GetFlag(FLAGS_repository);
+  const std::string shown = tracker::Postgres::NameOf(from);
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
+      shown == from, "repository", shown,
+      "no password in it; next: give it to git of the user of the tasks"));
+  const absl::Duration lease = absl::GetFlag(FLAGS_lease);
+  OPTRAIL_RETURN_IF_ERROR(CheckDuration("lease", lease, absl::Seconds(5)));
   // Slurm's job has another environment than this command.
   std::vector<std::string> pilot = {"env"};
   for (const char* const name : fleet::kPassedOn) {
@@ -266,36 +283,52 @@ absl::StatusOr<int> Up(const std::vector<std::string>&) {
   }
   for (std::string word :
        {PathOfThisProgram(), std::string("fleet"), std::string("pilot"),
-        absl::StrCat("--history=", url), std::string("--until_idle")}) {
+        absl::StrCat("--history=", url), std::string("--until_idle"),
+        absl::StrCat("--run_as=", absl::GetFlag(FLAGS_run_as)),
+        absl::StrCat("--lease=", absl::FormatDuration(lease))}) {
     pilot.push_back(std::move(word));
   }
-  if (const std::string from = absl::GetFlag(FLAGS_repository); !from.empty()) {
-    pilot.push_back(absl::StrCat("--repository=", from));
-  }
+  if (!from.empty()) pilot.push_back(absl::StrCat("--repository=", from));
   const absl::Duration time = absl::GetFlag(FLAGS_pilot_time);
   if (time != absl::InfiniteDuration()) {
     pilot.push_back(absl::StrCat("--pilot_time=", absl::FormatDuration(time)));
   }
-  std::vector<fleet::PilotsOfHardware> all(1);
-  all[0].count = absl::GetFlag(FLAGS_pilots);
+  return pilot;
+}
+
+// How many pilots `up` submits, for which hardware.
+absl::StatusOr<std::vector<fleet::PilotsOfHardware>> PilotsToSubmit() {
   const std::string hardware = absl::GetFlag(FLAGS_hardware);
   const std::string machines = absl::GetFlag(FLAGS_machines_file);
+  const absl::optional<int32_t> count = absl::GetFlag(FLAGS_pilots);
   if (!machines.empty()) {
-    OPTRAIL_ASSIGN_OR_RETURN(all,
-                             fleet::ReadMachines(UserPath(machines), hardware));
-  } else {
     OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
-        hardware.empty(), "hardware", hardware,
-        "--machines_file=FILE beside it, which says where that hardware is"));
+        !count.has_value(), "pilots", absl::StrCat(count.value_or(1)),
+        "no such flag beside --machines_file, whose `pilots` says how many"));
+    return fleet::ReadMachines(UserPath(machines), hardware);
   }
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
+      hardware.empty(), "hardware", hardware,
+      "--machines_file=FILE beside it, which says where that hardware is"));
+  return std::vector<fleet::PilotsOfHardware>{{"", count.value_or(1), {}}};
+}
+
+absl::StatusOr<int> Up(const std::vector<std::string>&) {
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<std::string> pilot, PilotOfUp());
+  OPTRAIL_ASSIGN_OR_RETURN(std::vector<fleet::PilotsOfHardware> all,
+                           PilotsToSubmit());
   for (fleet::PilotsOfHardware& each : all) {
     for (const absl::string_view option :
          absl::StrSplit(absl::GetFlag(FLAGS_sbatch), ' ', absl::SkipEmpty())) {
       each.sbatch.emplace_back(option);
     }
+    std::vector<std::string> words = pilot;
+    if (!each.hardware_id.empty()) {
+      words.push_back(absl::StrCat("--hardware=", each.hardware_id));
+    }
     OPTRAIL_ASSIGN_OR_RETURN(
         const std::vector<std::string> jobs,
-        fleet::SubmitPilots(each.count, each.sbatch, pilot));
+        fleet::SubmitPilots(each.count, each.sbatch, words));
     for (const std::string& job : jobs) {
       std::cout << "Slurm job " << job
                 << (each.hardware_id.empty() ? "" : " on ") << each.hardware_id
@@ -344,8 +377,8 @@ suites::Command FleetCommand() {
             "hardware"},
            0, 0, RunAsPilot),
       part("up", "", "Submits pilots to Slurm.",
-           {"pilots", "sbatch", "pilot_time", "repository", "machines_file",
-            "hardware"},
+           {"pilots", "sbatch", "run_as", "repository", "pilot_time", "lease",
+            "machines_file", "hardware"},
            0, 0, Up)};
   return command;
 }

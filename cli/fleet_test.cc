@@ -13,6 +13,7 @@
 namespace optrail {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -50,6 +51,12 @@ TEST(FleetCommands, APilotRunsWhatWasSubmittedAndRecordsIt) {
   EXPECT_THAT(Fleet({"submit", "tune --workload=smoke --op=add"}),
               HasSubstr("job 4: 1 tasks"));
   EXPECT_THAT(Fleet({"cancel", "4"}), HasSubstr("1 tasks"));
+  // However the flags are written, and with a backend that some layers lack.
+  EXPECT_THAT(Fleet({"submit", "tune --workload=smoke -op=add",
+                     "tune --workload=smoke --op add",
+                     "tune --workload=smoke --backend=naive"}),
+              HasSubstr("job 5: 3 tasks"));
+  EXPECT_THAT(Fleet({"cancel", "5"}), HasSubstr("3 tasks"));
   // Another user may not be able to read this program.
   EXPECT_THAT(Fleet({"pilot", "--until_idle", "--run_as=root"}),
               HasSubstr("1 tasks done, 3 attempts failed, 0 lost"));
@@ -62,15 +69,22 @@ TEST(FleetCommands, APilotRunsWhatWasSubmittedAndRecordsIt) {
   EXPECT_THAT(Fleet({"cancel", "7"}, 2), HasSubstr("there is no job 7"));
   EXPECT_THAT(Fleet({"submit", "report"}, 2), HasSubstr("tune, bench, watch"));
   // One run is no evidence: the gate says so, which is a result.
-  EXPECT_THAT(Fleet({"submit", "gate"}),
-              HasSubstr("job 3: 1 tasks"));
+  EXPECT_THAT(Fleet({"submit", "gate"}), HasSubstr("job 6: 1 tasks"));
   EXPECT_THAT(Fleet({"pilot", "--until_idle", "--run_as=root"}),
               HasSubstr("1 tasks done, 0 attempts failed"));
-  EXPECT_THAT(Fleet({"logs", "3"}), HasSubstr("relu"));
+  EXPECT_THAT(Fleet({"logs", "6"}), HasSubstr("relu"));
   const auto runs = RunCommand({"cli/optrail", "log", "--history=" + history});
   ASSERT_TRUE(runs.ok()) << runs.status();
   EXPECT_EQ(runs->exit.code, 0) << runs->stderr_text;
   EXPECT_THAT(runs->stdout_text, HasSubstr("relu"));
+}
+
+TEST(FleetCommands, UpRefusesWhatSlurmWouldShowAndWhatItWouldIgnore) {
+  history = "postgresql://db/optrail";
+  EXPECT_THAT(Fleet({"up", "--repository=https://user:token@host/r"}, 2),
+              AllOf(HasSubstr("--repository"), Not(HasSubstr("token"))));
+  EXPECT_THAT(Fleet({"up", "--pilots=5", "--machines_file=none"}, 2),
+              HasSubstr("--machines_file"));
 }
 
 }  // namespace

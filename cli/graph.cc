@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
@@ -175,6 +176,12 @@ absl::StatusOr<suites::GraphRunCommand> HowToRun(const std::string& path) {
   OPTRAIL_ASSIGN_OR_RETURN(command.import, Import());
   OPTRAIL_ASSIGN_OR_RETURN(command.threads, Threads());
   command.device = absl::GetFlag(FLAGS_device);
+  const std::vector<std::string> threads = absl::GetFlag(FLAGS_threads);
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
+      command.device == "cpu" || threads.empty(), "threads",
+      absl::StrJoin(threads, ","),
+      absl::StrCat("--device=cpu with it: it has no effect on --device=",
+                   command.device)));
   command.type = absl::GetFlag(FLAGS_type);
   command.fuse = absl::GetFlag(FLAGS_fuse);
   command.store = StoreFolder();
@@ -480,7 +487,7 @@ suites::Command GraphCommand() {
       {"seed",
        "Seed of inputs and arrivals, and of weights that the model does not "
        "have."},
-      {"threads", "Number of threads; 0: all cores."},
+      {"threads", "Number of threads of a CPU; 0: all cores."},
       {"store", "Folder of tuned configs; by default .optrail/store."}};
   const auto part = [](std::string name, std::string summary,
                        std::vector<std::string> flags, decltype(&RunShow) run) {

@@ -57,8 +57,8 @@ absl::StatusOr<std::string> Output(const std::vector<std::string>& argv) {
                    result.stdout_text, result.stderr_text));
 }
 
-// The commands of the tasks, whose programs it writes: a file for each config,
-// since a task's command has no words with spaces.
+// Writes a program for each config of each task, and returns the commands of
+// the tasks. TuneHere splits them at spaces, so no word has one.
 absl::StatusOr<std::vector<std::string>> MakeWorkload(
     const std::string& folder) {
   std::string space = "knob { name: \"x\" ints: [0";

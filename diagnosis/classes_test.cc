@@ -228,6 +228,35 @@ TEST(JudgeTest, AGatherShowsInATraceThatEndedEarly) {
   EXPECT_EQ(FirstCause(numbers), "");
 }
 
+TEST(JudgeTest, PassesOverASmallOperandHideNoGatherFromALargeOne) {
+  Numbers numbers = Computing();
+  numbers.Set("memory_gain", {.759, .753, .763}, "test");
+  numbers.Set("page_visits:0", 120'000, "test");
+  numbers.Set("pages_visited:0", 80'000, "test");
+  numbers.Set("regular_visits:0", 83, "test");
+  numbers.Set("page_visits:1", 64, "test");
+  numbers.Set("pages_visited:1", 32, "test");
+  numbers.Set("regular_visits:1", 60, "test");
+  AddDerived(Zen(), 1, &numbers);
+  EXPECT_EQ(numbers.ValueOr("page_jumps", 0), 2);
+  EXPECT_EQ(numbers.ValueOr("gather_visits", 0), 1.5);
+  EXPECT_EQ(numbers.ValueOr("gather_jumps", 0), 8);
+  EXPECT_EQ(FirstCause(numbers), "gather");
+}
+
+// Rows of a walk are visited in order: it is no gather.
+TEST(JudgeTest, AWalkInOrderIsNoGather) {
+  Numbers numbers = Computing();
+  numbers.Set("memory_gain", {.759, .753, .763}, "test");
+  numbers.Set("page_visits:0", 20'000, "test");
+  numbers.Set("pages_visited:0", 1'000, "test");
+  numbers.Set("regular_visits:0", 19'000, "test");
+  AddDerived(Zen(), 1, &numbers);
+  EXPECT_EQ(numbers.ValueOr("page_jumps", 0), 20);
+  EXPECT_EQ(numbers.ValueOr("gather_jumps", -1), 0);
+  EXPECT_NE(FirstCause(numbers), "gather");
+}
+
 // 4 MB in the L3: each mapping of the block needs its own translation.
 TEST(JudgeTest, AWalkIsTheCauseAlsoWhereTheBlockIsSlower) {
   Numbers numbers = Computing();

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "ops/device/cpu/page_trace.h"
 
 namespace optrail::diagnosis {
 namespace {
@@ -16,10 +17,9 @@ constexpr int kMostOperands = 24;
 // where vectors are 64 bytes wide. A loop seldom makes so many passes.
 constexpr double kWalkJumps = 40;
 constexpr double kGatherJumps = 8;
+// With a larger share of regular visits a walk goes in an order.
+constexpr double kInOrder = .5;
 constexpr double kLeastWorkspace = .25;
-// A page trace ends after so many visits of an operand
-// (ops/device/cpu/page_trace.h).
-constexpr double kMostVisits = 120'000;
 // Pages that were visited so often by then are come back to.
 constexpr double kComesBack = 1.5;
 
@@ -46,10 +46,11 @@ double CopyAccesses(const Numbers& numbers, double workspace_share) {
   return workspace_share / 2 * std::max(0., 1 - arithmetic->value / kPays);
 }
 
-// What the pages that calls visited tell: passes over all operands, and the
-// worst walk over one.
+// Derives from the pages that calls visited: passes over all operands, and the
+// worst walk and the worst gather over one.
 void AddPages(Numbers* numbers) {
   double visits = 0, distinct = 0, jumps = 0, regular = 0, workspace = 0;
+  double gather_jumps = 0, gather_visits = 0;
   bool cut = false;
   const auto add = [&](const std::string& operand) {
     const Number* const visited =
@@ -62,12 +63,25 @@ void AddPages(Numbers* numbers) {
     if (operand == "workspace") workspace = visited->value;
     // A page or two can be visited often at no cost.
     constexpr double kFewPages = 16;
-    if (pages >= kFewPages && visited->value / pages > jumps) {
-      jumps = visited->value / pages;
-      // A large operand is left before its pages are visited so often.
-      cut = visited->value >= kMostVisits && jumps >= kComesBack;
-      regular = numbers->ValueOr(absl::StrCat("regular_visits:", operand), 0) /
-                visited->value;
+    if (pages < kFewPages) return;
+    const double own_jumps = visited->value / pages;
+    const double own_regular =
+        numbers->ValueOr(absl::StrCat("regular_visits:", operand), 0) /
+        visited->value;
+    // A large operand is left before its pages are visited so often.
+    const bool own_cut = visited->value >= ops::PageTrace::kMostVisits &&
+                         own_jumps >= kComesBack;
+    if (own_jumps > jumps) {
+      jumps = own_jumps;
+      regular = own_regular;
+      cut = own_cut;
+    }
+    // Passes over a small operand hide no gather from a large one.
+    const double own_gather =
+        own_cut ? std::max(own_jumps, kGatherJumps) : own_jumps;
+    if (own_regular <= kInOrder && own_gather > gather_jumps) {
+      gather_jumps = own_gather;
+      gather_visits = own_jumps;
     }
   };
   for (int i = 0; i < kMostOperands; ++i) add(absl::StrCat(i));
@@ -80,17 +94,20 @@ void AddPages(Numbers* numbers) {
                    : "visits a page of the worst operand");
   // In no order, no operand of 60 MB or more is visited eight times a page
   // before its trace ends.
-  numbers->Set("gather_jumps", cut ? std::max(jumps, kGatherJumps) : jumps,
-               "page_jumps, or enough where the trace ended early");
+  numbers->Set(
+      "gather_visits", gather_visits,
+      "visits a page of the worst operand that is visited in no order");
+  numbers->Set("gather_jumps", gather_jumps,
+               "gather_visits, or enough where the trace ended early");
   numbers->Set("regular_share", regular,
-               "of its visits, at a distance seen just before");
+               "visits of the worst operand, at a distance seen just before");
   numbers->Set("workspace_share", workspace / visits, "of the pages visited");
   const double memory = numbers->ValueOr("memory_gain", 0);
   numbers->Set("pass_gain", std::max(0., 1 - 1 / passes), kEstimated);
   // A walk in one small block still misses the TLB. Where the operands could
   // have been streamed in a fraction of the time, half of the rest is its.
   const Number* const streaming = numbers->Find("streaming_share");
-  const bool walks = jumps >= kWalkJumps && regular >= .5;
+  const bool walks = jumps >= kWalkJumps && regular >= kInOrder;
   const Number* const travel = numbers->Find("memory_gain");
   const double left =
       walks && streaming != nullptr ? (1 - streaming->value) / 2 : 0;
@@ -204,7 +221,8 @@ void AddHost(Numbers* numbers, int threads) {
                "largest of fixed, system and idle shares");
 }
 
-// Threads that lost their core look like threads with more work. "": known.
+// Threads that lost their core look like threads with more work. Returns ""
+// where that did not happen.
 std::string WhyThreadsUnknown(const Numbers& numbers) {
   return LoopsTakeLonger(numbers)
              ? "others had the cores while loops were observed"

@@ -28,7 +28,8 @@ bool IsFloat(proto::DataType type) {
 }
 
 // A machine that hides its caches does not tell which level holds operands
-// that are smaller than the buffer of its memory's ceiling. "": known.
+// that are smaller than the buffer of its memory's ceiling. Returns "" where
+// the level is known.
 std::string WhyLevelUnknown(const proto::Task& task, const Machine& machine,
                             double hot_bytes) {
   const bool hidden =
@@ -89,38 +90,47 @@ class Experimenter {
   const proto::Task& task() const { return subject_.entry.task; }
   suites::Evaluator& evaluator() { return evaluator_for_(task()); }
 
-  // More than half of the samples of a busy machine are disturbed: then again,
-  // unless a reading takes so long that nothing will change meanwhile.
+  // The time of a call; not known where the kernel failed.
+  static absl::optional<double> TimeOf(const Evaluation& evaluation) {
+    if (evaluation.outcome == proto::OK) return evaluation.time_ns;
+    if (evaluation.outcome == proto::CONTENDED &&
+        evaluation.measurement.has_value() &&
+        evaluation.measurement->has_median_ns()) {
+      return evaluation.measurement->median_ns();
+    }
+    return absl::nullopt;
+  }
+
+  // On a busy machine more than half of the samples are disturbed. The kernel
+  // is measured again then, unless that takes so long that nothing will change
+  // meanwhile. A measurement that fails replaces none that did not.
   Evaluation EvaluateBase() {
     constexpr int kMostReadings = 3;
     constexpr int64_t kLongNs = 2'000'000'000;
-    Evaluation best;
-    double least = 2;
-    for (int i = 0; i < kMostReadings && least > .5; ++i) {
-      Evaluation base = evaluator().Evaluate(subject_.config, options_);
-      const double disturbed = DisturbedShare(base);
-      const bool is_long = base.elapsed_ns > kLongNs;
-      if (disturbed < least) {
-        least = disturbed;
-        best = std::move(base);
+    Evaluation best = evaluator().Evaluate(subject_.config, options_);
+    for (int i = 1; i < kMostReadings; ++i) {
+      if (!TimeOf(best) || DisturbedShare(best) <= .5 ||
+          best.elapsed_ns > kLongNs) {
+        break;
       }
-      if (is_long) break;
+      Evaluation again = evaluator().Evaluate(subject_.config, options_);
+      if (TimeOf(again) && DisturbedShare(again) < DisturbedShare(best)) {
+        best = std::move(again);
+      }
     }
     return best;
   }
 
   absl::Status MeasureBase() {
     const Evaluation base = EvaluateBase();
-    const bool contended = base.outcome == proto::CONTENDED &&
-                           base.measurement.has_value() &&
-                           base.measurement->has_median_ns();
-    if (base.outcome != proto::OK && !contended) {
+    const absl::optional<double> time_ns = TimeOf(base);
+    if (!time_ns) {
       return absl::FailedPreconditionError(
           absl::StrCat(suites::ShortTaskText(task()), ": ",
                        proto::Outcome_Name(base.outcome), ": ", base.detail,
                        "; a diagnosis needs a kernel that runs and is right"));
     }
-    time_ns_ = contended ? base.measurement->median_ns() : *base.time_ns;
+    time_ns_ = *time_ns;
     numbers_.Set("time_ns", time_ns_, "hot, as benchmarked");
     numbers_.Set("threads", task().threads(), "as requested");
     const proto::Measurement& measurement = *base.measurement;
@@ -147,18 +157,20 @@ class Experimenter {
     }
   }
 
-  // Loops are observed again where others had the cores meanwhile.
+  // Loops are observed again where others had the cores meanwhile. A profile
+  // that fails replaces none that did not.
   void Profile() {
     constexpr int kMostReadings = 4;
-    Numbers best;
-    for (int i = 0; i < kMostReadings; ++i) {
+    Numbers best = numbers_;
+    ProfileOnce(&best);
+    for (int i = 1; i < kMostReadings && LoopsTakeLonger(best); ++i) {
       Numbers observed = numbers_;
       ProfileOnce(&observed);
-      if (i == 0 ||
-          observed.ValueOr("parallel_ns", 0) < best.ValueOr("parallel_ns", 0)) {
+      const Number* const loops_ns = observed.Find("parallel_ns");
+      if (loops_ns != nullptr &&
+          loops_ns->value < best.ValueOr("parallel_ns", 0)) {
         best = std::move(observed);
       }
-      if (!LoopsTakeLonger(best)) break;
     }
     numbers_ = std::move(best);
   }

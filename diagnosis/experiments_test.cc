@@ -42,7 +42,8 @@ class FakeEvaluator : public suites::Evaluator {
       evaluation.detail = detail;
       return std::vector<Evaluation>{evaluation};
     };
-    if (fails && contenders.size() == 1) {
+    const bool is_alone = contenders.size() == 1;
+    if (is_alone && (fails || (fails_at_last && disturbed_readings == 1))) {
       return failed(proto::CRASHED, "signal 11");
     }
     std::vector<Evaluation> evaluations;
@@ -67,8 +68,24 @@ class FakeEvaluator : public suites::Evaluator {
     return evaluations;
   }
 
+  // The first profile, `loops_ns` of loops in a call of 10 us, and no other.
+  Evaluation Profile(const proto::Config& config,
+                     const std::vector<std::string>& compile_options,
+                     const suites::EvaluationOptions& options) override {
+    if (loops_ns == 0) {
+      return Evaluator::Profile(config, compile_options, options);
+    }
+    Evaluation profile = Taking(10'000);
+    proto::MetricSamples& metric = *profile.measurement->add_metrics();
+    metric.set_metric("parallel_ns");
+    metric.add_values(std::exchange(loops_ns, 0));
+    return profile;
+  }
+
   bool fails = false;
   int disturbed_readings = 0;
+  bool fails_at_last = false;  // from the last of `disturbed_readings` on
+  double loops_ns = 0;
 
  private:
   const double memory_part_;
@@ -114,6 +131,28 @@ TEST(RunExperimentsTest, ADisturbedReadingOfTheKernelIsRepeated) {
   ASSERT_TRUE(numbers.ok()) << numbers.status();
   EXPECT_EQ(numbers->ValueOr("disturbed_share", 1), 0);
   EXPECT_EQ(evaluator.disturbed_readings, 0);
+}
+
+TEST(RunExperimentsTest, AReadingThatFailsDoesNotReplaceADisturbedOne) {
+  FakeEvaluator evaluator(.6);
+  evaluator.disturbed_readings = 3;  // the first is of another size
+  evaluator.fails_at_last = true;
+  const auto numbers = RunExperiments(
+      AddSubject(), {},
+      [&](const proto::Task&) -> suites::Evaluator& { return evaluator; });
+  ASSERT_TRUE(numbers.ok()) << numbers.status();
+  EXPECT_EQ(numbers->ValueOr("time_ns", 0), 10'000);
+  EXPECT_NEAR(numbers->ValueOr("disturbed_share", 0), 20. / 21, 1e-9);
+}
+
+TEST(RunExperimentsTest, AProfileThatFailsDoesNotReplaceOneOfBusyCores) {
+  FakeEvaluator evaluator(.6);
+  evaluator.loops_ns = 30'000;
+  const auto numbers = RunExperiments(
+      AddSubject(), {},
+      [&](const proto::Task&) -> suites::Evaluator& { return evaluator; });
+  ASSERT_TRUE(numbers.ok()) << numbers.status();
+  EXPECT_EQ(numbers->ValueOr("parallel_ns", 0), 30'000);
 }
 
 TEST(RunExperimentsTest, WithHiddenCachesMemoryIsNoCeiling) {

@@ -15,6 +15,7 @@
 #include "fleet/fleet_command.h"
 #include "fleet/pilot.h"
 #include "fleet/queue.h"
+#include "fleet/task_command.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -245,7 +246,7 @@ TEST_F(FleetTest, AGateGetsACopyOfTheHistoryWithoutCredentials) {
         "optrail.records)");
   }
   ASSERT_EQ(unsetenv("OPTRAIL_COMPILE_CACHE"), 0);
-  EXPECT_FALSE(FileExists(judging.folder + "-history"));
+  EXPECT_TRUE(ListDirectory(judging.folder)->empty());
 }
 
 TEST_F(FleetTest, AWatchRunsInACloneThatItsUserOwns) {
@@ -259,24 +260,74 @@ TEST_F(FleetTest, AWatchRunsInACloneThatItsUserOwns) {
             0);
   ASSERT_TRUE(WriteFileAtomically(script,
                                   "git log -1 --format=%s || exit 4\n"
-                                  "touch built || exit 5\necho words $#\n")
+                                  "touch built || exit 5\n"
+                                  "touch ../../planted && exit 6\n"
+                                  "echo words $# cache=$OPTRAIL_COMPILE_CACHE "
+                                  "is hidden\n")
                   .ok());
   ASSERT_EQ(std::system(absl::StrCat("chmod a+r ", script).c_str()), 0);
   JobQueue queue = Open();
-  JobRequest request = {"watch", {"watch HEAD --run='a b'"}};
-  request.most_attempts = 1;
+  const int64_t job = *queue.Submit({"watch", {"watch HEAD --run='a b'"}});
   PilotOptions options = Pilot({"sh", script});
-  for (const bool has_repository : {false, true}) {
-    if (has_repository) options.repository = repository;
+  std::ostringstream log;
+  // A pilot without a repository takes no such task, and no attempt of it.
+  ASSERT_TRUE(RunPilot(options, log).ok());
+  EXPECT_EQ(One("SELECT state || attempt FROM optrail.tasks"), "queued0");
+  options.repository = repository;
+  ASSERT_EQ(setenv("OPTRAIL_COMPILE_CACHE", "/shared", 1), 0);
+  const auto report = RunPilot(options, log);
+  ASSERT_EQ(unsetenv("OPTRAIL_COMPILE_CACHE"), 0);
+  ASSERT_TRUE(report.ok()) << report.status();
+  const std::string logs = *queue.Logs(job);
+  if (geteuid() == 0) {
+    EXPECT_EQ(report->done, 1) << logs;
+    EXPECT_THAT(logs, HasSubstr("the subject\n"));
+    EXPECT_THAT(logs, HasSubstr("words 4 cache= is hidden\n"));
+  }
+}
+
+TEST_F(FleetTest, NothingInPlaceOfATasksHistoryEndsThePilot) {
+  const std::string script = Folder() + "/forge.sh";
+  JobQueue queue = Open();
+  JobRequest request = {"forged", {"bench a"}};
+  request.most_attempts = 1;
+  for (const char* forgery :
+       {"touch $HOME/history", "ln -s history $HOME/history",
+        "ln -s /dev/zero $HOME/history", "mkdir -m 0 $HOME/history"}) {
+    ASSERT_TRUE(WriteFileAtomically(script, absl::StrCat(forgery, "\n")).ok());
+    ASSERT_EQ(std::system(absl::StrCat("chmod a+r ", script).c_str()), 0);
+    ASSERT_TRUE(queue.Submit(request).ok());
+    const PilotOptions options = Pilot({"sh", script});
+    std::ostringstream log;
+    const auto report = RunPilot(options, log);
+    ASSERT_TRUE(report.ok()) << forgery << ": " << report.status();
+    EXPECT_EQ(report->done + report->failed, 1) << forgery;
+    EXPECT_TRUE(ListDirectory(options.folder)->empty()) << forgery;
+  }
+}
+
+TEST_F(FleetTest, ACopyThatHangsOrFailsFailsItsTaskAlone) {
+  JobQueue queue = Open();
+  JobRequest request = {"gate", {"gate"}};
+  request.most_attempts = 1;
+  request.time_limit = absl::Seconds(1);
+  const PilotOptions options = Pilot({"true"});
+  const auto logs_of_failure = [&] {
     const int64_t job = *queue.Submit(request);
     std::ostringstream log;
     const auto report = RunPilot(options, log);
-    ASSERT_TRUE(report.ok()) << report.status();
-    EXPECT_EQ(report->done, has_repository) << *queue.Logs(job);
-    EXPECT_THAT(*queue.Logs(job),
-                HasSubstr(has_repository ? "the subject\nwords 4"
-                                         : "--repository=PATH"));
+    EXPECT_TRUE(report.ok()) << report.status();
+    EXPECT_EQ(queue.Status()->jobs[0].failed, 1);
+    EXPECT_TRUE(ListDirectory(options.folder)->empty());
+    return *queue.Logs(job);
+  };
+  {
+    const auto db = *Postgres::Connect(url_);
+    ASSERT_TRUE(db->Execute("BEGIN; LOCK TABLE optrail.records").ok());
+    EXPECT_THAT(logs_of_failure(), HasSubstr("after the task's time"));
   }
+  Sql("ALTER TABLE optrail.records RENAME TO gone");
+  EXPECT_THAT(logs_of_failure(), HasSubstr("cannot be copied"));
 }
 
 TEST_F(FleetTest, KilledPilotsAndServersLoseNothingAndDoubleNothing) {
@@ -435,7 +486,7 @@ TEST_F(FleetTest, TheDatabaseRefusesWhatAForksRoleTriesWithTheQueue) {
         "DELETE FROM optrail.judgements", "TRUNCATE optrail.jobs CASCADE",
         "DROP TABLE optrail.jobs CASCADE",
         "ALTER TABLE optrail.tasks DROP COLUMN command",
-        "SELECT * FROM optrail.claim_task('x', 60, '')",
+        "SELECT * FROM optrail.claim_task('x', 60, '', true)",
         "SELECT optrail.finish_task(1, 1, 'p', true, 0, '')",
         "SELECT optrail.take_back_lost_tasks()",
         "CREATE OR REPLACE FUNCTION optrail.take_back_lost_tasks() RETURNS "
@@ -452,6 +503,14 @@ TEST_F(FleetTest, TheDatabaseRefusesWhatAForksRoleTriesWithTheQueue) {
   EXPECT_EQ(One("SELECT count(*) FROM optrail.tasks"), "2");
 }
 
+TEST(BuildsCommitsTest, WatchDoesAndAGateThatRuns) {
+  EXPECT_TRUE(BuildsCommits({"watch"}));
+  EXPECT_TRUE(BuildsCommits({"gate", "-run=a"}));
+  EXPECT_TRUE(BuildsCommits({"gate", "--build", "a"}));
+  EXPECT_FALSE(BuildsCommits({"gate", "--runs=3"}));
+  EXPECT_FALSE(BuildsCommits({"bench", "--run=a"}));
+}
+
 TEST(WordsOfCommandTest, TakesWordsOfCommandsThatPilotsRun) {
   EXPECT_EQ(WordsOfCommand("tune --op=softmax  --seed=1")->size(), 3);
   EXPECT_EQ(WordsOfCommand("gate --candidate=commit:abc")->size(), 2);
@@ -459,9 +518,9 @@ TEST(WordsOfCommandTest, TakesWordsOfCommandsThatPilotsRun) {
       *WordsOfCommand("watch --build='make -s' --run='echo \"$x\"' a''"),
       testing::ElementsAre("watch", "--build=make -s", "--run=echo \"$x\"",
                            "a"));
-  for (const char* bad :
-       {"", "report", "bench --history=/x", "bench 'a b", "bench $(id)",
-        "bench\n", "sh -c x", "gate --wait=2h"}) {
+  for (const char* bad : {"", "report", "bench --history=/x", "bench 'a b",
+                          "bench $(id)", "bench\n", "sh -c x", "gate --wait=2h",
+                          "gate -wait 2h", "bench -history=/x"}) {
     EXPECT_TRUE(absl::IsInvalidArgument(WordsOfCommand(bad).status())) << bad;
   }
 }

@@ -1,41 +1,43 @@
 #include "fleet/pilot.h"
 
+#include <fcntl.h>
 #include <pwd.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
+#include <climits>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <random>
 #include <utility>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/types/optional.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "base/subprocess.h"
+#include "fleet/task_command.h"
 #include "tracker/history/copy.h"
 #include "tracker/history/history.h"
 
 namespace optrail::fleet {
 namespace {
 
-constexpr absl::string_view kCommands[] = {"tune", "bench", "watch", "gate",
-                                           "compile"};
 // Codes by which commands say what they found (base/exit_code.h); 2 is bad
 // input.
 constexpr int kResultCodes[] = {0, 1, 3};
 constexpr size_t kMostLogBytes = 64 << 10;
+constexpr char kRepository[] = "repository";  // in the place of a task
 constexpr absl::Duration kLook = absl::Milliseconds(100);
 // How long a database may be away before a pilot gives up.
 constexpr absl::Duration kPatience = absl::Minutes(10);
@@ -74,21 +76,6 @@ std::string NewPilotId(const std::string& host) {
 // Since some time; the clock on the wall may jump.
 absl::Duration Now() { return absl::Nanoseconds(Clock::Real()->NowNs()); }
 
-// Returns whether a task judges the shared history, of which it gets a copy; a
-// gate that builds and runs both sides needs none.
-bool JudgesHistory(const std::vector<std::string>& words) {
-  return words[0] == "gate" &&
-         std::none_of(words.begin(), words.end(), [](const std::string& word) {
-           return absl::StartsWith(word, "--run") ||
-                  absl::StartsWith(word, "--build");
-         });
-}
-
-// Returns whether the task builds commits of a repository.
-bool BuildsCommits(const std::vector<std::string>& words) {
-  return words[0] == "watch" || (words[0] == "gate" && !JudgesHistory(words));
-}
-
 // Returns whether the child has ended; it stays to be waited for.
 bool HasEnded(pid_t pid) {
   siginfo_t info = {};
@@ -101,6 +88,12 @@ class Pilot {
  public:
   Pilot(const PilotOptions& options, JobQueue queue, std::ostream& log)
       : options_(options), queue_(std::move(queue)), log_(log) {}
+
+  ~Pilot() {
+    if (!folder_.empty()) (void)RunCommand({"rm", "-rf", folder_});
+  }
+  Pilot(const Pilot&) = delete;
+  Pilot& operator=(const Pilot&) = delete;
 
   absl::StatusOr<PilotReport> Run() {
     OPTRAIL_RETURN_IF_ERROR(PrepareFolder());
@@ -120,8 +113,6 @@ class Pilot {
       }
       absl::SleepFor(options_.poll);
     }
-    if (!copy_.empty()) (void)RunCommand({"rm", "-rf", copy_});
-    if (options_.folder.empty()) (void)RunCommand({"rm", "-rf", folder_});
     return report_;
   }
 
@@ -148,17 +139,24 @@ class Pilot {
     return queue_.IsDraining(options_.info);
   }
 
+  // The folder stays ours: the user of the tasks may pass through it, and can
+  // neither put anything into it nor rename what it holds.
   absl::Status PrepareFolder() {
-    folder_ = options_.folder;
-    if (folder_.empty()) {
+    std::string parent = options_.folder;
+    if (parent.empty()) {
       const char* const temporary = std::getenv("TMPDIR");
-      folder_ = JoinPath(temporary == nullptr ? "/tmp" : temporary,
-                         absl::StrCat("optrail-pilot-", options_.info.id));
+      parent = temporary == nullptr ? "/tmp" : temporary;
     }
-    OPTRAIL_RETURN_IF_ERROR(CreateDirectories(folder_));
-    // Beside it: the user of the tasks owns the folder, and could rename what
-    // lies in it.
-    copy_ = absl::StrCat(folder_, "-history");
+    OPTRAIL_RETURN_IF_ERROR(CreateDirectories(parent));
+    std::string folder = JoinPath(parent, "optrail-pilot-XXXXXX");
+    if (mkdtemp(folder.data()) == nullptr) {
+      return FileError("creating", folder, errno);
+    }
+    folder_ = folder;
+    if (chmod(folder_.c_str(), 0711) != 0) {
+      return FileError("opening to the tasks", folder_, errno);
+    }
+    copy_ = JoinPath(folder_, "history");
     if (geteuid() != 0) return absl::OkStatus();
     const passwd* const user = getpwnam(options_.run_as.c_str());
     if (user == nullptr) {
@@ -167,20 +165,24 @@ class Pilot {
     }
     uid_ = user->pw_uid;
     gid_ = user->pw_gid;
-    return Own(folder_);
+    return absl::OkStatus();
   }
 
-  absl::Status Own(const std::string& folder) const {
-    if (geteuid() != 0 || chown(folder.c_str(), uid_, gid_) == 0) {
-      return absl::OkStatus();
+  // A new folder that belongs to the user of the tasks.
+  absl::Status CreatePlace(const std::string& place) const {
+    if (mkdir(place.c_str(), 0755) != 0) {
+      return FileError("creating", place, errno);
     }
-    return absl::PermissionDeniedError(
-        absl::StrCat(folder, ": it can't be given to ", options_.run_as));
+    if (geteuid() == 0 && lchown(place.c_str(), uid_, gid_) != 0) {
+      return FileError(absl::StrCat("giving to ", options_.run_as), place,
+                       errno);
+    }
+    return absl::OkStatus();
   }
 
   // The command as another user where that can be, ended with the pilot.
-  std::vector<std::string> ArgumentsFor(const std::vector<std::string>& words,
-                                        const std::string& history) const {
+  std::vector<std::string> AsUserOfTasks(
+      const std::vector<std::string>& command) const {
     std::vector<std::string> argv = {"setpriv", "--pdeathsig=KILL"};
     if (geteuid() == 0) {
       for (std::string option :
@@ -194,9 +196,7 @@ class Pilot {
     for (const char* word : {"sh", "-c", "exec \"$@\" 1>&2", "sh"}) {
       argv.push_back(word);
     }
-    argv.insert(argv.end(), options_.program.begin(), options_.program.end());
-    argv.insert(argv.end(), words.begin(), words.end());
-    argv.push_back(absl::StrCat("--history=", history));
+    argv.insert(argv.end(), command.begin(), command.end());
     return argv;
   }
 
@@ -206,12 +206,11 @@ class Pilot {
          << std::flush;
     const std::string place =
         JoinPath(folder_, absl::StrCat("task-", task.task, "-", task.attempt));
-    OPTRAIL_RETURN_IF_ERROR(CreateDirectories(place));
-    OPTRAIL_RETURN_IF_ERROR(Own(place));
     Outcome outcome;
-    const absl::Status ran = RunCommandOf(task, place, &outcome);
-    absl::Status ended = ran;
-    if (ran.ok()) ended = Deliver(task, place, outcome);
+    absl::Status ended = CreatePlace(place);
+    if (ended.ok()) ended = RunCommandOf(task, place, &outcome);
+    const bool ran = ended.ok();
+    if (ran) ended = Deliver(task, place, outcome);
     (void)RunCommand({"rm", "-rf", place});
     if (ended.ok()) {
       ++(outcome.is_result ? report_.done : report_.failed);
@@ -220,6 +219,8 @@ class Pilot {
     } else if (absl::IsCancelled(ended)) {
       ended = queue_.Release(task);
     } else {
+      // The machine failed and not the task, which another may run.
+      if (!ran) (void)queue_.Release(task);
       return ended;
     }
     log_ << "task " << task.task << ": "
@@ -230,24 +231,84 @@ class Pilot {
     return absl::OkStatus();
   }
 
-  // A repository of the task's own, with all branches.
-  absl::Status Clone(const std::string& to) const {
+  // Keeps the task ours until the child has ended. Else it still runs, and the
+  // status is Cancelled if the pilot is to end, Aborted if the task is no
+  // longer ours, and DeadlineExceeded after the task's time.
+  absl::Status KeepWhileRunning(const Task& task, pid_t child,
+                                const std::function<void()>& look) {
+    while (!HasEnded(child)) {
+      look();
+      if (told_to_end) {
+        return absl::CancelledError("put back: the pilot was told to end");
+      }
+      if (Now() - began_ > task.time_limit) {
+        return absl::DeadlineExceededError(
+            absl::StrCat("ended after the task's time, ",
+                         absl::FormatDuration(task.time_limit), "\n"));
+      }
+      if (Now() - renewed_ > queue_.lease() / 4) {
+        const absl::StatusOr<bool> ours = queue_.KeepAlive(task);
+        // A database that is away for a while is asked again; the lease counts.
+        if (ours.ok()) renewed_ = Now();
+        if (ours.ok() && !*ours) {
+          return absl::AbortedError(
+              "it was cancelled, or another pilot has taken it over");
+        }
+      }
+      absl::SleepFor(kLook);
+    }
+    return absl::OkStatus();
+  }
+
+  // Runs a command as the user of the tasks; all that it says is the task's
+  // log.
+  absl::StatusOr<ExitInfo> RunAsUser(const Task& task,
+                                     const std::vector<std::string>& command,
+                                     const SubprocessOptions& options,
+                                     Outcome* outcome) {
+    OPTRAIL_ASSIGN_OR_RETURN(
+        const std::unique_ptr<Subprocess> process,
+        Subprocess::Start(AsUserOfTasks(command), options));
+    const absl::Status kept = KeepWhileRunning(
+        task, process->pid(), [&] { TakeLog(*process, outcome); });
+    const ExitInfo exit = kept.ok() ? process->Wait(absl::InfiniteDuration())
+                                    : process->KillAndWait();
+    TakeLog(*process, outcome);
+    if (!kept.ok()) return kept;
+    return exit;
+  }
+
+  // A repository of the task's own, with all branches. Its user clones it: root
+  // would follow what that user puts in the way.
+  absl::Status Clone(const Task& task, SubprocessOptions options,
+                     Outcome* outcome) {
     if (options_.repository.empty()) {
       return absl::FailedPreconditionError(
           "the task builds commits, and this pilot has no repository; next: "
           "start it with --repository=PATH, or what `git clone` takes");
     }
-    OPTRAIL_ASSIGN_OR_RETURN(const CommandResult cloned,
-                             RunCommand({"git", "clone", "--quiet", "--shared",
-                                         "--", options_.repository, to}));
-    if (!cloned.exit.ok()) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("--repository=", options_.repository,
-                       " cannot be cloned: ", cloned.stderr_text));
+    // Without root it is the user's own environment, with keys for git.
+    if (geteuid() != 0) {
+      options.clear_environment = false;
+      options.environment.clear();
     }
-    if (geteuid() != 0) return absl::OkStatus();
-    return RunCommand({"chown", "-R", absl::StrCat(uid_, ":", gid_), to})
-        .status();
+    options.environment.emplace_back("GIT_TERMINAL_PROMPT", "0");
+    std::vector<std::string> clone = {"git", "clone", "--quiet", "--shared"};
+    std::string from = options_.repository;
+    char path[PATH_MAX];
+    if (realpath(from.c_str(), path) != nullptr) {
+      from = path;
+      // Git mistrusts the repository of another user, which we were given.
+      clone.insert(clone.begin() + 1, {"-c", "safe.directory=*"});
+      clone.push_back("--upload-pack=git -c 'safe.directory=*' upload-pack");
+    }
+    clone.insert(clone.end(), {"--", from, kRepository});
+    OPTRAIL_ASSIGN_OR_RETURN(const ExitInfo exit,
+                             RunAsUser(task, clone, options, outcome));
+    if (exit.ok()) return absl::OkStatus();
+    return absl::FailedPreconditionError(absl::StrCat(
+        "--repository=", options_.repository, " cannot be cloned by the user ",
+        "of the tasks: ", exit.ToString()));
   }
 
   // Brings the copy of the shared history up to date. The task reads it and
@@ -255,7 +316,7 @@ class Pilot {
   absl::Status CopySharedHistory() const {
     OPTRAIL_ASSIGN_OR_RETURN(const tracker::History shared,
                              tracker::History::Open(options_.url));
-    // What was replaced or removed since the last time makes the two differ.
+    // The two differ if a record was replaced or removed since the last time.
     for (const bool again : {false, true}) {
       if (again) (void)RunCommand({"rm", "-rf", copy_});
       OPTRAIL_ASSIGN_OR_RETURN(const tracker::History copy,
@@ -268,81 +329,107 @@ class Pilot {
         "the shared history changed while it was copied");
   }
 
-  // Cancelled if the pilot is to end, Aborted if the task is no longer ours.
+  // Does that in a child, which can be stopped at any moment; the pilot has no
+  // threads.
+  absl::Status CopyInAChild(const Task& task) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0)
+      return FileError("opening", "a pipe", errno);
+    const pid_t parent = getpid();
+    const pid_t child = fork();
+    if (child == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      if (getppid() != parent) _exit(1);
+      const absl::Status status = CopySharedHistory();
+      const std::string message =
+          std::string(status.message()).substr(0, PIPE_BUF);
+      const bool said = write(ends[1], message.data(), message.size()) ==
+                        static_cast<ssize_t>(message.size());
+      _exit(said ? static_cast<int>(status.code()) : 1);
+    }
+    close(ends[1]);
+    if (child < 0) {
+      close(ends[0]);
+      return FileError("starting", "a process", errno);
+    }
+    const absl::Status kept = KeepWhileRunning(task, child, [] {});
+    if (!kept.ok()) kill(child, SIGKILL);
+    int how = 0;
+    while (waitpid(child, &how, 0) < 0 && errno == EINTR) {
+    }
+    char text[PIPE_BUF];
+    const ssize_t length = read(ends[0], text, sizeof(text));
+    close(ends[0]);
+    if (!kept.ok()) return kept;
+    if (WIFEXITED(how) && WEXITSTATUS(how) == 0) return absl::OkStatus();
+    const absl::Status why(
+        WIFEXITED(how) ? static_cast<absl::StatusCode>(WEXITSTATUS(how))
+                       : absl::StatusCode::kInternal,
+        absl::string_view(text,
+                          static_cast<size_t>(std::max<ssize_t>(0, length))));
+    // The queue tells a database that is away from what the task has met.
+    if (absl::IsUnavailable(why)) return why;
+    return absl::FailedPreconditionError(
+        absl::StrCat("the shared history cannot be copied: ", why.message()));
+  }
+
+  // Errors are those of KeepWhileRunning, Unavailable, and what keeps this
+  // machine from running any task.
   absl::Status RunCommandOf(const Task& task, const std::string& place,
                             Outcome* outcome) {
-    const absl::StatusOr<std::vector<std::string>> words =
-        WordsOfCommand(task.command);
-    if (!words.ok()) {
-      *outcome = {false, -1, std::string(words.status().message())};
+    began_ = renewed_ = Now();
+    outcome->exit_code = -1;
+    const absl::StatusOr<ExitInfo> exit = RunSteps(task, place, outcome);
+    if (absl::IsDeadlineExceeded(exit.status()) ||
+        absl::IsFailedPrecondition(exit.status()) ||
+        absl::IsInvalidArgument(exit.status())) {
+      absl::StrAppend(&outcome->log, exit.status().message());
       return absl::OkStatus();
     }
-    std::string history = JoinPath(place, "history");
-    if (JudgesHistory(*words)) {
-      OPTRAIL_RETURN_IF_ERROR(CopySharedHistory());
-      history = copy_;
+    if (!exit.ok()) return exit.status();
+    const bool exited = exit->kind == ExitInfo::Kind::kExited;
+    outcome->exit_code = exited ? exit->code : -1;
+    outcome->is_result =
+        exited && std::find(std::begin(kResultCodes), std::end(kResultCodes),
+                            exit->code) != std::end(kResultCodes);
+    if (!outcome->is_result) {
+      absl::StrAppend(&outcome->log, exit->ToString(), "\n");
     }
+    return absl::OkStatus();
+  }
+
+  // FailedPrecondition and InvalidArgument are failures of the task.
+  absl::StatusOr<ExitInfo> RunSteps(const Task& task, const std::string& place,
+                                    Outcome* outcome) {
+    OPTRAIL_ASSIGN_OR_RETURN(const std::vector<std::string> words,
+                             WordsOfCommand(task.command));
     SubprocessOptions options;
     options.clear_environment = true;
     options.environment = {{"PATH", "/usr/local/bin:/usr/bin:/bin"},
                            {"HOME", place},
                            {"TMPDIR", place},
                            {"LANG", "C.UTF-8"}};
-    for (const char* const name : kPassedOn) {
-      const char* const value = std::getenv(name);
-      if (value != nullptr) options.environment.emplace_back(name, value);
-    }
     options.working_directory = place;
-    if (BuildsCommits(*words)) {
-      options.working_directory = JoinPath(place, "repository");
-      const absl::Status cloned = Clone(options.working_directory);
-      if (!cloned.ok()) {
-        *outcome = {false, -1, std::string(cloned.message())};
-        return absl::OkStatus();
-      }
-    }
     options.stderr_mode = StderrMode::kCapture;
-    OPTRAIL_ASSIGN_OR_RETURN(
-        const std::unique_ptr<Subprocess> process,
-        Subprocess::Start(ArgumentsFor(*words, history), options));
-    const absl::Duration start = Now();
-    absl::Duration alive = start;
-    while (!HasEnded(process->pid())) {
-      TakeLog(*process, outcome);
-      if (told_to_end) {
-        process->KillAndWait();
-        return absl::CancelledError("put back: the pilot was told to end");
-      }
-      if (Now() - start > task.time_limit) {
-        process->KillAndWait();
-        absl::StrAppend(&outcome->log, "ended after the task's time, ",
-                        absl::FormatDuration(task.time_limit), "\n");
-        outcome->exit_code = -1;
-        return absl::OkStatus();
-      }
-      if (Now() - alive > queue_.lease() / 4) {
-        const absl::StatusOr<bool> ours = queue_.KeepAlive(task);
-        // A database that is away for a while is asked again; the lease counts.
-        if (ours.ok()) alive = Now();
-        if (ours.ok() && !*ours) {
-          process->KillAndWait();
-          return absl::AbortedError(
-              "it was cancelled, or another pilot has taken it over");
-        }
-      }
-      absl::SleepFor(kLook);
+    std::string history = JoinPath(place, "history");
+    if (JudgesHistory(words)) {
+      OPTRAIL_RETURN_IF_ERROR(CopyInAChild(task));
+      history = copy_;
     }
-    const ExitInfo exit = process->Wait(absl::InfiniteDuration());
-    TakeLog(*process, outcome);
-    const bool exited = exit.kind == ExitInfo::Kind::kExited;
-    outcome->exit_code = exited ? exit.code : -1;
-    outcome->is_result =
-        exited && std::find(std::begin(kResultCodes), std::end(kResultCodes),
-                            exit.code) != std::end(kResultCodes);
-    if (!outcome->is_result) {
-      absl::StrAppend(&outcome->log, exit.ToString(), "\n");
+    if (BuildsCommits(words)) {
+      OPTRAIL_RETURN_IF_ERROR(Clone(task, options, outcome));
+      options.working_directory = JoinPath(place, kRepository);
+    } else {
+      // Code of those commits must not fill a cache that others trust.
+      for (const char* const name : kPassedOn) {
+        const char* const value = std::getenv(name);
+        if (value != nullptr) options.environment.emplace_back(name, value);
+      }
     }
-    return absl::OkStatus();
+    std::vector<std::string> command = options_.program;
+    command.insert(command.end(), words.begin(), words.end());
+    command.push_back(absl::StrCat("--history=", history));
+    return RunAsUser(task, command, options, outcome);
   }
 
   static void TakeLog(Subprocess& process, Outcome* outcome) {
@@ -352,24 +439,37 @@ class Pilot {
     }
   }
 
+  static absl::Status Collect(const std::string& place,
+                              std::vector<tracker::PlacedRecord>* records,
+                              std::string* log) {
+    OPTRAIL_ASSIGN_OR_RETURN(
+        const tracker::History history,
+        tracker::History::Open(JoinPath(place, "history")));
+    std::vector<tracker::BadFile> bad;
+    OPTRAIL_RETURN_IF_ERROR(tracker::ForEachRecord(
+        history.store(), &bad,
+        [&](absl::string_view folder, const std::string& id,
+            const std::string& bytes) {
+          records->push_back({std::string(folder), id, bytes});
+          return absl::OkStatus();
+        }));
+    for (const tracker::BadFile& file : bad) {
+      absl::StrAppend(log, "not kept: ", file.path, ": ", file.reason, "\n");
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status Deliver(const Task& task, const std::string& place,
                        const Outcome& outcome) {
     std::vector<tracker::PlacedRecord> records;
     Outcome ended = outcome;
     if (outcome.is_result) {
-      OPTRAIL_ASSIGN_OR_RETURN(
-          const tracker::History history,
-          tracker::History::Open(JoinPath(place, "history")));
-      std::vector<tracker::BadFile> bad;
-      OPTRAIL_RETURN_IF_ERROR(tracker::ForEachRecord(
-          history.store(), &bad,
-          [&](absl::string_view folder, const std::string& id,
-              const std::string& bytes) {
-            records.push_back({std::string(folder), id, bytes});
-            return absl::OkStatus();
-          }));
-      for (const tracker::BadFile& file : bad) {
-        absl::StrAppend(&ended.log, "not kept: ", file.path, ": ", file.reason,
+      const absl::Status collected = Collect(place, &records, &ended.log);
+      if (!collected.ok()) {
+        records.clear();
+        ended.is_result = false;
+        absl::StrAppend(&ended.log,
+                        "its history cannot be read: ", collected.message(),
                         "\n");
       }
     }
@@ -387,9 +487,12 @@ class Pilot {
   const PilotOptions& options_;
   JobQueue queue_;
   std::ostream& log_;
-  std::string folder_;
-  std::string copy_;  // of the shared history, for tasks that judge it
-  absl::optional<absl::Duration> said_;  // when, of Now()
+  std::string folder_;  // holds the copy and the places of the tasks
+  std::string copy_;    // the shared history, for tasks that judge it
+  // Times of Now(): when we said that we are here, and when the task that runs
+  // began and was renewed.
+  absl::optional<absl::Duration> said_;
+  absl::Duration began_, renewed_;
   uid_t uid_ = 0;
   gid_t gid_ = 0;
   PilotReport report_;
@@ -397,84 +500,11 @@ class Pilot {
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> WordsOfCommand(
-    const std::string& command) {
-  std::vector<std::string> words;
-  bool in_word = false, in_quotes = false;
-  for (const char c : command) {
-    const bool is_control = static_cast<unsigned char>(c) < ' ';
-    if (is_control || (!in_quotes && absl::string_view("\"\\`$").find(c) !=
-                                         absl::string_view::npos)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "'", command,
-          "': expected words and flags of optrail, with no quotes but '...' "
-          "around words that belong together"));
-    }
-    if (c == '\'') {
-      in_quotes = !in_quotes;
-    } else if (c == ' ' && !in_quotes) {
-      in_word = false;
-      continue;
-    }
-    if (!in_word) words.emplace_back();
-    in_word = true;
-    if (c != '\'') words.back() += c;
-  }
-  if (in_quotes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", command, "': a quote that is opened and not closed"));
-  }
-  if (words.empty() || std::find(std::begin(kCommands), std::end(kCommands),
-                                 words[0]) == std::end(kCommands)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", command, "': expected a command that pilots run: ",
-                     absl::StrJoin(kCommands, ", ")));
-  }
-  for (const std::string& word : words) {
-    if (words[0] == "gate" && absl::StartsWith(word, "--wait")) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "'", command,
-          "': the task judges a copy of the history, to which nothing comes; "
-          "leave out --wait, and submit it once all is measured"));
-    }
-    if (!absl::StartsWith(word, "--history")) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        "'", command, "': the pilot chooses --history; leave it out"));
-  }
-  return words;
-}
-
-absl::StatusOr<std::vector<std::string>> PerCommit(
-    const std::vector<std::string>& commands,
-    const std::vector<std::string>& commits) {
-  std::vector<std::string> tasks;
-  for (const std::string& command : commands) {
-    OPTRAIL_ASSIGN_OR_RETURN(const std::vector<std::string> words,
-                             WordsOfCommand(command));
-    const bool has_range =
-        std::any_of(words.begin() + 1, words.end(), [](const auto& word) {
-          return !absl::StartsWith(word, "-") ||
-                 absl::StartsWith(word, "--limit");
-        });
-    if (words[0] != "watch" || has_range) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "'", command,
-          "': with --each_commit, expected watch and flags like --run=COMMAND, "
-          "without a range and --limit"));
-    }
-    const absl::string_view flags =
-        absl::StripLeadingAsciiWhitespace(command).substr(words[0].size());
-    for (const std::string& commit : commits) {
-      tasks.push_back(absl::StrCat("watch ", commit, " --limit=1", flags));
-    }
-  }
-  return tasks;
-}
-
 absl::StatusOr<PilotReport> RunPilot(const PilotOptions& options,
                                      std::ostream& log) {
   PilotOptions filled = options;
   filled.info.id = NewPilotId(options.info.host);
+  filled.info.has_repository = !options.repository.empty();
   // Another process of this user could read them otherwise.
   prctl(PR_SET_DUMPABLE, 0);
   OPTRAIL_ASSIGN_OR_RETURN(JobQueue queue,

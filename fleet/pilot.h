@@ -11,9 +11,9 @@
 //
 // A task writes into an empty folder; the pilot puts what it recorded into the
 // shared history when the task ends. A gate judges a copy of the shared history
-// that the pilot keeps, which it cannot change. What is measured never sees the
-// pilot's credentials: it gets a clean environment and, if root runs the pilot,
-// another user. Without root it could read that user's ~/.pgpass.
+// that the pilot keeps. What is measured never sees the pilot's credentials: it
+// gets a clean environment and, if root runs the pilot, another user, who
+// cannot change that copy. Without root it could, and could read ~/.pgpass.
 //
 // SIGTERM and SIGINT stop the task and put it back into the queue. One pilot
 // per process.
@@ -29,16 +29,17 @@
 namespace optrail::fleet {
 
 // Variables of the pilot's environment that tasks get, too: where compiled code
-// is shared (ops/core/artifact_level.h).
+// is shared (ops/core/artifact_level.h). Tasks that build commits do not.
 inline constexpr const char* kPassedOn[] = {"OPTRAIL_COMPILE_CACHE",
                                             "OPTRAIL_COMPILE_CACHE_TRUST"};
 
 struct PilotOptions {
   std::string url;
   PilotInfo info;      // `id` is made
-  std::string folder;  // for tasks; "": a new one below TMPDIR
+  std::string folder;  // the pilot makes its own in it; "": TMPDIR
   std::string run_as;  // user of the tasks, if root runs the pilot
-  // What `git clone` takes, of tasks that build commits; "": none.
+  // For tasks that build commits: what `git clone` takes. "": it runs no such
+  // tasks. The user of the tasks must be able to read it.
   std::string repository;
   bool until_idle = false;  // end where nothing is queued
   absl::Duration time = absl::InfiniteDuration();  // take no task after it
@@ -56,19 +57,6 @@ struct PilotReport {
 
 absl::StatusOr<PilotReport> RunPilot(const PilotOptions& options,
                                      std::ostream& log);
-
-// The words of a task's command; single quotes keep words together, and nothing
-// is expanded. InvalidArgument for other quotes, line breaks, and commands that
-// a pilot does not run.
-absl::StatusOr<std::vector<std::string>> WordsOfCommand(
-    const std::string& command);
-
-// One task for each commit in place of each `watch`: "watch COMMIT --limit=1
-// ...". All processes of a commit then run on one machine. InvalidArgument for
-// another command, and for a watch that names a range itself.
-absl::StatusOr<std::vector<std::string>> PerCommit(
-    const std::vector<std::string>& commands,
-    const std::vector<std::string>& commits);
 
 }  // namespace optrail::fleet
 

@@ -9,6 +9,7 @@
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "fleet/schema.h"
+#include "fleet/task_command.h"
 #include "tracker/history/postgres/schema.h"
 #include "tuning/proto/trial.pb.h"
 
@@ -41,6 +42,12 @@ Postgres::Value Optional(const std::string& text) {
 
 std::vector<Postgres::Value> TokenOf(const Task& task) {
   return {absl::StrCat(task.task), absl::StrCat(task.attempt), task.pilot};
+}
+
+// False for a command that no pilot runs: any of them may say so.
+bool NeedsRepository(const std::string& command) {
+  const auto words = WordsOfCommand(command);
+  return words.ok() && BuildsCommits(*words);
 }
 
 absl::Status CheckRequest(const JobRequest& request) {
@@ -88,7 +95,7 @@ absl::StatusOr<JobQueue::Rows> JobQueue::Query(const std::string& sql,
 absl::StatusOr<int64_t> JobQueue::Submit(const JobRequest& request) {
   OPTRAIL_RETURN_IF_ERROR(CheckRequest(request));
   // One statement, so that a job has all of its tasks or does not exist.
-  std::string commands = "{";
+  std::string commands = "{", needs_repository = "{";
   for (const std::string& command : request.commands) {
     absl::StrAppend(&commands, commands.size() > 1 ? "," : "", "\"");
     for (const char c : command) {
@@ -96,8 +103,11 @@ absl::StatusOr<int64_t> JobQueue::Submit(const JobRequest& request) {
       commands.push_back(c);
     }
     commands.push_back('"');
+    absl::StrAppend(&needs_repository, needs_repository.size() > 1 ? "," : "",
+                    NeedsRepository(command) ? "t" : "f");
   }
   commands.push_back('}');
+  needs_repository.push_back('}');
   // Not repeated over a new connection: the job might be there twice.
   OPTRAIL_ASSIGN_OR_RETURN(
       const Rows rows,
@@ -106,16 +116,16 @@ absl::StatusOr<int64_t> JobQueue::Submit(const JobRequest& request) {
           "VALUES ($1, $2, now() + make_interval(secs => $3)) "
           "RETURNING job, priority, deadline) "
           "INSERT INTO optrail.tasks (job, command, priority, hardware_id, "
-          "most_attempts, time_limit_s, deadline) "
-          "SELECT job, command, priority, $4, $5, $6, deadline "
-          "FROM job, unnest($7::text[]) WITH ORDINALITY AS c (command, i) "
-          "ORDER BY i RETURNING job",
+          "most_attempts, time_limit_s, deadline, needs_repository) "
+          "SELECT job, command, priority, $4, $5, $6, deadline, needs "
+          "FROM job, unnest($7::text[], $8::boolean[]) WITH ORDINALITY AS "
+          "c (command, needs, i) ORDER BY i RETURNING job",
           {request.name, absl::StrCat(request.priority),
            request.deadline.has_value()
                ? Postgres::Value(Seconds(*request.deadline))
                : Postgres::Value(),
            request.hardware_id, absl::StrCat(request.most_attempts),
-           Seconds(request.time_limit), commands}));
+           Seconds(request.time_limit), commands, needs_repository}));
   if (rows.empty()) return absl::InternalError("fleet: the job was not added");
   return Number(rows[0][0]);
 }
@@ -166,8 +176,9 @@ absl::StatusOr<absl::optional<Task>> JobQueue::Claim(const PilotInfo& pilot) {
   // Repeated over a new connection it may lease two tasks; the one that nobody
   // keeps alive comes back by itself.
   OPTRAIL_ASSIGN_OR_RETURN(
-      const Rows rows, Query("SELECT * FROM optrail.claim_task($1, $2, $3)",
-                             {pilot.id, Seconds(lease_), pilot.hardware_id}));
+      const Rows rows, Query("SELECT * FROM optrail.claim_task($1, $2, $3, $4)",
+                             {pilot.id, Seconds(lease_), pilot.hardware_id,
+                              pilot.has_repository ? "t" : "f"}));
   if (rows.empty()) return absl::optional<Task>();
   Task task;
   task.task = Number(rows[0][0]);

@@ -53,6 +53,7 @@ struct PilotInfo {
   std::string host;
   std::string hardware_id;
   std::string slurm_job;
+  bool has_repository = false;  // it takes tasks that build commits, too
 };
 
 struct Task {
@@ -92,7 +93,7 @@ struct FleetStatus {
   // Results of the runs that began within the last hour, one per metric.
   int64_t measured_last_hour = 0;
   int64_t without_value_last_hour = 0;  // disturbed, failed or not supported
-  int64_t disturbed_last_hour = 0;      // of those
+  int64_t disturbed_last_hour = 0;      // a part of without_value_last_hour
   // How many series the newest report gave each verdict.
   std::map<std::string, int64_t> verdicts;
 };

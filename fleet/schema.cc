@@ -11,6 +11,10 @@ constexpr char kFleet2[] =
 #include "fleet/fleet_2.inc"
     ;
 
+constexpr char kFleet3[] =
+#include "fleet/fleet_3.inc"
+    ;
+
 }  // namespace
 
 // A pilot records what it measured; who submits also sees what became of it.
@@ -20,7 +24,7 @@ const char kFleetRights[] =
 
 const tracker::SchemaComponent& FleetComponent() {
   static const auto& component =
-      *new tracker::SchemaComponent{"fleet", {kFleet1, kFleet2}};
+      *new tracker::SchemaComponent{"fleet", {kFleet1, kFleet2, kFleet3}};
   return component;
 }
 

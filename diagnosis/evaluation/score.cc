@@ -7,7 +7,6 @@
 //   bazel run //diagnosis/evaluation:score -- --device=cuda --seed=1
 //   bazel run //diagnosis/evaluation:score -- --numbers=FILE
 
-#include <algorithm>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -23,6 +22,7 @@
 #include "base/status_macros.h"
 #include "diagnosis/classes.h"
 #include "diagnosis/derived.h"
+#include "diagnosis/evaluation/case_counts.h"
 #include "diagnosis/evaluation/planted_cases.h"
 #include "diagnosis/evaluators.h"
 #include "diagnosis/experiments.h"
@@ -47,8 +47,6 @@ ABSL_FLAG(bool, verbose, false,
 
 namespace optrail::diagnosis {
 namespace {
-
-constexpr char kPlantedLoss[] = "planted_loss";
 
 // Without those of the machine: they are not the kernel's.
 std::vector<std::string> CausesOf(const Numbers& numbers) {
@@ -132,46 +130,6 @@ void AddPlantedLoss(const PlantedCase& one, const Subject& subject,
                "the kernel without the bottleneck");
 }
 
-// A bottleneck that costs nothing on this machine is no cause: a tenth is what
-// a diagnosis names at all. Where that is not certain, the case counts.
-bool IsNoLoss(const Numbers& numbers) {
-  const Number* const loss = numbers.Find(kPlantedLoss);
-  return loss != nullptr &&
-         std::max(loss->value, loss->high) < kLeastRecoverable;
-}
-
-struct Score {
-  int planted = 0, first = 0, among_two = 0, healthy = 0, left_alone = 0;
-  int no_loss = 0, failed = 0;
-
-  // Counts one case; returns whether the answer is right. A case that is no
-  // loss here is counted as such, whatever the answer is.
-  bool Add(const PlantedCase& one, const Numbers& numbers,
-           const std::vector<std::string>& causes) {
-    if (IsNoLoss(numbers)) {
-      ++no_loss;
-      return !causes.empty() && causes[0] == one.expected;
-    }
-    if (one.expected.empty()) {
-      ++healthy;
-      left_alone += causes.empty();
-      return causes.empty();
-    }
-    const bool right = !causes.empty() && causes[0] == one.expected;
-    ++planted;
-    first += right;
-    among_two += right || (causes.size() > 1 && causes[1] == one.expected);
-    return right;
-  }
-
-  std::string Text() const {
-    return absl::StrFormat(
-        "first cause right: %d of %d; among the first two: %d; healthy "
-        "kernels left alone: %d of %d; no loss here: %d; not measured: %d\n",
-        first, planted, among_two, left_alone, healthy, no_loss, failed);
-  }
-};
-
 void PrintAnswer(const std::vector<std::string>& causes,
                  const std::string& expected, bool right,
                  const Numbers& numbers) {
@@ -191,7 +149,7 @@ void PrintAnswer(const std::vector<std::string>& causes,
 
 absl::Status DiagnoseCase(const PlantedCase& one,
                           const suites::RunContext& context,
-                          const Machine& machine, Score* score) {
+                          const Machine& machine, CaseCounts* counts) {
   std::cout << absl::StreamFormat("%-22s %-44s %s\n", one.name, one.shape,
                                   one.config)
             << std::flush;
@@ -204,14 +162,14 @@ absl::Status DiagnoseCase(const PlantedCase& one,
         return evaluators.Of(task);
       });
   if (!numbers.ok()) {
-    ++score->failed;
+    ++counts->failed;
     std::cout << "  " << numbers.status().message() << std::endl;
     return absl::OkStatus();
   }
   const int64_t elapsed_ns = Clock::Real()->NowNs() - start_ns;
   const std::vector<std::string> causes = CausesOf(*numbers);
   AddPlantedLoss(one, subject, evaluators.Of(subject.entry.task), &*numbers);
-  const bool right = score->Add(one, *numbers, causes);
+  const bool right = counts->Add(one.expected, *numbers, causes);
   PrintAnswer(causes, one.expected, right, *numbers);
   std::cout << absl::StreamFormat("; %.0f%% of samples disturbed, %.1f s\n",
                                   100 * numbers->ValueOr("disturbed_share", 0),
@@ -227,7 +185,7 @@ absl::Status Rejudge(const std::string& path, const proto::Hardware& hardware) {
   static const LazyRE2 kAnswer = {
       "  (?:right|WRONG): .*; expected (\\w+)[;,].*"};
   static const LazyRE2 kNumber = {"    (\\S+) (\\S+) \\((\\S+) to (\\S+)\\)"};
-  Score score;
+  CaseCounts counts;
   PlantedCase one;
   Numbers numbers;
   const auto finish = [&] {
@@ -235,7 +193,7 @@ absl::Status Rejudge(const std::string& path, const proto::Hardware& hardware) {
     AddDerived(hardware, static_cast<int>(numbers.ValueOr("threads", 1)),
                &numbers);
     const std::vector<std::string> causes = CausesOf(numbers);
-    const bool right = score.Add(one, numbers, causes);
+    const bool right = counts.Add(one.expected, numbers, causes);
     std::cout << absl::StreamFormat("%-22s", one.name);
     PrintAnswer(causes, one.expected, right, numbers);
     std::cout << "\n";
@@ -257,7 +215,7 @@ absl::Status Rejudge(const std::string& path, const proto::Hardware& hardware) {
     }
   }
   finish();
-  std::cout << score.Text();
+  std::cout << counts.Text();
   return absl::OkStatus();
 }
 
@@ -308,12 +266,12 @@ absl::StatusOr<int> Run() {
         absl::StrCat("flag --cases: ", pattern.error()));
   }
   const Machine machine = MachineOf(context);
-  Score score;
+  CaseCounts counts;
   for (const PlantedCase& one : Cases(context.hardware)) {
     if (!RE2::FullMatch(one.name, pattern)) continue;
-    OPTRAIL_RETURN_IF_ERROR(DiagnoseCase(one, context, machine, &score));
+    OPTRAIL_RETURN_IF_ERROR(DiagnoseCase(one, context, machine, &counts));
   }
-  std::cout << score.Text();
+  std::cout << counts.Text();
   return 0;
 }
 

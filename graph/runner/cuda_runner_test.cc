@@ -53,6 +53,12 @@ class CudaRunnerTest : public testing::Test {
     return count(gpu_->driver_stream());
   }
 
+  // So far.
+  int BytesRead() {
+    static void* const library = dlopen(kFakeDriver, RTLD_NOW);
+    return reinterpret_cast<int (*)()>(dlsym(library, "FakeBytesRead"))();
+  }
+
   const absl::StatusOr<Driver> driver_;
   const std::unique_ptr<MeasuredGpu> gpu_;
   std::string why_;
@@ -111,6 +117,25 @@ TEST_F(CudaRunnerTest, AnotherThreadAnswersWithTheOutputs) {
   }).join();
   const Script script("cuMemcpyDtoH=700");
   EXPECT_FALSE(runner->BringOutputs().ok());
+}
+
+TEST_F(CudaRunnerTest, ReadsADenseOutputAlone) {
+  Graph graph = Layers(false);
+  graph.outputs = {*graph.AddNode(
+      "rows", "slice", {graph.outputs[0]},
+      {{"starts", Dims{1, 0}}, {"steps", Dims{1, 1}}, {"dims", Dims{2, 32}}})};
+  OPTRAIL_RUNNER_OR_SKIP(runner, graph);
+  ASSERT_TRUE(runner->SetInputs(SeededInputs(graph, 1)).ok());
+  ASSERT_TRUE(runner->Run().ok());
+  constexpr int kBytes = 2 * 32 * sizeof(float);
+  int before = BytesRead();
+  EXPECT_TRUE(runner->BringOutputs().ok());
+  EXPECT_EQ(BytesRead() - before, kBytes);
+  before = BytesRead();
+  const auto outputs = runner->Outputs();
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  EXPECT_EQ((*outputs)[0].type, F32({2, 32}));
+  EXPECT_EQ(BytesRead() - before, kBytes);
 }
 
 TEST_F(CudaRunnerTest, ReferenceRunsBetweenTwoGraphs) {

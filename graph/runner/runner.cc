@@ -127,13 +127,7 @@ class DeviceRunner : public Runner {
 
   absl::Status BringOutputs() override {
     for (const View& view : program_.outputs) {
-      if (machine_->HostAddress(Address(view)) != nullptr) continue;
-      const bool dense = IsDense(view);
-      const int64_t bytes =
-          dense ? view.type.bytes() : program_.storages[view.storage].bytes;
-      if (brought_.size() < static_cast<size_t>(bytes)) brought_.resize(bytes);
-      OPTRAIL_RETURN_IF_ERROR(machine_->Read(
-          brought_.data(), dense ? Address(view) : base_[view.storage], bytes));
+      OPTRAIL_RETURN_IF_ERROR(OnHost(view, &brought_).status());
     }
     return absl::OkStatus();
   }
@@ -330,17 +324,29 @@ class DeviceRunner : public Runner {
     return base_[view.storage] + view.offset * ElementBytes(view.type.type);
   }
 
+  // Returns the first element of `view` where the host can read it: in place,
+  // or in `copy`, which gets the view if it is dense and else its whole
+  // storage.
+  absl::StatusOr<const char*> OnHost(const View& view,
+                                     std::vector<char>* copy) const {
+    char* const address = Address(view);
+    if (const char* const in_place = machine_->HostAddress(address)) {
+      return in_place;
+    }
+    const bool dense = IsDense(view);
+    char* const from = dense ? address : base_[view.storage];
+    const int64_t bytes =
+        dense ? view.type.bytes() : program_.storages[view.storage].bytes;
+    if (copy->size() < static_cast<size_t>(bytes)) copy->resize(bytes);
+    OPTRAIL_RETURN_IF_ERROR(machine_->Read(copy->data(), from, bytes));
+    return copy->data() + (address - from);
+  }
+
   absl::StatusOr<Array> Read(const View& view) const {
     const int64_t size = ElementBytes(view.type.type);
     std::string bytes(view.type.bytes(), '\0');
-    const char* from = machine_->HostAddress(Address(view));
-    std::string copy;
-    if (from == nullptr) {
-      copy.resize(program_.storages[view.storage].bytes);
-      OPTRAIL_RETURN_IF_ERROR(
-          machine_->Read(copy.data(), base_[view.storage], copy.size()));
-      from = copy.data() + view.offset * size;
-    }
+    std::vector<char> copy;
+    OPTRAIL_ASSIGN_OR_RETURN(const char* const from, OnHost(view, &copy));
     ForEachElement(view.type.dims, {view.strides},
                    [&](int64_t i, const std::vector<int64_t>& at) {
                      std::memcpy(bytes.data() + i * size, from + at[0] * size,

@@ -73,7 +73,7 @@ bool WriteAll(int fd, absl::string_view text) {
   return true;
 }
 
-// For an environment that makes no sense.
+// The level of an environment that makes no sense: each call returns why.
 class BrokenLevel : public ArtifactLevel {
  public:
   explicit BrokenLevel(absl::Status why) : why_(std::move(why)) {}
@@ -83,6 +83,7 @@ class BrokenLevel : public ArtifactLevel {
   absl::Status Put(absl::string_view, absl::string_view) const override {
     return why_;
   }
+  void Drop(absl::string_view) const override {}
 
  private:
   const absl::Status why_;
@@ -111,8 +112,8 @@ std::string SharedFolder::PathOf(absl::string_view key) const {
 
 absl::StatusOr<std::string> SharedFolder::Get(absl::string_view key) const {
   const std::string path = PathOf(key);
-  // What is opened is what is checked: a file may be replaced meanwhile. A
-  // pipe that somebody put there must not hang.
+  // All checks are made on the open file, since the one at `path` may be
+  // replaced meanwhile. A pipe that somebody put there must not hang.
   const Descriptor file(
       open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (file.get() < 0) {
@@ -154,7 +155,7 @@ absl::StatusOr<std::string> SharedFolder::Get(absl::string_view key) const {
 
 absl::Status SharedFolder::Put(absl::string_view key,
                                absl::string_view bytes) const {
-  // What is there and sound stays: others may be reading it.
+  // A sound entry stays, since others may be reading it.
   if (Get(key).ok()) return absl::OkStatus();
   std::string temporary = JoinPath(folder_, absl::StrCat(key, ".XXXXXX"));
   // Nobody else may open it for writing, not even for a moment: who has it open
@@ -174,6 +175,14 @@ absl::Status SharedFolder::Put(absl::string_view key,
     return failed("renamed");
   }
   return absl::OkStatus();
+}
+
+void SharedFolder::Drop(absl::string_view key) const {
+  const std::string path = PathOf(key);
+  struct stat info = {};
+  if (lstat(path.c_str(), &info) == 0 && info.st_uid == geteuid()) {
+    unlink(path.c_str());
+  }
 }
 
 const ArtifactLevel* SharedLevel() {

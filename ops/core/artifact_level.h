@@ -35,12 +35,16 @@ class ArtifactLevel {
   // An error costs time and no result.
   virtual absl::Status Put(absl::string_view key,
                            absl::string_view bytes) const = 0;
+  // The bytes that Get() returned are of no use, as those of another version:
+  // removes one's own entry, so that the next Put() replaces it. The entry of
+  // another user stays.
+  virtual void Drop(absl::string_view key) const = 0;
 };
 
 // A folder on a file system whose owners of files can be believed. An entry
 // counts if one of `owners` owns the file, nobody else may write it, it is no
 // link, and its digest matches its key and bytes. Nothing is ever removed but
-// one's own damaged entries.
+// one's own entries that are damaged or of another version.
 class SharedFolder : public ArtifactLevel {
  public:
   SharedFolder(std::string folder, std::set<uid_t> owners);
@@ -48,6 +52,7 @@ class SharedFolder : public ArtifactLevel {
   absl::StatusOr<std::string> Get(absl::string_view key) const override;
   absl::Status Put(absl::string_view key,
                    absl::string_view bytes) const override;
+  void Drop(absl::string_view key) const override;
 
  private:
   std::string PathOf(absl::string_view key) const;

@@ -25,12 +25,9 @@ proto::Config BackendConfigs::Complete(const proto::Config& config) const {
   return complete.ok() ? *std::move(complete) : config;
 }
 
-absl::StatusOr<BackendConfigs> BindSpace(const std::string& text,
-                                         const std::string& path,
+absl::StatusOr<BackendConfigs> BindSpace(tuning::Space space,
                                          const proto::Shape& shape, int threads,
                                          const proto::Hardware& hardware) {
-  OPTRAIL_ASSIGN_OR_RETURN(tuning::Space space,
-                           tuning::Space::Parse(text, path));
   BackendConfigs result;
   result.space = std::make_unique<tuning::Space>(std::move(space));
   tuning::BindOptions options;
@@ -38,6 +35,15 @@ absl::StatusOr<BackendConfigs> BindSpace(const std::string& text,
   OPTRAIL_ASSIGN_OR_RETURN(result.bound,
                            result.space->Bind(shape, hardware, options));
   return result;
+}
+
+absl::StatusOr<BackendConfigs> BindSpace(const std::string& text,
+                                         const std::string& path,
+                                         const proto::Shape& shape, int threads,
+                                         const proto::Hardware& hardware) {
+  OPTRAIL_ASSIGN_OR_RETURN(tuning::Space space,
+                           tuning::Space::Parse(text, path));
+  return BindSpace(std::move(space), shape, threads, hardware);
 }
 
 }  // namespace optrail::ops

@@ -38,8 +38,12 @@ struct BackendConfigs {
   proto::Config Complete(const proto::Config& config) const;
 };
 
-// Parses a space and binds it to a shape; leaves `configs` null. Errors are
-// those of the space's text, with its path and line.
+// Binds a space to a shape; leaves `configs` null. Errors are those of the
+// space's text, with its path and line.
+absl::StatusOr<BackendConfigs> BindSpace(tuning::Space space,
+                                         const proto::Shape& shape, int threads,
+                                         const proto::Hardware& hardware);
+// Parses the space, too.
 absl::StatusOr<BackendConfigs> BindSpace(const std::string& text,
                                          const std::string& path,
                                          const proto::Shape& shape, int threads,

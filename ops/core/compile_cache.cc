@@ -54,10 +54,14 @@ absl::StatusOr<Artifact> CompileCache::Get(absl::string_view key,
     }
   }
   OPTRAIL_RETURN_IF_ERROR(text.status());
-  OPTRAIL_ASSIGN_OR_RETURN(Artifact artifact, Decode(*text));
+  absl::StatusOr<Artifact> artifact = Decode(*text);
+  if (!artifact.ok()) {
+    if (!is_local) shared_->Drop(key);
+    return artifact.status();
+  }
   // Without a folder to keep it, it is fetched again.
   if (!is_local) (void)files_.Put(key, *text);
-  artifact.key = std::string(key);
+  artifact->key = std::string(key);
   return artifact;
 }
 

@@ -213,6 +213,16 @@ TEST_F(SharedFolderTest, SoundCodeUnderAnotherKeyIsAMiss) {
   EXPECT_TRUE(absl::IsNotFound(Fetched(us_)));
 }
 
+TEST_F(SharedFolderTest, AnEntryOfAnotherVersionIsReplacedByItsOwner) {
+  const SharedFolder level(shared_, us_);
+  ASSERT_TRUE(level.Put(kKey, "sound, and of another version").ok());
+  const CompileCache cache(folder_ + "1", &level);
+  EXPECT_TRUE(absl::IsNotFound(cache.Get(kKey).status()));
+  ASSERT_TRUE(cache.Put(Made(kKey, 100)).ok());
+  const CompileCache other(folder_ + "2", &level);
+  EXPECT_TRUE(other.Get(kKey).ok());
+}
+
 TEST_F(SharedFolderTest, AFolderThatIsGoneCostsNoResult) {
   const SharedFolder level(shared_ + "/not/there", us_);
   const CompileCache cache(folder_, &level);

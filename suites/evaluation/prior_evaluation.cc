@@ -6,14 +6,14 @@
 //   ./bazelw run //suites/evaluation:prior_evaluation -- --filter=matmul/cuda
 //       --history=DIR --space=ops/product/cuda/product_cuda.space.textproto
 //
-// The last line has the geometric means. What a search measured is no fair
+// The last line has the geometric means. Where the prior ranks several configs
+// first, its pick is their geometric mean. What a search measured is no fair
 // sample: it asks where the prior is high. Sessions of `--strategy=random` are
 // drawn from the best `top_k` configs by the prior of their time.
 
 #include <algorithm>
 #include <cmath>
 #include <iostream>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,16 +21,15 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/types/optional.h"
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "base/table.h"
 #include "base/units.h"
 #include "re2/re2.h"
 #include "suites/evaluation/evaluation.h"
+#include "suites/evaluation/prior_judgement.h"
 #include "tracker/history/history.h"
 #include "tuning/proto/canonical.h"
-#include "tuning/space/space.h"
 
 ABSL_FLAG(std::string, history, "docs/history", "Folder with the sessions.");
 ABSL_FLAG(std::string, filter, "",
@@ -42,82 +41,26 @@ ABSL_FLAG(int, configs, 0, "Configs listed of each session, the best first.");
 namespace optrail::suites {
 namespace {
 
-struct Measured {
-  proto::Config config;
-  double time_ns = 0;
-  double prior = 0;
-};
-
-// The fastest first; configs that are valid in `space`.
-std::vector<Measured> MeasuredOf(const proto::Session& session,
-                                 const tuning::BoundSpace& space) {
-  std::map<std::string, Measured> by_text;
-  for (const proto::Trial& trial : session.trials()) {
-    if (trial.outcome() != proto::OK || trial.time_ns() <= 0) {
-      continue;
-    }
-    const auto levels = space.ToLevels(trial.config());
-    if (!levels.ok() || !space.IsValid(*levels)) continue;
-    Measured& measured = by_text[tuning::CanonicalText(trial.config())];
-    const double time_ns = trial.time_ns();
-    if (measured.time_ns > 0 && measured.time_ns <= time_ns) continue;
-    measured = {trial.config(), time_ns, space.Prior(*levels).value_or(0)};
-  }
-  std::vector<Measured> all;
-  for (auto& [text, measured] : by_text) all.push_back(std::move(measured));
-  std::sort(all.begin(), all.end(), [](const Measured& a, const Measured& b) {
-    return a.time_ns < b.time_ns;
-  });
-  return all;
-}
-
-struct Judged {
-  std::string task;
-  std::vector<Measured> measured;
-  size_t pick = 0;
-  absl::optional<size_t> standard;  // the default, where it was measured
-
-  double Share(size_t i) const {
-    return measured[0].time_ns / measured[i].time_ns;
-  }
-};
-
-absl::StatusOr<Judged> Judge(const proto::Session& session) {
+absl::StatusOr<PriorJudgement> Judge(const proto::Session& session) {
   const std::string file = absl::GetFlag(FLAGS_space);
-  std::string text = session.space_textproto();
-  if (!file.empty()) {
-    OPTRAIL_ASSIGN_OR_RETURN(text, ReadFile(file));
+  if (file.empty()) {
+    return JudgePrior(session, session.space_textproto(), session.session_id());
   }
-  OPTRAIL_ASSIGN_OR_RETURN(
-      const tuning::Space space,
-      tuning::Space::Parse(text, file.empty() ? session.session_id() : file));
-  OPTRAIL_ASSIGN_OR_RETURN(
-      const std::unique_ptr<tuning::BoundSpace> bound,
-      space.Bind(session.task().shape(), session.hardware()));
-  Judged judged;
-  judged.task = absl::StrCat(session.task().operator_name(), " ",
-                             tuning::CanonicalText(session.task().shape()));
-  judged.measured = MeasuredOf(session, *bound);
-  const std::string standard = tuning::CanonicalText(bound->default_config());
-  for (size_t i = 0; i < judged.measured.size(); ++i) {
-    const Measured& one = judged.measured[i];
-    if (one.prior > judged.measured[judged.pick].prior) judged.pick = i;
-    if (tuning::CanonicalText(one.config) == standard) judged.standard = i;
-  }
-  return judged;
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string text, ReadFile(file));
+  return JudgePrior(session, text, file);
 }
 
-void List(const Judged& judged) {
+void List(const PriorJudgement& judged) {
   const size_t count =
       std::min(judged.measured.size(),
                static_cast<size_t>(std::max(0, absl::GetFlag(FLAGS_configs))));
   for (size_t i = 0; i < judged.measured.size(); ++i) {
-    if (i >= count && i != judged.pick && i != judged.standard) continue;
+    if (i >= count && !judged.IsPick(i) && i != judged.standard) continue;
     if (count == 0) continue;
-    const Measured& one = judged.measured[i];
+    const PriorJudgement::Measured& one = judged.measured[i];
     std::cout << "  " << FormatDurationNs(one.time_ns) << "  prior "
               << absl::StrFormat("%.0f", one.prior)
-              << (i == judged.pick ? "  picked" : "")
+              << (judged.IsPick(i) ? "  picked" : "")
               << (i == judged.standard ? "  default" : "") << "  "
               << tuning::CanonicalText(one.config) << "\n";
   }
@@ -140,17 +83,21 @@ absl::StatusOr<ExitCode> Run() {
                {"prior's pick", Align::kRight},
                {"default", Align::kRight}});
   double picks = 0, defaults = 0;
-  int sessions = 0, with_default = 0;
+  int sessions = 0, with_default = 0, without_prior = 0;
   for (const tracker::SessionInfo& info : list.sessions) {
     if (!RE2::PartialMatch(tuning::TaskText(info.header.task()), filter)) {
       continue;
     }
     OPTRAIL_ASSIGN_OR_RETURN(const proto::Session session,
                              history.ReadSession(info.id()));
-    OPTRAIL_ASSIGN_OR_RETURN(const Judged judged, Judge(session));
+    OPTRAIL_ASSIGN_OR_RETURN(const PriorJudgement judged, Judge(session));
     if (judged.measured.size() < 2) continue;
+    if (!judged.has_prior) {
+      ++without_prior;
+      continue;
+    }
     ++sessions;
-    const double pick = judged.Share(judged.pick);
+    const double pick = judged.PickShare();
     picks += std::log(pick);
     Cell standard = Cell::None();
     if (judged.standard) {
@@ -168,7 +115,16 @@ absl::StatusOr<ExitCode> Run() {
                   std::move(standard)});
   }
   std::cout << table.Format(OutputFormat::kTable, TerminalWidth());
-  if (sessions == 0) return absl::NotFoundError("no session matches --filter");
+  if (without_prior > 0) {
+    std::cout << absl::StrFormat(
+        "%d sessions are left out: their space has no prior\n", without_prior);
+  }
+  if (sessions == 0) {
+    return absl::NotFoundError(
+        without_prior > 0 ? "no session whose space has a prior matches "
+                            "--filter; next: --space=FILE with one"
+                          : "no session matches --filter");
+  }
   std::cout << absl::StrFormat(
       "%d sessions: the prior's pick at %.3f of the best", sessions,
       std::exp(picks / sessions));

@@ -41,6 +41,7 @@
 #include "suites/workload/tasks.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/search/strategies.h"
+#include "tuning/session/results.h"
 
 ABSL_FLAG(std::string, device, "cpu", "kind of device");
 ABSL_FLAG(std::string, op, "", "operators, a regular expression");
@@ -65,7 +66,8 @@ struct Shape {
   TaskEntry task;
   std::vector<std::string> picks;  // of each tuning; "" for none
   double tune_s = 0;               // wall time of one, on average
-  proto::SessionTime time;         // of all
+  proto::SessionTime time;         // of all; wait_ns without overlaps
+  int64_t overlap_ns = 0;          // of all
 };
 
 // "compile_s": ..., of one tuning on average.
@@ -80,6 +82,7 @@ std::string CostText(const Shape& shape) {
       ", \"compile_s\": ", seconds(time.compile_ns()),
       ", \"measure_s\": ", seconds(time.measure_ns()),
       ", \"wait_s\": ", seconds(time.wait_ns()),
+      ", \"overlap_s\": ", seconds(shape.overlap_ns),
       ", \"verify_s\": ", seconds(time.rank_ns() + time.prove_ns()),
       ", \"open_s\": ", seconds(time.effort().open_ns()));
 }
@@ -107,7 +110,8 @@ absl::StatusOr<Shape> Tune(const TaskEntry& task, RunContext context) {
       const proto::SessionTime& one = session->time();
       time.set_compile_ns(time.compile_ns() + one.compile_ns());
       time.set_measure_ns(time.measure_ns() + one.measure_ns());
-      time.set_wait_ns(time.wait_ns() + one.wait_ns());
+      time.set_wait_ns(time.wait_ns() + tuning::WaitedNs(one));
+      shape.overlap_ns += tuning::OverlapNs(one);
       time.set_rank_ns(time.rank_ns() + one.rank_ns());
       time.set_prove_ns(time.prove_ns() + one.prove_ns());
       time.mutable_effort()->set_open_ns(time.effort().open_ns() +

@@ -66,12 +66,14 @@ struct GraphRunCommand {
 // The device, and with --threads=0 the number of its threads in `command`.
 absl::StatusOr<std::unique_ptr<ops::Device>> DeviceOf(GraphRunCommand& command);
 
-// All but `choose`. InvalidArgument for a type other than f32 and bf16.
+// Sets all options but `choose`. InvalidArgument for a type other than f32 and
+// bf16.
 absl::StatusOr<graph::RunnerOptions> RunnerOptionsOf(
     const GraphRunCommand& command);
 
-// A runner of `graph` as `options` and --fuse say. With measured fusion
-// `fusion` gets the decisions, which are kept, and `options` who takes them.
+// Makes a runner of `graph` as `options` and --fuse say. With measured fusion
+// `fusion` gets the decisions, which are saved, and `options.choose` becomes
+// the function of `fusion` that decides.
 absl::StatusOr<std::unique_ptr<graph::Runner>> MakeRunner(
     const GraphRunCommand& command, const graph::Graph& graph,
     ops::Device& device, graph::RunnerOptions& options,

@@ -231,8 +231,11 @@ std::unique_ptr<tuning::Evaluator> EvaluatorAt(
       OPTRAIL_ASSIGN_OR_RETURN(const int fd, ConnectTo(address));
       return std::make_unique<FrameChannel>(fd, fd);
     };
-    members.push_back({address, std::make_unique<tuning::RemoteEvaluator>(
-                                    address, connect, expected, say)});
+    members.push_back(
+        {address, std::make_unique<tuning::RemoteEvaluator>(
+                      address, connect, expected, say,
+                      addresses.size() > 1 ? tuning::IfOccupied::kLose
+                                           : tuning::IfOccupied::kWait)});
   }
   if (members.size() == 1) return std::move(members[0].evaluator);
   return std::make_unique<tuning::EvaluatorPool>(

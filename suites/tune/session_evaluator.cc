@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "base/host_name.h"
 #include "suites/stopwatch/stopwatch.h"
 #include "tuning/session/objective.h"
 
@@ -96,7 +98,19 @@ absl::StatusOr<tuning::Offer> SessionEvaluator::Open(const proto::Task&) {
   offer.compile_ahead = options_.compile_ahead;
   offer.begins_ahead = options_.policy.host_is_free;
   offer.costly_metrics = options_.costly_metrics;
+  proto::MeasuringNode here;
+  here.set_host(HostName());
+  here.set_searches(true);
+  here.set_proves(true);
+  offer.nodes.push_back(std::move(here));
   return offer;
+}
+
+absl::Status SessionEvaluator::ProveOn(const std::string& host,
+                                       const std::string&) {
+  if (host == HostName()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("this host is ", HostName(), ", expected ", host));
 }
 
 void SessionEvaluator::Submit(tuning::Request request) {

@@ -111,6 +111,8 @@ class SessionEvaluator : public tuning::Evaluator {
   std::vector<tuning::Answer> Poll(absl::Duration wait) override;
   bool IsReady() override;
   void Cancel(int64_t ticket) override;
+  absl::Status ProveOn(const std::string& host,
+                       const std::string& device_uuid) override;
 
   // Public, for tests and benches.
   EvaluationOptions OptionsFor(const tuning::Request& request) const;
@@ -122,7 +124,7 @@ class SessionEvaluator : public tuning::Evaluator {
     EvaluationOptions options;
   };
   tuning::Answer Evaluate(const Begun& begun);
-  // How long it is sampled, all but by its purpose's share of time.
+  // Returns how `request` is sampled; OptionsFor() shortens that for rounds.
   proto::SamplingOptions SamplingFor(const tuning::Request& request) const;
   // The answer to `request`, except where a smaller problem told it.
   tuning::Answer AnswerOf(const tuning::Request& request,

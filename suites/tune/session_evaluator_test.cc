@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "base/host_name.h"
 #include "gtest/gtest.h"
 #include "suites/stopwatch/stopwatch.h"
 #include "suites/worker/testing/one_by_one_evaluator.h"
@@ -100,6 +101,13 @@ class SessionEvaluatorTest : public ::testing::Test {
   Recording measured_;
   Request request_;
 };
+
+TEST_F(SessionEvaluatorTest, AProofGoesOnAtItsHostAlone) {
+  SessionEvaluator evaluator(measured_, options_);
+  EXPECT_TRUE(evaluator.ProveOn(HostName(), "").ok());
+  EXPECT_EQ(evaluator.ProveOn("elsewhere", "").message(),
+            absl::StrCat("this host is ", HostName(), ", expected elsewhere"));
+}
 
 TEST_F(SessionEvaluatorTest, SearchRotatesInputsAndKeepsItsProcess) {
   request_.round = 7;

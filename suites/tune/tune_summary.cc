@@ -129,14 +129,16 @@ std::string TimeText(const std::vector<TuneSummary>& summaries,
                      absl::Duration elapsed) {
   // Less is no compiler's: kernels that are built in are made ready.
   constexpr int64_t kLeastCompileNs = 100'000'000;
-  int64_t measure_ns = 0, compile_ns = 0, wait_ns = 0, rank_ns = 0,
-          prove_ns = 0, open_ns = 0, turn_ns = 0, check_ns = 0, busy_ns = 0;
+  int64_t measure_ns = 0, compile_ns = 0, wait_ns = 0, overlap_ns = 0,
+          rank_ns = 0, prove_ns = 0, open_ns = 0, turn_ns = 0, check_ns = 0,
+          busy_ns = 0;
   for (const TuneSummary& summary : summaries) {
     if (!summary.session.has_value()) continue;
     const proto::SessionTime& time = summary.session->time();
     measure_ns += time.measure_ns();
     compile_ns += time.compile_ns();
-    wait_ns += time.wait_ns();
+    wait_ns += tuning::WaitedNs(time);
+    overlap_ns += tuning::OverlapNs(time);
     rank_ns += time.rank_ns();
     prove_ns += time.prove_ns();
     open_ns += time.effort().open_ns();
@@ -145,9 +147,6 @@ std::string TimeText(const std::vector<TuneSummary>& summaries,
     busy_ns += time.effort().busy_ns();
   }
   if (measure_ns + wait_ns + rank_ns + prove_ns == 0) return "";
-  // Trials on several nodes overlap.
-  const int64_t overlap_ns = std::max<int64_t>(0, -wait_ns);
-  wait_ns = std::max<int64_t>(0, wait_ns);
   std::string text = absl::StrCat(
       "time: ", FormatDurationNs(measure_ns), " measuring, ",
       overlap_ns > 0 ? absl::StrCat(FormatDurationNs(overlap_ns),

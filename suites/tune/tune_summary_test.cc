@@ -179,6 +179,12 @@ TEST(TuneSummaryTest, SaysWhereTheTimeWent) {
       "ranking, 4.00 s proving, 3.00 s opening processes, 500 ms waiting for "
       "other sessions on the device; 2.00 s of it checking results; 20.0 s "
       "compiling, 90% of it beside them; the device worked 50% of 20.0 s\n");
+  // The trials of one session overlapped, and the other one waited.
+  summaries[0].session->mutable_time()->set_wait_ns(-1'500'000'000);
+  EXPECT_NE(TimeText(summaries, absl::Seconds(20))
+                .find("10.0 s measuring, 1.50 s of it at the same time, 1.00 s "
+                      "choosing and waiting"),
+            std::string::npos);
   summaries[0].session->mutable_time()->set_compile_ns(0);
   summaries[1].session->mutable_time()->set_compile_ns(5'000'000);
   EXPECT_EQ(TimeText(summaries, absl::Seconds(20)).find("compiling"),

@@ -17,6 +17,7 @@
 #include "suites/workload/workload.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/space/shapes.h"
+#include "tuning/space/space.h"
 
 namespace optrail::suites {
 namespace {
@@ -381,17 +382,19 @@ absl::StatusOr<TaskSpace> BindTask(const TaskEntry& task,
                                    const proto::Hardware& hardware) {
   TaskSpace result;
   const ops::EmbeddedFile& file = ops::SpaceFileOf(*task.backend);
-  OPTRAIL_ASSIGN_OR_RETURN(
-      static_cast<ops::BackendConfigs&>(result),
-      ops::BindSpace(file.contents, file.path, task.task.shape(),
-                     task.task.threads(), hardware));
-  const proto::Space& space = result.space->proto();
-  const absl::Status attributes = ops::CheckDeclaredAttributes(
-      *task.entry->op, space.attribute(), !space.dimension().empty());
+  OPTRAIL_ASSIGN_OR_RETURN(tuning::Space space,
+                           tuning::Space::Parse(file.contents, file.path));
+  // The binder takes the attributes that a space declares for the operator's.
+  const absl::Status attributes =
+      ops::CheckDeclaredAttributes(*task.entry->op, space.proto().attribute(),
+                                   !space.proto().dimension().empty());
   if (!attributes.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat(file.path, ": ", attributes.message()));
   }
+  OPTRAIL_ASSIGN_OR_RETURN(static_cast<ops::BackendConfigs&>(result),
+                           ops::BindSpace(std::move(space), task.task.shape(),
+                                          task.task.threads(), hardware));
   if (task.available.ok()) {
     OPTRAIL_ASSIGN_OR_RETURN(
         result.configs,

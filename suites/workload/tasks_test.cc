@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ops/core/backend.h"
 
 namespace optrail::suites {
 namespace {
@@ -270,6 +271,49 @@ TEST(BindTask, ThreadsReachTheConstraints) {
   EXPECT_TRUE(eight->bound->Validate(config).ok());
   EXPECT_THAT(std::string(one->bound->Validate(config).message()),
               HasSubstr("one thread has nothing to share out"));
+}
+
+// A backend with a space and no kernel.
+class SpaceAlone : public ops::Backend {
+ public:
+  explicit SpaceAlone(const std::string& space) {
+    ops::BackendFiles files;
+    files.space = {"alone.space.textproto", space};
+    SetFiles(files);
+  }
+  std::string name() const override { return "alone"; }
+  proto::DeviceKind kind() const override { return proto::CPU; }
+  absl::StatusOr<std::string> Id(const ops::Target&) const override {
+    return "alone";
+  }
+  absl::StatusOr<ops::Recipe> Describe(
+      const ops::CompileRequest&) const override {
+    return absl::UnimplementedError("no kernel");
+  }
+  absl::StatusOr<std::unique_ptr<ops::Invocation>> Load(
+      const ops::Artifact&, const proto::Shape&, const proto::Config&,
+      ops::Device&) const override {
+    return absl::UnimplementedError("no kernel");
+  }
+};
+
+// A space that asks for a wrong attribute may have no config for it.
+TEST(BindTask, WrongAttributesAreNamedBeforeAnyConfigIsSought) {
+  TaskSelection selection;
+  selection.op_regex = "add";
+  selection.shape_regex = "n=4096/f32";
+  std::vector<TaskEntry> tasks = Select(selection);
+  ASSERT_EQ(tasks.size(), 1);
+  const SpaceAlone backend(R"(
+      attribute { name: "padding" int: 1 }
+      knob { name: "u" ints: [1, 2] doc: "unrolled" }
+      constraint { expr: "u < attr.padding" why: "less than the padding" }
+      default { set { knob: "u" int: 1 } }
+  )");
+  tasks[0].backend = &backend;
+  EXPECT_THAT(std::string(BindTask(tasks[0], EightCores()).status().message()),
+              AllOf(HasSubstr("alone.space.textproto"),
+                    HasSubstr("operator add has no attribute \"padding\"")));
 }
 
 }  // namespace

@@ -105,6 +105,7 @@ class Evaluator {
   virtual void Cancel(int64_t ticket) = 0;
   // After Open(): an earlier sitting read finalists on this node, and the rest
   // is to be read there, too. FailedPrecondition: it is not among the nodes.
+  // Evaluators whose samples name no host are never asked.
   virtual absl::Status ProveOn(const std::string& host,
                                const std::string& device_uuid) {
     return absl::OkStatus();

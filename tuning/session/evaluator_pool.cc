@@ -24,6 +24,9 @@ constexpr absl::Duration kPatience = absl::Minutes(5);
 constexpr int64_t kPatienceOfLongest = 10;
 constexpr absl::Duration kLookForSilence = absl::Seconds(1);
 
+// Tickets of the session rise from 1.
+int64_t CalibrationTicket(int round) { return -1 - round; }
+
 }  // namespace
 
 EvaluatorPool::EvaluatorPool(std::vector<Member> members,
@@ -85,11 +88,11 @@ absl::Status EvaluatorPool::OpenAll(const proto::Task& task,
 
 void EvaluatorPool::CalibrateOnce(int round, NodeCalibration* calibration) {
   std::vector<int> reading;
+  const int64_t begun_ns = clock_.NowNs();
   for (int i = 0; i < static_cast<int>(nodes_.size()); ++i) {
     if (calibration->IsLeftOut(i)) continue;
     Request request;
-    // Tickets of the session rise from 1.
-    request.ticket = -1 - round;
+    request.ticket = CalibrationTicket(round);
     request.config = calibration_;
     request.purpose = Purpose::kRank;
     request.round = kFirstRound + round;
@@ -111,10 +114,23 @@ void EvaluatorPool::CalibrateOnce(int round, NodeCalibration* calibration) {
         calibration->Add(i, answers[0].trial);
       }
     }
-    if (left.size() == reading.size()) {
-      Await(left, absl::InfiniteDuration());
+    if (clock_.NowNs() - begun_ns > absl::ToInt64Nanoseconds(kPatience)) {
+      LeaveOutSilent(round, left, calibration);
+      return;
     }
+    if (left.size() == reading.size()) Await(left, kLookForSilence);
     reading = std::move(left);
+  }
+}
+
+void EvaluatorPool::LeaveOutSilent(int round, const std::vector<int>& reading,
+                                   NodeCalibration* calibration) {
+  for (const int i : reading) {
+    nodes_[i].reached = false;
+    nodes_[i].member.evaluator->Cancel(CalibrationTicket(round));
+    calibration->LeaveOut(i, proto::NODE_UNREACHED,
+                          absl::StrCat("no answer to the default config in ",
+                                       absl::FormatDuration(kPatience)));
   }
 }
 
@@ -134,7 +150,11 @@ absl::StatusOr<Offer> EvaluatorPool::Open(const proto::Task& task) {
   NodeComparison comparison = Calibrate(&calibration);
   prover_ = comparison.reference;
   if (prover_ < 0) {
-    // Where the default config cannot be read, nodes cannot be compared.
+    if (std::none_of(nodes_.begin(), nodes_.end(),
+                     [](const Node& node) { return node.reached; })) {
+      return absl::UnavailableError(NodeText(comparison.nodes[0]));
+    }
+    // Nodes cannot be compared if none can read the default config.
     while (!nodes_[++prover_].reached) {
     }
     Say(absl::StrCat("no node could read the default config: only ",
@@ -285,6 +305,12 @@ std::vector<Answer> EvaluatorPool::Sweep() {
       Take(i, std::move(answer), &answers);
     }
   }
+  // By the clock: while one node answers, another one may be silent.
+  const int64_t now_ns = clock_.NowNs();
+  if (now_ns - looked_ns_ >= absl::ToInt64Nanoseconds(kLookForSilence)) {
+    looked_ns_ = now_ns;
+    LeaveSilentNodes();
+  }
   return answers;
 }
 
@@ -320,7 +346,6 @@ std::vector<Answer> EvaluatorPool::Poll(absl::Duration wait) {
     Await(busy, wait == absl::InfiniteDuration() ? kLookForSilence : wait);
     waited = true;
     answers = Sweep();
-    if (answers.empty()) LeaveSilentNodes();
   }
   return answers;
 }

@@ -14,9 +14,10 @@
 //
 // On Open every node reads the default config in fresh processes, all at the
 // same time. A node that differs from the others is reported and left out
-// (node_calibration.h), and so is one that nobody answers at; no budget pays
-// for these readings. Nodes open in the order of their names, so that two
-// sessions over the same nodes never wait for each other in a circle.
+// (node_calibration.h), and so is one that nobody answers at, or that is silent
+// for five minutes; no budget pays for these readings. Nodes open in the order
+// of their names, so that two sessions over the same nodes never wait for each
+// other in a circle.
 //
 // A node that goes away during the search is left out from then on, and what
 // it had in flight goes to another one. So is one that has been silent for five
@@ -89,7 +90,11 @@ class EvaluatorPool : public Evaluator {
   // The node with the least to do; -1: none is left.
   int NodeForSearch() const;
   void SubmitTo(int node, Request request);
-  // Returns the answers that are there on any node, and waits for none.
+  // Leaves out the nodes of `reading` that did not answer in time.
+  void LeaveOutSilent(int round, const std::vector<int>& reading,
+                      NodeCalibration* calibration);
+  // Returns the answers that are there on any node, and waits for none. Looks
+  // for silent nodes now and then.
   std::vector<Answer> Sweep();
   // Gives what a node had in flight to others if it was silent for far longer
   // than ever before: a connection may stall without an end.
@@ -98,7 +103,7 @@ class EvaluatorPool : public Evaluator {
   bool GiveToAnother(int node, Held held, const std::string& why);
   // Takes one over, or gives what it asked for to another node.
   void Take(int node, Answer answer, std::vector<Answer>* answers);
-  // Until something may have finished at one of these.
+  // Waits until one of these nodes may have finished something.
   void Await(const std::vector<int>& nodes, absl::Duration wait) const;
 
   std::vector<Node> nodes_;
@@ -109,6 +114,7 @@ class EvaluatorPool : public Evaluator {
   int prover_ = 0;
   std::map<int64_t, Held> held_;  // by ticket
   int64_t answered_ns_ = 0;       // when the last answer came
+  int64_t looked_ns_ = 0;         // when silent nodes were looked for last
 };
 
 }  // namespace optrail::tuning

@@ -29,7 +29,7 @@ knob { name: "unroll" ints: [1, 2, 3, 4, 5, 6, 7, 8] }
 default { set { knob: "tile" int: 1 } set { knob: "unroll" int: 1 } }
 )";
 
-// What a test sees of a node, and does to it.
+// A node as a test sets it up, and counts of the requests that it answered.
 struct Script {
   std::string host;
   double slower = 1;            // times what the others take
@@ -37,6 +37,7 @@ struct Script {
   int answers_until_gone = -1;  // -1: never
   bool is_reachable = true;
   std::string hardware_id = "scripted-hardware";
+  std::string device_uuid;
   // Seen.
   int searched = 0, ranked = 0, proved = 0, calibrated = 0;
   std::set<int64_t> in_flight;
@@ -111,6 +112,7 @@ class Scripted : public Evaluator {
     measurement->set_median_ns(time_ns);
     proto::Conditions& conditions = *measurement->mutable_conditions();
     conditions.set_host(script_->host);
+    conditions.set_device_uuid(script_->device_uuid);
     proto::Calibration* loop = conditions.add_calibrations();
     loop->set_loop("arithmetic");
     loop->set_time_ns(100 * script_->calibration);
@@ -383,6 +385,149 @@ TEST_F(EvaluatorPoolTest, WhatASilentNodeHadGoesToAnotherOne) {
   EXPECT_EQ(scripts_[0].searched, 21);
   EXPECT_THAT(said_.back(),
               HasSubstr("n1 is left out from now on: it has been silent"));
+}
+
+// A connection that stalls: it answers so many requests, and then none, while
+// each look at it takes a minute.
+class Stalling : public Scripted {
+ public:
+  Stalling(Script* script, FakeClock* clock, int answers = 0)
+      : Scripted(script), script_(script), clock_(clock), answers_(answers) {}
+  std::vector<Answer> Poll(absl::Duration wait) override {
+    if (script_->calibrated < answers_) return Scripted::Poll(wait);
+    clock_->Advance(absl::Minutes(1));
+    return {};
+  }
+
+ private:
+  Script* const script_;
+  FakeClock* const clock_;
+  const int answers_;
+};
+
+TEST_F(EvaluatorPoolTest, ANodeThatStallsInCalibrationIsLeftOut) {
+  for (const int answers : {0, 2}) {
+    scripts_[1].calibrated = 0;
+    std::vector<EvaluatorPool::Member> members;
+    members.push_back({"n0", std::make_unique<Scripted>(&scripts_[0])});
+    members.push_back(
+        {"n1", std::make_unique<Stalling>(&scripts_[1], &clock_, answers)});
+    EvaluatorPool pool(std::move(members), setup_.default_config, clock_, {});
+    const auto offer = pool.Open(setup_.header.task());
+    ASSERT_TRUE(offer.ok()) << offer.status();
+    EXPECT_TRUE(offer->nodes[0].proves());
+    EXPECT_EQ(offer->nodes[1].verdict(), proto::NODE_UNREACHED);
+    EXPECT_EQ(offer->nodes[1].detail(),
+              "no answer to the default config in 5m");
+    EXPECT_FALSE(offer->nodes[1].searches());
+    // A proof there would never end.
+    EXPECT_FALSE(pool.ProveOn("host1", "").ok());
+  }
+}
+
+TEST_F(EvaluatorPoolTest, WhenAllStallInCalibrationNobodyIsThere) {
+  std::vector<EvaluatorPool::Member> members;
+  members.push_back({"n0", std::make_unique<Stalling>(&scripts_[0], &clock_)});
+  members.push_back({"n1", std::make_unique<Stalling>(&scripts_[1], &clock_)});
+  EvaluatorPool pool(std::move(members), setup_.default_config, clock_, {});
+  const absl::Status status = pool.Open(setup_.header.task()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(status.message(),
+            "node n0 (host0): left out: no answer to the default config in 5m");
+}
+
+TEST_F(EvaluatorPoolTest, ASilentNodeIsFoundWhileTheOtherOneAnswers) {
+  std::vector<EvaluatorPool::Member> members;
+  members.push_back({"n0", std::make_unique<Scripted>(&scripts_[0])});
+  members.push_back({"n1", std::make_unique<Stalling>(&scripts_[1], &clock_,
+                                                      kFewestCalibrations)});
+  scripts_[1].slower = 1;
+  EvaluatorPool pool(
+      std::move(members), setup_.default_config, clock_,
+      [this](const std::string& what) { said_.push_back(what); });
+  ASSERT_TRUE(pool.Open(setup_.header.task()).ok());
+  Request request;
+  request.config = setup_.default_config;
+  for (request.ticket = 1; request.ticket <= 2; ++request.ticket) {
+    pool.Submit(request);
+  }
+  std::set<int64_t> answered;
+  // In each turn one node has an answer, so that nobody ever waits.
+  for (int turn = 0; turn < 12; ++turn) {
+    for (const Answer& answer : pool.Poll(absl::ZeroDuration())) {
+      answered.insert(answer.ticket);
+    }
+    request.ticket = 3 + turn;
+    pool.Submit(request);
+  }
+  EXPECT_EQ(answered.count(1) + answered.count(2), 2);
+  EXPECT_THAT(said_.back(),
+              HasSubstr("n1 is left out from now on: it has been silent"));
+}
+
+// The record has the nodes of all sittings, and one of them proves.
+TEST_F(EvaluatorPoolTest, NodesOfEverySittingAreKept) {
+  setup_.journal_directory = folder_;
+  const auto interrupted = [this](int count) {
+    for (Script& script : scripts_) {
+      script.answers_until_gone = kFewestCalibrations + 2;
+    }
+    ASSERT_FALSE(Run(count).ok());
+    for (Script& script : scripts_) script.answers_until_gone = -1;
+  };
+  interrupted(2);
+  scripts_[0].host = "second0";
+  scripts_[1].host = "second1";
+  interrupted(2);
+  // A single worker goes on.
+  scripts_[0].host = "third";
+  const auto session = Run(1);
+  ASSERT_TRUE(session.ok()) << session.status();
+  EXPECT_EQ(session->sittings(), 3);
+  std::vector<std::string> hosts, proving;
+  for (const proto::MeasuringNode& node : session->nodes()) {
+    hosts.push_back(node.host());
+    EXPECT_TRUE(node.searches()) << node.host();
+    if (node.proves()) proving.push_back(node.host());
+  }
+  EXPECT_THAT(hosts,
+              ElementsAre("host0", "host1", "second0", "second1", "third"));
+  EXPECT_THAT(proving, ElementsAre("third"));
+}
+
+// A worker cannot say before which device of its host it measures on.
+TEST_F(EvaluatorPoolTest, AProofDoesNotGoOnAtAnotherDevice) {
+  setup_.journal_directory = folder_;
+  scripts_[0].device_uuid = "01";
+  scripts_[0].answers_until_gone = 24 + 6;
+  Scripted first(&scripts_[0]);
+  ASSERT_FALSE(RunSession(setup_, first, clock_).ok());
+  ASSERT_GT(scripts_[0].ranked, 0);
+  scripts_[0].answers_until_gone = -1;
+  scripts_[0].device_uuid = "02";
+  Scripted second(&scripts_[0]);
+  const absl::Status refused = RunSession(setup_, second, clock_).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(refused.message()),
+              HasSubstr("a reading is of host0, device 02, expected host0, "
+                        "device 01; next: "));
+  scripts_[0].device_uuid = "01";
+  Scripted third(&scripts_[0]);
+  EXPECT_TRUE(RunSession(setup_, third, clock_).ok());
+}
+
+TEST_F(EvaluatorPoolTest, ARefusedSittingLeavesNoRecord) {
+  setup_.journal_directory = folder_;
+  scripts_[0].answers_until_gone = kFewestCalibrations + 12 + 6;
+  ASSERT_FALSE(Run(2).ok());
+  scripts_[0].answers_until_gone = -1;
+  scripts_[0].host = "stranger";
+  ASSERT_FALSE(Run(2).ok());
+  scripts_[0].host = "host0";
+  const auto session = Run(2);
+  ASSERT_TRUE(session.ok()) << session.status();
+  EXPECT_EQ(session->sittings(), 2);
+  EXPECT_EQ(session->nodes_size(), 2);
 }
 
 // Nodes open at the same time: that part of the time is unpaid once.

@@ -196,7 +196,8 @@ NodeComparison NodeCalibration::Compare() const {
 }
 
 std::string NodeText(const proto::MeasuringNode& node) {
-  std::string text = absl::StrCat("node ", node.name());
+  std::string text = "node";
+  if (!node.name().empty()) absl::StrAppend(&text, " ", node.name());
   if (!node.host().empty()) absl::StrAppend(&text, " (", node.host(), ")");
   const std::string stands =
       node.has_ratio() ? absl::StrCat(RatioText(node.ratio()), " times (",
@@ -240,7 +241,9 @@ std::string NodeText(const proto::MeasuringNode& node) {
   if (node.proves()) {
     absl::StrAppend(&text, "; searches, ranks and proves");
   } else if (node.searches()) {
-    absl::StrAppend(&text, "; searches");
+    absl::StrAppend(&text, node.verdict() == proto::NODE_EQUAL
+                               ? "; searches"
+                               : "; an earlier sitting searched there");
   }
   return text;
 }

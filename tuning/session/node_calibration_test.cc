@@ -88,8 +88,7 @@ TEST(NodeCalibrationTest, OfTwoThatDifferTheFirstIsTheReference) {
   const NodeComparison now = Compare({{}, {.9}}, 7);
   EXPECT_EQ(now.reference, 0);
   EXPECT_EQ(now.nodes[1].verdict(), proto::NODE_DIFFERS);
-  EXPECT_THAT(NodeText(now.nodes[1]),
-              HasSubstr("told apart and left out, 0."));
+  EXPECT_THAT(NodeText(now.nodes[1]), HasSubstr("told apart and left out, 0."));
 }
 
 TEST(NodeCalibrationTest, TheLoopsExplainAnotherClockAndNothingElse) {
@@ -160,6 +159,16 @@ TEST(NodeCalibrationTest, AFailureIsNamedAndDisturbedReadingsCountForNothing) {
   EXPECT_EQ(now.nodes[2].verdict(), proto::NODE_FAILED);
   EXPECT_THAT(NodeText(now.nodes[2]), HasSubstr("too busy"));
   EXPECT_TRUE(now.undecided);
+}
+
+// A record lists nodes of all sittings, and a single worker has no verdict.
+TEST(NodeCalibrationTest, ANodeOfAnEarlierSittingIsToldAsSuch) {
+  proto::MeasuringNode node;
+  node.set_host("gpu7");
+  node.set_searches(true);
+  EXPECT_EQ(NodeText(node), "node (gpu7); an earlier sitting searched there");
+  node.set_proves(true);
+  EXPECT_EQ(NodeText(node), "node (gpu7); searches, ranks and proves");
 }
 
 TEST(NodeCalibrationTest, WithoutReadingsThereIsNoReference) {

@@ -75,11 +75,13 @@ Request FromProto(const proto::EvaluatorRequest::Submit& submit) {
 
 RemoteEvaluator::RemoteEvaluator(std::string name, ConnectFunction connect,
                                  proto::WorkerIdentity expected,
-                                 std::function<void(const std::string&)> say)
+                                 std::function<void(const std::string&)> say,
+                                 IfOccupied if_occupied)
     : name_(std::move(name)),
       connect_(std::move(connect)),
       expected_(std::move(expected)),
-      say_(std::move(say)) {}
+      say_(std::move(say)),
+      if_occupied_(if_occupied) {}
 
 absl::Status RemoteEvaluator::Check(const proto::WorkerIdentity& who) const {
   const auto refuse = [this](absl::string_view what, absl::string_view is,
@@ -116,7 +118,7 @@ absl::Status RemoteEvaluator::Check(const proto::WorkerIdentity& who) const {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Offer> RemoteEvaluator::Connect() {
+absl::StatusOr<Offer> RemoteEvaluator::Connect(IfOccupied if_occupied) {
   OPTRAIL_ASSIGN_OR_RETURN(channel_, connect_());
   proto::EvaluatorRequest request;
   *request.mutable_open() = task_;
@@ -130,6 +132,10 @@ absl::StatusOr<Offer> RemoteEvaluator::Connect() {
   }
   auto reply = Receive<proto::EvaluatorReply>(*channel_, kOpenPatience);
   if (reply.ok() && reply->has_value() && (*reply)->has_waiting()) {
+    if (if_occupied == IfOccupied::kLose) {
+      return closed(absl::UnavailableError(
+          "serves another session since the connection broke"));
+    }
     if (say_) {
       say_(absl::StrCat("the worker ", name_,
                         " serves one session at a time; waiting for ",
@@ -159,7 +165,10 @@ absl::StatusOr<Offer> RemoteEvaluator::Connect() {
                               opened.costly_metrics().end());
   proto::MeasuringNode node;
   node.set_name(name_);
-  node.set_host(opened.who().host());
+  node.set_searches(true);
+  node.set_proves(true);
+  host_ = opened.who().host();
+  node.set_host(host_);
   node.set_hardware_id(opened.who().hardware().id());
   offer.nodes.push_back(std::move(node));
   return offer;
@@ -167,14 +176,22 @@ absl::StatusOr<Offer> RemoteEvaluator::Connect() {
 
 absl::StatusOr<Offer> RemoteEvaluator::Open(const proto::Task& task) {
   task_ = task;
-  return Connect();
+  return Connect(IfOccupied::kWait);
+}
+
+absl::Status RemoteEvaluator::ProveOn(const std::string& host,
+                                      const std::string&) {
+  if (host == host_) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the worker ", name_, " is ",
+      host_.empty() ? "of an unknown host" : host_, ", expected ", host));
 }
 
 void RemoteEvaluator::Submit(Request request) {
   in_flight_.insert(request.ticket);
   // What goes wrong here is lost, and Poll says so.
   if (channel_ == nullptr) {
-    broken_ = Connect().status();
+    broken_ = Connect(if_occupied_).status();
     if (!broken_.ok()) return;
   }
   Break(Send(*channel_, ToProto(request)));

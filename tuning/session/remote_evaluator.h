@@ -33,15 +33,22 @@ namespace optrail::tuning {
 using ConnectFunction =
     std::function<absl::StatusOr<std::unique_ptr<FrameChannel>>()>;
 
+// What happens if a connection broke, and the worker serves another session by
+// the time there is a new one. A session that holds other workers must lose:
+// the session that is served may be waiting for those.
+enum class IfOccupied { kWait, kLose };
+
 class RemoteEvaluator : public Evaluator {
  public:
   // `name` is for messages. Of `expected`, what is set must be what the other
   // side says: the fingerprint of the binary, the id of the hardware, each
   // kernel id, and how it measures. `say` is told why a session does not begin
-  // yet; may be empty.
+  // yet; may be empty. Open() waits for its turn, and `if_occupied` says
+  // whether a connection in place of a broken one does.
   RemoteEvaluator(std::string name, ConnectFunction connect,
                   proto::WorkerIdentity expected,
-                  std::function<void(const std::string&)> say = {});
+                  std::function<void(const std::string&)> say = {},
+                  IfOccupied if_occupied = IfOccupied::kWait);
 
   // FailedPrecondition: it is not who it should be, or refuses the task.
   // Unavailable: nobody answers.
@@ -49,12 +56,14 @@ class RemoteEvaluator : public Evaluator {
   void Submit(Request request) override;
   std::vector<Answer> Poll(absl::Duration wait) override;
   void Cancel(int64_t ticket) override;
+  absl::Status ProveOn(const std::string& host,
+                       const std::string& device_uuid) override;
   int ReadableFd() const override {
     return channel_ == nullptr ? -1 : channel_->read_fd();
   }
 
  private:
-  absl::StatusOr<Offer> Connect();
+  absl::StatusOr<Offer> Connect(IfOccupied if_occupied);
   absl::Status Check(const proto::WorkerIdentity& who) const;
   // Closes the connection, unless all is well.
   void Break(const absl::Status& status);
@@ -64,7 +73,9 @@ class RemoteEvaluator : public Evaluator {
   const ConnectFunction connect_;
   const proto::WorkerIdentity expected_;
   const std::function<void(const std::string&)> say_;
+  const IfOccupied if_occupied_;
   proto::Task task_;
+  std::string host_;  // "": it did not say
   std::unique_ptr<FrameChannel> channel_;
   absl::Status broken_;  // why there is none any more
   std::set<int64_t> in_flight_;

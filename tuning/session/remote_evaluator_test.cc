@@ -102,6 +102,7 @@ proto::WorkerIdentity Who(const std::string& build) {
   who.set_binary_fingerprint(build);
   who.mutable_hardware()->set_id("scripted-hardware");
   who.add_kernel_ids("matmul/cpu=1");
+  who.set_host("scripted-host");
   return who;
 }
 
@@ -343,6 +344,59 @@ TEST_F(RemoteEvaluatorTest, WhatABrokenConnectionLosesIsSubmittedAgain) {
   const auto session = Run(evaluator);
   ASSERT_TRUE(session.ok()) << session.status();
   EXPECT_TRUE(session->SerializeAsString() == expected->SerializeAsString());
+}
+
+// A session that read finalists elsewhere does not go on here.
+TEST_F(RemoteEvaluatorTest, AProofGoesOnAtItsHostAlone) {
+  RemoteEvaluator evaluator("gpu7:7070", BySocket("one"), Who("one"));
+  ASSERT_TRUE(evaluator.Open(setup_.header.task()).ok());
+  EXPECT_TRUE(evaluator.ProveOn("scripted-host", "").ok());
+  const absl::Status refused = evaluator.ProveOn("gpu8", "");
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(refused.message(),
+            "the worker gpu7:7070 is scripted-host, expected gpu8");
+}
+
+// The worker restarts, and another session is served there first. That one may
+// be waiting for a worker that this one holds.
+TEST_F(RemoteEvaluatorTest, WhoHoldsOtherWorkersDoesNotWaitForThisOneAgain) {
+  int connections = 0;
+  std::vector<std::unique_ptr<FrameChannel>> theirs;
+  std::thread first;
+  const auto connect = [&]() -> absl::StatusOr<std::unique_ptr<FrameChannel>> {
+    int fds[2];
+    OPTRAIL_CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
+    auto channel = std::make_unique<FrameChannel>(fds[1], fds[1]);
+    if (++connections == 1) {
+      first = std::thread([served = std::move(channel)] {
+        // The first one waits for its turn, and then breaks.
+        EXPECT_TRUE(TellToWait(*served, 1).ok());
+        EXPECT_TRUE(served->Read().ok());
+        proto::EvaluatorReply reply;
+        *reply.mutable_opened()->mutable_who() = Who("one");
+        EXPECT_TRUE(served->Write(reply.SerializeAsString()).ok());
+      });
+    } else {
+      EXPECT_TRUE(TellToWait(*channel, 1).ok());
+      theirs.push_back(std::move(channel));
+    }
+    return std::make_unique<FrameChannel>(fds[0], fds[0]);
+  };
+  RemoteEvaluator evaluator("gpu7", connect, Who("one"), {}, IfOccupied::kLose);
+  ASSERT_TRUE(evaluator.Open(setup_.header.task()).ok());
+  first.join();
+  Request request;
+  for (request.ticket = 1; request.ticket <= 2; ++request.ticket) {
+    evaluator.Submit(request);
+    const std::vector<Answer> answers = evaluator.Poll(absl::Seconds(10));
+    ASSERT_EQ(answers.size(), 1);
+    EXPECT_TRUE(answers[0].lost);
+    if (connections < 2) continue;
+    EXPECT_EQ(answers[0].trial.detail(),
+              "the worker gpu7: serves another session since the connection "
+              "broke");
+  }
+  EXPECT_EQ(connections, 2);
 }
 
 TEST_F(RemoteEvaluatorTest, NobodyThereIsAnErrorThatNamesTheAddress) {

@@ -20,6 +20,14 @@ bool Failed(const proto::Finalist& finalist) {
 
 }  // namespace
 
+int64_t WaitedNs(const proto::SessionTime& time) {
+  return std::max<int64_t>(0, time.wait_ns());
+}
+
+int64_t OverlapNs(const proto::SessionTime& time) {
+  return std::max<int64_t>(0, -time.wait_ns());
+}
+
 std::vector<Result> ResultsOf(const proto::Session& session) {
   const std::vector<proto::Objective> objectives = ObjectivesOf(session);
   std::map<std::string, const proto::Finalist*> finalists;

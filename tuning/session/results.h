@@ -7,6 +7,7 @@
 //   const std::vector<Result> results = ResultsOf(session);
 //   for (const int i : FrontOf(ObjectivesOf(session), results)) ...
 
+#include <cstdint>
 #include <vector>
 
 #include "absl/types/optional.h"
@@ -24,6 +25,11 @@ struct Result {
   bool verified = false;
   int readings = 1;
 };
+
+// The time that a session spent on choosing configs and waiting, and the time
+// by which its trials overlapped. At least one of them is 0.
+int64_t WaitedNs(const proto::SessionTime& time);
+int64_t OverlapNs(const proto::SessionTime& time);
 
 // In the order of trials. A config that failed when it was read again is none.
 std::vector<Result> ResultsOf(const proto::Session& session);

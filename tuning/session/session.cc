@@ -49,16 +49,17 @@ void AddEffort(const proto::Effort& one, proto::Effort* all) {
   if (one.has_busy_ns()) all->set_busy_ns(all->busy_ns() + one.busy_ns());
 }
 
-// Of several nodes, that is: a single one is named by its samples.
-void AddNodes(const std::vector<proto::MeasuringNode>& nodes,
-              proto::Session* session) {
-  if (nodes.size() < 2) return;
-  for (const proto::MeasuringNode& node : nodes) {
-    auto& known = *session->mutable_nodes();
-    const auto found = absl::c_find_if(known, [&](const auto& other) {
-      return other.name() == node.name() && other.host() == node.host();
-    });
-    *(found != known.end() ? &*found : known.Add()) = node;
+// A session that measured on one node lists none: its samples name it. If
+// finalists were read under `prover`, that node proves, and no other does.
+void NameProver(const proto::Conditions& prover, proto::Session* session) {
+  if (session->nodes_size() < 2) session->clear_nodes();
+  if (prover.host().empty()) return;
+  bool found = false;
+  for (proto::MeasuringNode& node : *session->mutable_nodes()) {
+    node.set_proves(!found && node.host() == prover.host() &&
+                    (node.device_uuid().empty() ||
+                     node.device_uuid() == prover.device_uuid()));
+    found |= node.proves();
   }
 }
 
@@ -122,7 +123,7 @@ absl::Status Session::Start() {
   window_ = std::max(1, offer.compile_ahead + offer.measure_slots);
   begins_ahead_ = offer.begins_ahead;
   session_ = setup_.header;
-  AddNodes(offer.nodes, &session_);
+  session_.mutable_nodes()->Assign(offer.nodes.begin(), offer.nodes.end());
   const auto add_known = [this] {
     for (const proto::Trial& known : setup_.known)
       *session_.add_trials() = known;
@@ -131,9 +132,10 @@ absl::Status Session::Start() {
   add_known();
   OPTRAIL_ASSIGN_OR_RETURN(
       journal_, SessionJournal::Open(setup_.journal_directory, session_));
+  OPTRAIL_ASSIGN_OR_RETURN(prover_, GoOnProving());
+  OPTRAIL_RETURN_IF_ERROR(journal_->BeginSitting(session_));
   session_ = journal_->header();
-  AddNodes(offer.nodes, &session_);
-  OPTRAIL_RETURN_IF_ERROR(GoOnProving());
+  NameProver(prover_, &session_);
   if (!journal_->has_warm_start()) add_known();
   // A later sitting may spend more than an earlier one was given.
   *session_.mutable_budget() = setup_.header.budget();
@@ -157,30 +159,43 @@ absl::Status Session::Start() {
   return absl::OkStatus();
 }
 
-absl::Status Session::GoOnProving() {
+absl::StatusOr<proto::Conditions> Session::GoOnProving() {
   for (const Reading& reading : journal_->readings()) {
     const proto::Conditions& conditions = reading.measurement().conditions();
     if (conditions.host().empty()) continue;
     const absl::Status here =
         evaluator_.ProveOn(conditions.host(), conditions.device_uuid());
-    if (here.ok()) {
-      bool found = false;
-      for (proto::MeasuringNode& node : *session_.mutable_nodes()) {
-        node.set_proves(!found && node.host() == conditions.host() &&
-                        (node.device_uuid().empty() ||
-                         node.device_uuid() == conditions.device_uuid()));
-        found |= node.proves();
-      }
-      return here;
-    }
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the finalists of this session were read on ", conditions.host(),
-        ", where the others have to be read, too: ", here.message(),
-        "; next: offer that node, or move ",
-        SessionJournal::Path(setup_.journal_directory, setup_.header),
-        " away to tune anew"));
+    if (here.ok()) return conditions;
+    return NeedsProver(conditions, here.message());
   }
-  return absl::OkStatus();
+  return proto::Conditions();
+}
+
+absl::Status Session::NeedsProver(const proto::Conditions& prover,
+                                  absl::string_view why) const {
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the finalists of this session were read on ", prover.host(),
+      ", where the others have to be read, too: ", why,
+      "; next: offer that node, or move ",
+      SessionJournal::Path(setup_.journal_directory, setup_.header),
+      " away to tune anew"));
+}
+
+absl::Status Session::CheckProver(const Reading& reading) {
+  const proto::Conditions& is = reading.measurement().conditions();
+  if (is.host().empty()) return absl::OkStatus();
+  if (prover_.host().empty()) prover_ = is;
+  if (is.host() == prover_.host() &&
+      is.device_uuid() == prover_.device_uuid()) {
+    return absl::OkStatus();
+  }
+  const auto text = [](const proto::Conditions& one) {
+    return one.device_uuid().empty()
+               ? one.host()
+               : absl::StrCat(one.host(), ", device ", one.device_uuid());
+  };
+  return NeedsProver(prover_, absl::StrCat("a reading is of ", text(is),
+                                           ", expected ", text(prover_)));
 }
 
 void Session::TakeBest(const proto::Trial& trial) {
@@ -664,6 +679,7 @@ absl::StatusOr<Session::Reading> Session::Read(bool of_proof, int round,
     reading.mutable_measurement()->set_round(round + 1);
     if (trial.outcome() != proto::CONTENDED) break;
   }
+  OPTRAIL_RETURN_IF_ERROR(CheckProver(reading));
   OPTRAIL_RETURN_IF_ERROR(journal_->AppendReading(reading));
   AccountReading(reading);
   return reading;

@@ -31,6 +31,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "base/clock.h"
 #include "tuning/proto/session.pb.h"
@@ -206,8 +207,13 @@ class Session {
   Session(SessionSetup setup, Evaluator& evaluator, Clock& clock);
 
   absl::Status Start();
-  // On the node where an earlier sitting read finalists.
-  absl::Status GoOnProving();
+  // Makes the evaluator prove on the node where an earlier sitting read
+  // finalists, and returns what names it; empty if none did.
+  absl::StatusOr<proto::Conditions> GoOnProving();
+  // Refuses a reading of another host or device than those before it.
+  absl::Status CheckProver(const Reading& reading);
+  absl::Status NeedsProver(const proto::Conditions& prover,
+                           absl::string_view why) const;
   bool HasJournaledSteps() const;
   // The asks up to the journal's next trial, and that.
   absl::Status ReplayTrial();
@@ -327,6 +333,7 @@ class Session {
   std::map<std::tuple<bool, int, int>, int64_t> expected_readings_;
   std::map<int64_t, Answer> answers_;
   std::vector<bool> disqualified_, read_;  // of the finalists
+  proto::Conditions prover_;               // of the first reading; may be empty
   int incumbent_ = -1;                     // among the finalists
   int proof_round_ = 0;
   bool ranking_cut_ = false;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/file.h"
@@ -52,30 +53,31 @@ absl::Status SessionJournal::Remove(const std::string& directory,
 absl::StatusOr<std::unique_ptr<SessionJournal>> SessionJournal::Open(
     const std::string& directory, const proto::Session& header) {
   if (directory.empty()) {
-    std::unique_ptr<SessionJournal> none(new SessionJournal(nullptr));
-    none->header_ = header;
-    none->has_warm_start_ = true;
-    return none;
+    return std::unique_ptr<SessionJournal>(new SessionJournal(nullptr));
   }
   OPTRAIL_RETURN_IF_ERROR(CreateDirectories(directory));
   OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<Journal> file,
                            Journal::Open(Path(directory, header)));
   std::unique_ptr<SessionJournal> journal(new SessionJournal(std::move(file)));
+  OPTRAIL_RETURN_IF_ERROR(journal->Replay());
+  return journal;
+}
+
+absl::Status SessionJournal::BeginSitting(const proto::Session& header) {
   proto::TuneJournalRecord record;
-  if (journal->journal_->records().empty()) {
+  if (journal_ == nullptr || journal_->records().empty()) {
     *record.mutable_header() = header;
     record.set_has_warm_start(true);
-    journal->header_ = header;
-    journal->has_warm_start_ = true;
+    header_ = header;
+    has_warm_start_ = true;
   } else {
-    OPTRAIL_RETURN_IF_ERROR(journal->Replay());
-    journal->header_.mutable_task()->set_kernel_id(header.task().kernel_id());
+    header_.mutable_task()->set_kernel_id(header.task().kernel_id());
     record.set_resumed_unix_ns(Clock::Real()->WallNs());
     *record.mutable_settings() = header.settings();
-    journal->AddSitting(header.settings());
+    *record.mutable_nodes() = header.nodes();
+    AddSitting(header.settings(), header.nodes());
   }
-  OPTRAIL_RETURN_IF_ERROR(journal->Append(record));
-  return journal;
+  return Append(record);
 }
 
 absl::Status SessionJournal::Replay() {
@@ -119,7 +121,7 @@ absl::Status SessionJournal::Replay() {
         readings_.push_back(std::move(*record.mutable_reading()));
         break;
       case proto::TuneJournalRecord::kResumedUnixNs:
-        AddSitting(record.settings());
+        AddSitting(record.settings(), record.nodes());
         break;
       case proto::TuneJournalRecord::RECORD_NOT_SET:
         return absl::DataLossError(
@@ -136,9 +138,25 @@ absl::Status SessionJournal::Replay() {
   return absl::OkStatus();
 }
 
-void SessionJournal::AddSitting(const proto::MeasurementSettings& settings) {
+void SessionJournal::AddSitting(
+    const proto::MeasurementSettings& settings,
+    const google::protobuf::RepeatedPtrField<proto::MeasuringNode>& nodes) {
   ++sittings_;
   *header_.mutable_settings() = CommonSettings(header_.settings(), settings);
+  auto& known = *header_.mutable_nodes();
+  for (proto::MeasuringNode& earlier : known) earlier.set_proves(false);
+  for (const proto::MeasuringNode& node : nodes) {
+    const auto found = absl::c_find_if(known, [&](const auto& other) {
+      return other.name() == node.name() && other.host() == node.host();
+    });
+    if (found == known.end()) {
+      *known.Add() = node;
+      continue;
+    }
+    const bool has_searched = found->searches() || node.searches();
+    *found = node;
+    found->set_searches(has_searched);
+  }
 }
 
 absl::Status SessionJournal::Append(const proto::TuneJournalRecord& record) {

@@ -43,12 +43,17 @@ using JournaledStep = absl::variant<JournaledAsk, JournaledTrial>;
 
 class SessionJournal {
  public:
-  // Opens the journal of `header` in `directory`, or starts one that begins
-  // with it; without a directory nothing is kept. FailedPrecondition if another
+  // Opens the journal of `header` in `directory`, which is empty if there is
+  // none; without a directory nothing is kept. FailedPrecondition if another
   // process writes it; DataLoss names the file and the record that cannot be
   // read.
   static absl::StatusOr<std::unique_ptr<SessionJournal>> Open(
       const std::string& directory, const proto::Session& header);
+
+  // Begins a new journal with `header`, or records that another sitting goes on
+  // with the settings and the nodes of `header`. Called once, before the Append
+  // calls: a sitting that is refused before leaves no record.
+  absl::Status BeginSitting(const proto::Session& header);
 
   // OK if there is none.
   static absl::Status Remove(const std::string& directory,
@@ -57,8 +62,9 @@ class SessionJournal {
   static std::string Path(const std::string& directory,
                           const proto::Session& header);
 
-  // The header found when it was opened, with the settings on which all
-  // sittings agree and the kernel's id of today.
+  // The header with which the session began. From BeginSitting() on it has the
+  // settings on which all sittings agree, the nodes of all of them, of which
+  // only those of the last one may prove, and the kernel's id of today.
   const proto::Session& header() const { return header_; }
   // True if the header's trials are those that the session started from. False
   // for journals of earlier versions, which do not tell.
@@ -88,7 +94,9 @@ class SessionJournal {
       : journal_(std::move(journal)) {}
   absl::Status Append(const proto::TuneJournalRecord& record);
   absl::Status Replay();
-  void AddSitting(const proto::MeasurementSettings& settings);
+  void AddSitting(
+      const proto::MeasurementSettings& settings,
+      const google::protobuf::RepeatedPtrField<proto::MeasuringNode>& nodes);
 
   std::unique_ptr<Journal> journal_;
   proto::Session header_;

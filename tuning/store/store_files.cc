@@ -96,9 +96,10 @@ void Complete(proto::BestBackend* best) {
   first.set_ratio_high(1);
 }
 
-void ClearImplied(proto::TunedConfig* tuned) { tuned->clear_date(); }
-void ClearImplied(proto::BestBackend* best) {
-  best->clear_date();
+// What Complete() may restore, each by itself: a run that ends after midnight
+// has a date that is not its id's, and ratios that follow all the same.
+void ClearRatios(proto::TunedConfig*) {}
+void ClearRatios(proto::BestBackend* best) {
   // Few rounds have no interval.
   if (best->entries().empty() || best->entries(0).ratio_low() != 1) return;
   proto::BestBackend::Entry& first = *best->mutable_entries(0);
@@ -338,15 +339,26 @@ bool Same(const Entry& a, const Entry& b) {
   return PrintTextProto(a) == PrintTextProto(b);
 }
 
+// Clears a part of `entry` if Complete() restores it.
+template <typename Entry>
+void ClearIfImplied(void (*clear)(Entry*), Entry* entry) {
+  Entry shorter = *entry;
+  clear(&shorter);
+  Entry restored = shorter;
+  Complete(&restored);
+  // Other parts may be cleared by now.
+  Entry complete = *entry;
+  Complete(&complete);
+  if (Same(restored, complete)) *entry = std::move(shorter);
+}
+
 // Sorts entries by their keys, and leaves out of each what Complete() restores.
 template <typename Entries>
 void PutInOrder(Entries* entries) {
-  for (auto& entry : *entries) {
-    auto shorter = entry;
-    ClearImplied(&shorter);
-    auto restored = shorter;
-    Complete(&restored);
-    if (Same(restored, entry)) entry = std::move(shorter);
+  using Entry = typename Entries::value_type;
+  for (Entry& entry : *entries) {
+    ClearIfImplied<Entry>([](Entry* of) { of->clear_date(); }, &entry);
+    ClearIfImplied<Entry>(ClearRatios, &entry);
   }
   std::sort(entries->begin(), entries->end(), [](const auto& a, const auto& b) {
     return EntryKeyOf(a) < EntryKeyOf(b);

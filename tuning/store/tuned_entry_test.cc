@@ -132,6 +132,19 @@ TEST(TunedEntryTest, WhatDoesNotFollowIsWritten) {
   configs.mutable_best(0)->set_date("2026-11-24");  // after midnight
   const std::string text = FormatTunedConfigs(configs);
   EXPECT_THAT(text, HasSubstr("2026-11-24"));
+  EXPECT_NE(text.find("ratio_low"), text.rfind("ratio_low"));
+  const auto read = ParseTunedConfigs(text, "file");
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(PrintTextProto(*read), PrintTextProto(configs));
+}
+
+TEST(TunedEntryTest, ARunThatEndsAfterMidnightKeepsItsDateAlone) {
+  proto::TunedConfigs configs = Compared(1);
+  configs.mutable_best(0)->set_date("2026-11-24");
+  const std::string text = FormatTunedConfigs(configs);
+  EXPECT_THAT(text, HasSubstr("2026-11-24"));
+  // The second's alone.
+  EXPECT_EQ(text.find("ratio_low"), text.rfind("ratio_low"));
   const auto read = ParseTunedConfigs(text, "file");
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(PrintTextProto(*read), PrintTextProto(configs));

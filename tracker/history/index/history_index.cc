@@ -242,7 +242,7 @@ absl::Status HistoryIndex::LoadHeaders() {
   return absl::OkStatus();
 }
 
-// From a row of run, path, result_count and header.
+// The row holds run, path, result_count and header.
 absl::Status HistoryIndex::TakeHeader(const Statement& get) {
   Header header;
   OPTRAIL_RETURN_IF_ERROR(DecodeRecord(get.Bytes(3), &header.run));

@@ -235,12 +235,13 @@ absl::Status HistoryIndex::KeepJudgements(
   OPTRAIL_ASSIGN_OR_RETURN(
       Statement get,
       db_->Prepare("SELECT series, text, coalesce(verdict, ''), "
-                   "coalesce(changes, '') "
+                   "coalesce(changes::text, '') "
                    "FROM series LEFT JOIN judgements USING (series)"));
   OPTRAIL_ASSIGN_OR_RETURN(
       Statement put,
       db_->Prepare("INSERT INTO judgements (series, verdict, changes) "
-                   "VALUES (?, ?, ?) ON CONFLICT (series) DO UPDATE SET "
+                   "VALUES (?, ?, CAST(CAST(? AS text) AS json)) "
+                   "ON CONFLICT (series) DO UPDATE SET "
                    "verdict = excluded.verdict, changes = excluded.changes, "
                    "judged = now()"));
   OPTRAIL_ASSIGN_OR_RETURN(

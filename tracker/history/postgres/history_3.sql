@@ -11,7 +11,9 @@ CREATE OR REPLACE VIEW optrail.points AS
 CREATE TABLE optrail.judgements (
   series bigint PRIMARY KEY,
   verdict text NOT NULL,
-  changes text NOT NULL,  -- JSON, as the view `changes` takes it apart
+  -- The view `changes` takes it apart. It keeps the text as it was written,
+  -- which jsonb would not: it is compared with what the next report finds.
+  changes json NOT NULL CHECK (json_typeof(changes) = 'array'),
   judged timestamptz NOT NULL DEFAULT now()
 );
 CREATE VIEW optrail.changes AS
@@ -19,5 +21,5 @@ CREATE VIEW optrail.changes AS
     to_timestamp(c.started_unix_ns / 1e9) AS started, c.commit_id,
     c.relative_change, c.text
   FROM optrail.judgements j JOIN optrail.series s USING (series),
-    jsonb_to_recordset(j.changes::jsonb) AS c (started_unix_ns bigint,
+    json_to_recordset(j.changes) AS c (started_unix_ns bigint,
       commit_id text, relative_change double precision, text text);

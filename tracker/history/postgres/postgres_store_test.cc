@@ -338,6 +338,11 @@ TEST_F(PostgresStoreTest, DashboardsReadTheNewestJudgements) {
             one + ";86400;abc;0.08;+8.0%, new;");
   EXPECT_EQ(ask("SELECT verdict FROM optrail.judgements ORDER BY 1"),
             "slower;unchanged;");
+  // What the view could not take apart is refused when it is written.
+  for (const char* bad : {"[", "{}"}) {
+    EXPECT_FALSE((*index)->KeepJudgements({{other, {"unchanged", bad}}}).ok())
+        << bad;
+  }
   // A series that is gone has no judgement, and one without news is let alone.
   const std::string judged =
       ask("SELECT judged FROM optrail.judgements WHERE verdict = 'unchanged'");

@@ -16,7 +16,8 @@
 //
 // FakeLaunches(stream), FakeModules() and FakeMappings() count launches into a
 // stream, modules that are loaded, and ranges and granules that are not freed;
-// FakeOrder() tells the calls that order what streams do.
+// FakeOrder() tells the calls that order what streams do, and FakeBytesRead()
+// how many bytes were copied to the host so far.
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -55,6 +56,7 @@ thread_local void *current_context = nullptr, *pushed_context = nullptr;
 std::map<void*, int> launches;  // by stream
 int loaded = 0;                 // modules
 int mappings = 0;               // ranges of addresses, and granules
+long long bytes_read = 0;       // by the host
 std::map<Address, size_t> allocated;
 std::map<void*, unsigned> dynamic_shared;  // that a function may ask for
 
@@ -202,6 +204,7 @@ FAKE(cuMemcpyHtoD_v2, Address to, const void* from, size_t bytes) {
   return Scripted("cuMemcpyHtoD");
 }
 FAKE(cuMemcpyDtoH_v2, void* to, Address from, size_t bytes) {
+  bytes_read += static_cast<long long>(bytes);
   memcpy(to, reinterpret_cast<const void*>(from), bytes);
   return Scripted("cuMemcpyDtoH");
 }
@@ -518,6 +521,7 @@ extern "C" const char* FakeOrder() {
 FAKE(FakeLaunches, void* stream) { return launches[stream]; }
 FAKE(FakeModules) { return loaded; }
 FAKE(FakeMappings) { return mappings; }
+FAKE(FakeBytesRead) { return static_cast<int>(bytes_read); }
 
 FAKE(nvmlInit_v2) { return 0; }
 FAKE(nvmlDeviceGetHandleByPciBusId_v2, const char*, void** device) {
