@@ -259,33 +259,86 @@ class Case {
     }
   }
 
-  // Adds a creep since the baseline, if no mark on it is a step that explains
-  // it. A mark that is no step is a part of it.
-  void AddCreep() {
+  // The begin of the level that a creep is looked for in: an acknowledgement
+  // where nothing jumps begins no level, it may be of the creep itself.
+  int CreepBegin() const {
+    int begin = result_.epoch_begins.back();
+    for (const Change& change : result_.changes) {
+      const int place = change.change.index;
+      if (change.kind == ChangeKind::kConfirmed ||
+          change.kind == ChangeKind::kMachine ||
+          (change.opinion.state == ChangeState::kAcknowledged &&
+           JumpsAt(series_, EpochBeginBefore(place), change.change))) {
+        begin = std::max(begin, place);
+      }
+    }
+    return begin;
+  }
+
+  // The creep since `begin`, if no mark on it is a step that explains it. A
+  // mark that is no step is a part of it.
+  absl::optional<ChangePoint> CreepSince(int begin) const {
     std::vector<int> marks;
     for (const Change& change : result_.changes) {
       if (change.provisional && change.worse_by > 0 &&
-          change.change.index > result_.baseline_begin) {
+          change.change.index > begin) {
         marks.push_back(change.change.index);
       }
     }
-    const auto found = FindCreep(series_, result_.baseline_begin, marks);
-    if (!found) return;
+    // Somebody who acknowledged a step here knew better than a detector.
+    if (result_.baseline_begin > begin) marks.push_back(result_.baseline_begin);
+    return FindCreep(series_, begin, marks);
+  }
+
+  absl::optional<Opinion> AcknowledgementOf(const ChangePoint& creep) const {
+    Opinion opinion = book_.OpinionOf(series_, creep);
+    if (opinion.state == ChangeState::kAcknowledged) return opinion;
+    return AcknowledgedBefore(ChangeKind::kCreep, creep);
+  }
+
+  // Returns whether the record says up to which size it covers this series.
+  bool LimitsSize(const std::string& record_id) const {
+    const auto entry = book_.Find(record_id);
+    if (!entry.ok()) return false;
+    const proto::AnsweredChange* const answered = (*entry)->AnsweredOf(series_);
+    return answered != nullptr && answered->has_effect_high();
+  }
+
+  // Adds a creep of the whole level. Where there is none, or one of whatever
+  // size was acknowledged, what creeps since that is news.
+  void AddCreep() {
+    if (size() == 0) return;
+    const int begin = CreepBegin();
+    auto found = CreepSince(begin);
+    const auto known = found ? AcknowledgementOf(*found) : absl::nullopt;
+    if (begin < result_.baseline_begin &&
+        (!found || (known && !LimitsSize(known->record_id)))) {
+      const auto behind = CreepSince(result_.baseline_begin);
+      if (behind && (!found || !AcknowledgementOf(*behind))) found = behind;
+    }
+    if (found) AddCreep(*found);
+  }
+
+  void AddCreep(const ChangePoint& found) {
     std::vector<Change>& changes = result_.changes;
     changes.erase(
         std::remove_if(changes.begin(), changes.end(),
                        [&](const Change& change) {
-                         return change.IsOpen() && !change.stands_apart &&
-                                change.change.index >= found->earliest &&
-                                !JumpsAt(series_, found->begin, change.change);
+                         return change.provisional && change.worse_by > 0 &&
+                                (change.IsOpen() ||
+                                 change.opinion.state ==
+                                     ChangeState::kAcknowledged) &&
+                                !change.stands_apart &&
+                                change.change.index >= found.earliest &&
+                                !JumpsAt(series_, found.begin, change.change);
                        }),
         changes.end());
-    Add(ChangeKind::kCreep, *found);
-    changes.back().before = &series_.points[found->earliest - 1];
+    Add(ChangeKind::kCreep, found);
+    changes.back().before = &series_.points[found.earliest - 1];
     changes.back().stands_apart =
         changes.back().worse_by >= 2 * kLeastEffect &&
-        std::min(WorseBy(series_, found->relative_change_low),
-                 WorseBy(series_, found->relative_change_high)) >= kLeastEffect;
+        std::min(WorseBy(series_, found.relative_change_low),
+                 WorseBy(series_, found.relative_change_high)) >= kLeastEffect;
     std::rotate(
         std::upper_bound(changes.begin(), changes.end() - 1, changes.back(),
                          [](const Change& a, const Change& b) {
@@ -297,21 +350,31 @@ class Case {
   // A level that climbs through an acknowledged commit is what was
   // acknowledged: later points put its step anywhere, and where they do nothing
   // jumps.
-  void HeedAckOfCreep() {
+  absl::optional<Opinion> AcknowledgedBefore(ChangeKind kind,
+                                             const ChangePoint& change) const {
     const auto place = book_.LastAcknowledged(series_, size());
-    if (!place) return;
+    // A creep is known not to jump.
+    if (!place || change.index <= *place || change.begin >= *place ||
+        (kind != ChangeKind::kCreep &&
+         JumpsAt(series_, EpochBeginBefore(change.index), change))) {
+      return absl::nullopt;
+    }
+    ChangePoint there = change;
+    there.index = there.earliest = there.latest = *place;
+    Opinion opinion = book_.OpinionOf(series_, there);
+    if (opinion.state != ChangeState::kAcknowledged) return absl::nullopt;
+    return opinion;
+  }
+
+  void HeedAckOfCreep() {
     for (Change& change : result_.changes) {
       if (change.worse_by <= 0 || change.opinion.state != ChangeState::kNew ||
-          change.kind == ChangeKind::kEpoch || change.change.index <= *place ||
-          change.change.begin >= *place ||
-          JumpsAt(series_, EpochBeginBefore(change.change.index),
-                  change.change)) {
+          change.kind == ChangeKind::kEpoch) {
         continue;
       }
-      ChangePoint there = change.change;
-      there.index = there.earliest = there.latest = *place;
-      const Opinion opinion = book_.OpinionOf(series_, there);
-      if (opinion.state == ChangeState::kAcknowledged) change.opinion = opinion;
+      if (const auto opinion = AcknowledgedBefore(change.kind, change.change)) {
+        change.opinion = *opinion;
+      }
     }
   }
 

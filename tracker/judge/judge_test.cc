@@ -146,6 +146,46 @@ TEST_F(JudgeTest, ACreepBeyondDoubtIsAnAlertUntilItIsAcknowledged) {
   EXPECT_EQ(Judge().standing, Verdict::kSlower);
 }
 
+// It begins no level that hides the creep, and covers no more than its size.
+TEST_F(JudgeTest, AnAcknowledgementWithinACreepAnswersWhatItCovers) {
+  for (int i = 0; i < 60; ++i) Measure(1, 100 * (1 + .003 * i));
+  const ChangePoint creep = Judge().changes.at(0).change;
+  const auto acknowledge = [&](int place, double low, double high) {
+    records_.clear();
+    Say(proto::ACKNOWLEDGE, place);
+    proto::AnsweredChange* answered = records_[0].add_answered();
+    answered->set_series(series_.at(0).text);
+    answered->set_effect_low(low);
+    answered->set_effect_high(high);
+    *answered->mutable_last() = runs_[place].commit();
+    *answered->mutable_last_before() = runs_[place - 1].commit();
+  };
+  for (const int place :
+       {creep.earliest, (creep.earliest + creep.index) / 2, creep.index, 58}) {
+    acknowledge(place, -.019, .023);
+    Judgement judgement = Judge();
+    ASSERT_THAT(judgement.changes, SizeIs(1)) << place;
+    EXPECT_EQ(judgement.changes[0].kind, ChangeKind::kCreep);
+    EXPECT_TRUE(judgement.changes[0].IsAlert()) << place;
+    EXPECT_EQ(judgement.changes[0].change.relative_change,
+              creep.relative_change);
+    EXPECT_EQ(judgement.standing, Verdict::kSlower) << place;
+    if (place == 58) continue;
+    acknowledge(place, creep.relative_change_low, creep.relative_change_high);
+    judgement = Judge();
+    ASSERT_THAT(judgement.changes, SizeIs(1)) << place;
+    EXPECT_EQ(ChangeText(judgement.changes[0]), "creep, acknowledged");
+    EXPECT_EQ(judgement.changes[0].change.relative_change,
+              creep.relative_change);
+    EXPECT_EQ(judgement.standing, Verdict::kUnchanged) << place;
+    // The acknowledgement does not cover twice the creep.
+    const std::vector<proto::Run> known = runs_;
+    for (int i = 60; i < 130; ++i) Measure(1, 100 * (1 + .003 * i));
+    EXPECT_EQ(Judge().standing, Verdict::kSlower) << place;
+    runs_ = known;
+  }
+}
+
 // Noise hides how much of it matters.
 TEST_F(JudgeTest, ASmallCreepMayBeOne) {
   for (int i = 0; i < 60; ++i) Measure(1, 100 * (1 + .0008 * i));

@@ -73,7 +73,10 @@ int Judgement::NormOf(int points, const Series& series,
                       const TriageBook& book) const {
   int begin = 0;
   for (const Change& change : changes) {
-    if (change.change.index >= points) continue;
+    // The newest points of a creep are no level of their own.
+    if (change.change.index >= points || change.kind == ChangeKind::kCreep) {
+      continue;
+    }
     // A level ends with the point that confirmed it.
     const bool is_known = (change.kind == ChangeKind::kConfirmed &&
                            change.change.end <= points) ||
@@ -85,8 +88,9 @@ int Judgement::NormOf(int points, const Series& series,
     // The change that it speaks of may have been found a point or two beside.
     const bool found =
         std::any_of(changes.begin(), changes.end(), [&](const Change& change) {
-          return std::abs(change.change.index - *place) <=
-                 TriageBook::kPlaceTolerance;
+          return change.kind != ChangeKind::kCreep &&
+                 std::abs(change.change.index - *place) <=
+                     TriageBook::kPlaceTolerance;
         });
     if (!found) begin = std::max(begin, *place);
   }

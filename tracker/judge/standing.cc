@@ -135,7 +135,7 @@ class Decision {
   std::string CreepText(const Change& creep) const {
     return absl::StrFormat("creeps: %s over %d points, with no step",
                            FormatChange(creep.change.relative_change),
-                           size() - result_.baseline_begin);
+                           size() - creep.change.begin);
   }
 
   // What nobody has answered stays, however many points and epochs ago.
