@@ -192,7 +192,7 @@ TEST_F(CertificateTest, WhatWasNotMeteredIsEstimatedOrRefused) {
   EXPECT_TRUE(VerifyCertificate(certificate, history_, "").ok());
 }
 
-// What failed is not less work, and a power that nothing takes is no input.
+// A failure is not less work, and a power that nothing takes is no input.
 TEST_F(CertificateTest, WhatFailedAndWattsThatNothingTakesAreRefused) {
   proto::Run failed = *history_.ReadRun(inputs_.candidate);
   failed.set_run_id("20260107T000000Z-000000000007");

@@ -231,7 +231,7 @@ class TwoSlurmPilotsTest : public testing::Test {
 };
 
 TEST_F(TwoSlurmPilotsTest, TuneAsOneMachineDoesInHalfTheTime) {
-  // What else the machine does may change meanwhile: two before and after one,
+  // Other work of the machine may change meanwhile: two before and after one,
   // and the slower counts.
   double before_s = 0, one_s = 0, after_s = 0;
   const auto two = TuneWith(2, &before_s);

@@ -106,7 +106,7 @@ double ReachedShare(const Numbers& numbers) {
   double reached = 0;
   for (const char* name : {"roofline_share", "arithmetic_share"}) {
     const double share = numbers.ValueOr(name, 0);
-    // What is faster than a ceiling shows that the ceiling is none: it was
+    // A kernel faster than a ceiling shows that the ceiling is none: it was
     // read while others used the machine.
     if (share <= kMostReached) reached = std::max(reached, share);
   }

@@ -12,8 +12,8 @@
 
 namespace optrail::diagnosis {
 
-// Whether observed parallel loops took longer than whole calls do: others had
-// the cores meanwhile.
+// Says whether observed parallel loops took longer than whole calls do: others
+// had the cores meanwhile.
 bool LoopsTakeLonger(const Numbers& numbers);
 
 void AddDerived(const proto::Hardware& hardware, int threads, Numbers* numbers);

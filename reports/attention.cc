@@ -121,7 +121,7 @@ void AddCommands(const ReportData& data, const tracker::Evidence& evidence,
                             "optrail ack ", QuoteForShell(AckScope(data, row)),
                             " ", bad, " --reason='...'"))});
   }
-  // Of a creep, one run of each end is too little to compare.
+  // One run of each end of a creep is too little to compare.
   if (first.decided_by && !is_creep && !good.empty()) {
     row.commands.push_back(
         {"compare",

@@ -248,7 +248,7 @@ std::vector<BenchCase> CasesOf(const TaskEntry& task, const TaskSpace& space,
                              proto::FALLBACK_TO_DEFAULT));
     cases.back().substituted = space.bound->default_refusal();
   }
-  // What has no choice is one benchmark, not the same one twice.
+  // An operator without a choice is one benchmark, not the same one twice.
   if (options.with_tuned && !given_replaces_tuned &&
       (space.has_choice || !options.with_default)) {
     cases.push_back(TunedCase(task, space, store, options));

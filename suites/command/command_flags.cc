@@ -435,7 +435,7 @@ absl::StatusOr<std::vector<std::string>> WorkersFromFlags() {
       absl::StrCat("flag --worker: ", workers.status().message()));
 }
 
-// What a total (--total_trials, --total_time) does not go with.
+// Refuses what a total (--total_trials, --total_time) does not go with.
 absl::Status CheckTotal(const TuneDriverOptions& options) {
   if (absl::GetFlag(FLAGS_objective) != tuning::kTimeMetric) {
     return absl::InvalidArgumentError(absl::StrCat(

@@ -369,7 +369,7 @@ class TuneCall {
   // part's text; "" if all of it is.
   absl::StatusOr<std::string> Restrict(const TaskEntry& task,
                                        TaskSpace* space) const;
-  // What is known of a task before its space is.
+  // Takes what is known of a task before its space is.
   Pending NewPending(const TaskEntry& task, const Known& known) const;
   // One of them, which is pending unless `summary` says all there is.
   absl::Status FindPending(const TaskEntry& task, Known* known,
@@ -400,7 +400,7 @@ class TuneCall {
       const std::vector<TaskEntry>& tasks);
   void Begin(Pending& pending);
   absl::Status Record(Pending& pending, absl::StatusOr<proto::Session> session);
-  // What a user should know of a session that ended.
+  // Returns what a user should know of a session that ended.
   std::vector<std::string> NotesOn(const proto::Session& session,
                                    const Pending& pending) const;
   // A bucket was verified for one config and kernel; the entry of another one

@@ -1,8 +1,8 @@
 #ifndef OPTRAIL_TRACKER_COMPARE_SIDE_EVIDENCE_H_
 #define OPTRAIL_TRACKER_COMPARE_SIDE_EVIDENCE_H_
 
-// What the runs of one side say of each benchmark and metric, before anything
-// is judged. Part of compare.h.
+// Gathers what the runs of one side say of each benchmark and metric, before
+// anything is judged. Part of compare.h.
 //
 //   SideEvidences before = CollectEvidence(baseline_runs, options);
 //   SideEvidences after = CollectEvidence(candidate_runs, options);

@@ -69,7 +69,7 @@ TEST(SideEvidence, AFailureIsOneByEveryMetric) {
     EXPECT_THAT(rows[0].candidate.run_ids, ElementsAre("run-2"));
     EXPECT_EQ(rows[0].candidate.commit.id(), "commit-2");
 
-    // What failed before is no news, and what is skipped is missing.
+    // An old failure is no news, and a skipped benchmark is missing.
     EXPECT_EQ(RowsOf({MakeRun(1, proto::CRASHED), MakeRun(2, proto::CRASHED)},
                      {MakeRun(3, proto::CRASHED)}, By(metric))
                   .size(),

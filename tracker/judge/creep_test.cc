@@ -146,7 +146,7 @@ TEST_F(CreepTest, NoiseWithoutMemoryNeverCreeps) {
       << "two levels";
 }
 
-// What lies before `begin` is of another epoch.
+// Points before `begin` are of another epoch.
 TEST_F(CreepTest, ALevelWithoutPointsBeforeTheChangeMayJump) {
   Measure(60, 100);
   const Series series = BuildSeries(runs_).at(0);

@@ -141,7 +141,7 @@ TEST_F(JudgeTest, ACreepBeyondDoubtIsAnAlertUntilItIsAcknowledged) {
     EXPECT_FALSE(change.IsOpen() || change.IsAlert()) << ChangeText(change);
   }
   runs_ = one_epoch;
-  // What jumps behind it is another change.
+  // A jump behind it is another change.
   Measure(4, 100 * (1 + .003 * 60) * 1.2);
   EXPECT_EQ(Judge().standing, Verdict::kSlower);
 }

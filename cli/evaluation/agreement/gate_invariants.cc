@@ -194,7 +194,7 @@ void CheckRow(const Json& row, Findings& found) {
                  absl::StrCat(name, " is unchanged in an interval ", interval));
     found.Expect(ratio < 1.05,
                  absl::StrCat(name, " is unchanged at a ratio of ", ratio));
-    // What only a much larger change would tell is said.
+    // A row says which changes it would have missed.
     const double detectable = NumberOf(row, "detectable");
     found.Expect(!(detectable > .21) ||
                      absl::StrContains(TextOf(row, "why"), "called can't tell"),

@@ -338,7 +338,7 @@ TEST_F(PostgresStoreTest, DashboardsReadTheNewestJudgements) {
             one + ";86400;abc;0.08;+8.0%, new;");
   EXPECT_EQ(ask("SELECT verdict FROM optrail.judgements ORDER BY 1"),
             "slower;unchanged;");
-  // What the view could not take apart is refused when it is written.
+  // Text that the view could not take apart is refused when it is written.
   for (const char* bad : {"[", "{}"}) {
     EXPECT_FALSE((*index)->KeepJudgements({{other, {"unchanged", bad}}}).ok())
         << bad;
