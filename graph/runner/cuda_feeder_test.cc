@@ -89,7 +89,9 @@ TEST_F(CudaFeederTest, StreamsWaitForEachOther) {
     const std::string computes = call(3)[1], sent = call(2)[2];
     EXPECT_NE(beside, computes);
     EXPECT_NE(sent, used);
-    if (batch > 0) EXPECT_EQ(calls[0][0] + calls[0][2], "await" + sent);
+    if (batch > 0) {
+      EXPECT_EQ(calls[0][0] + calls[0][2], "await" + sent);
+    }
     using Call = std::vector<std::string>;
     EXPECT_EQ(call(0), (Call{"wait", beside, used}));
     EXPECT_EQ(call(1)[0] + call(1)[1], "send" + beside);
@@ -114,7 +116,9 @@ TEST_F(CudaFeederTest, WithoutBatchesAheadOneStreamDoesAll) {
   std::vector<std::string> names;
   for (const auto& call : calls) {
     names.push_back(call[0]);
-    if (call[0] != "await") EXPECT_EQ(call[1], calls[0][1]);
+    if (call[0] != "await") {
+      EXPECT_EQ(call[1], calls[0][1]);
+    }
   }
   EXPECT_EQ(names, (std::vector<std::string>{"send", "send", "record", "await",
                                              "send", "send", "record"}));
