@@ -24,7 +24,7 @@ TEST(AllOperators, AreListedWithFilesAndKernels) {
     EXPECT_THAT(entry->space.path,
                 ::testing::AnyOf(entry->package + "/" + entry->op->name() +
                                      ".space.textproto",
-                                 "ops/lib/elementwise.space.textproto",
+                                 "ops/elementwise/elementwise.space.textproto",
                                  "ops/conv2d/conv2d.space.textproto"))
         << entry->space.path;
     EXPECT_FALSE(entry->space.contents.empty());

@@ -22,30 +22,35 @@ def _backend(deps = [], space = None, hardware = []):
 # unless NAME_KEY.space.textproto exists, and what hw.* in a space is checked
 # against.
 COMPILED_BACKENDS = {
-    "amx": _backend(deps = ["//ops/lib:amx"]),
+    "amx": _backend(deps = ["//ops/product/amx:tiles"]),
     "cpu": _backend(),
     "cublas": _backend(deps = [
         "//ops/device/cuda:backend",
         "//ops/device/cuda:device",
         "//ops/device/cuda:library",
-        "//ops/lib:cublaslt",
+        "//ops/vendor/cublaslt",
     ]),
     "cublaslt": _backend(
-        space = "//ops/lib:cublaslt.space.textproto",
-        deps = ["//ops/lib:cublaslt"],
+        space = "//ops/vendor/cublaslt:cublaslt.space.textproto",
+        deps = ["//ops/vendor/cublaslt"],
     ),
     "cuda": _backend(
         hardware = ["//ops/device/cuda:cuda.hardware.textproto"],
         deps = [
             "//ops/device/cuda:backend",
+            "//ops/elementwise:cuda",
             "//ops/lib:cuda",
+            "//ops/norm:cuda",
         ],
     ),
     "cudnn": _backend(
-        space = "//ops/lib:cudnn.space.textproto",
-        deps = ["//ops/lib:cudnn"],
+        space = "//ops/vendor/cudnn:cudnn.space.textproto",
+        deps = [
+            "//ops/norm:cudnn",
+            "//ops/vendor/cudnn",
+        ],
     ),
-    "onednn": _backend(deps = ["//ops/lib:onednn"]),
+    "onednn": _backend(deps = ["//ops/vendor/onednn"]),
 }
 
 # A kind of device has the operator's own kernels in the backend of its name,
@@ -67,10 +72,12 @@ HALIDE_BACKEND = struct(
         _label("//ops/halide:algorithm"),
         _label("//ops/halide:compiler_main"),
         _label("//ops/lib:halide"),
+        _label("//ops/norm:halide"),
     ],
     deps = [
         _label("//ops/halide:halide_backend"),
         _label("//ops/lib:halide"),
+        _label("//ops/norm:halide"),
     ],
     function = "optrail::ops::MakeHalideBackend",
     header = "ops/halide/halide_backend.h",

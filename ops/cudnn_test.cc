@@ -1,6 +1,6 @@
-// Operators by a cuDNN without a GPU (ops/lib/testing/fake_cudnn.cc), which
-// computes what it is told: graphs say what the operator means, operands are
-// packed before they are used, and what the library refuses has an outcome.
+// Operators by a cuDNN without a GPU (ops/vendor/cudnn/testing/fake_cudnn.cc),
+// which computes what it is told: graphs say what the operator means, operands
+// are packed before they are used, and what the library refuses has an outcome.
 // Operators' tests find out what the library itself makes of the graphs, where
 // there is a GPU.
 

@@ -9,7 +9,7 @@
 
 #include "ops/core/registry.h"
 #include "ops/lib/cuda_frame.h"
-#include "ops/lib/cudnn.h"
+#include "ops/vendor/cudnn/cudnn.h"
 
 namespace optrail::ops {
 namespace {

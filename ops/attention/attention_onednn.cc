@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "base/status_macros.h"
-#include "ops/lib/onednn.h"
+#include "ops/vendor/onednn/onednn.h"
 
 namespace optrail::ops {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "absl/status/statusor.h"
 #include "ops/core/registry.h"
-#include "ops/lib/cublaslt.h"
 #include "ops/lib/cuda_frame.h"
+#include "ops/vendor/cublaslt/cublaslt.h"
 
 namespace optrail::ops {
 namespace {

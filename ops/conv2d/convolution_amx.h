@@ -34,12 +34,12 @@
 #include "absl/status/statusor.h"
 #include "base/status_macros.h"
 #include "ops/conv2d/convolution.h"
-#include "ops/lib/amx.h"
-#include "ops/lib/amx_backend.h"
 #include "ops/lib/blocks.h"
 #include "ops/lib/cpu_frame.h"
-#include "ops/lib/pairs.h"
-#include "ops/lib/tile_panels.h"
+#include "ops/product/amx/amx.h"
+#include "ops/product/amx/amx_backend.h"
+#include "ops/product/amx/pairs.h"
+#include "ops/product/amx/tile_panels.h"
 #include "ops/product/cpu/tasks.h"
 
 namespace optrail::ops {

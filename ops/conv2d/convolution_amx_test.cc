@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "ops/device/cpu/device.h"
-#include "ops/lib/testing/tiles_test_fixture.h"
+#include "ops/product/amx/testing/tiles_test_fixture.h"
 #include "tuning/proto/canonical.h"
 
 namespace optrail::ops {

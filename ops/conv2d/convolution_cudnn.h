@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "base/status_macros.h"
 #include "ops/conv2d/convolution.h"
-#include "ops/lib/cudnn.h"
+#include "ops/vendor/cudnn/cudnn.h"
 
 namespace optrail::ops {
 

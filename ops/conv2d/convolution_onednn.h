@@ -5,7 +5,7 @@
 
 #include "base/status_macros.h"
 #include "ops/conv2d/convolution.h"
-#include "ops/lib/onednn.h"
+#include "ops/vendor/onednn/onednn.h"
 
 namespace optrail::ops {
 

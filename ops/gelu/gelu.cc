@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ops/core/registry.h"
-#include "ops/lib/elementwise.h"
+#include "ops/elementwise/elementwise.h"
 #include "ops/lib/reference.h"
 
 namespace optrail::ops {

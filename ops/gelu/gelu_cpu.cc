@@ -2,8 +2,8 @@
 #define HWY_TARGET_INCLUDE "ops/gelu/gelu_cpu.cc"
 #include "ops/lib/simd_targets.h"
 //
+#include "ops/elementwise/elementwise-inl.h"
 #include "ops/gelu/gelu_knobs.h"
-#include "ops/lib/elementwise-inl.h"
 #include "ops/lib/gelu-inl.h"
 #include "ops/lib/vector_math-inl.h"
 

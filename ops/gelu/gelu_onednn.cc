@@ -1,6 +1,6 @@
 // gelu by oneDNN. Its erf is good to 1.5e-7 of 1, not of the tail.
 
-#include "ops/lib/onednn.h"
+#include "ops/vendor/onednn/onednn.h"
 
 namespace optrail::ops {
 namespace {

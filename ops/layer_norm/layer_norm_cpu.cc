@@ -3,7 +3,7 @@
 #include "ops/lib/simd_targets.h"
 //
 #include "ops/layer_norm/layer_norm_knobs.h"
-#include "ops/lib/norm-inl.h"
+#include "ops/norm/norm-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace optrail::ops::HWY_NAMESPACE {

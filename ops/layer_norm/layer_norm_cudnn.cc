@@ -1,6 +1,6 @@
 // layer_norm by cuDNN.
 
-#include "ops/lib/norm_cudnn.h"
+#include "ops/norm/norm_cudnn.h"
 
 namespace optrail::ops {
 namespace {

@@ -1,7 +1,7 @@
 // layer_norm by oneDNN.
 
-#include "ops/lib/norm.h"
-#include "ops/lib/onednn.h"
+#include "ops/norm/norm.h"
+#include "ops/vendor/onednn/onednn.h"
 
 namespace optrail::ops {
 namespace {

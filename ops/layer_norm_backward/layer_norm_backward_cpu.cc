@@ -3,7 +3,7 @@
 #include "ops/lib/simd_targets.h"
 //
 #include "ops/layer_norm_backward/layer_norm_backward_knobs.h"
-#include "ops/lib/norm-inl.h"
+#include "ops/norm/norm-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace optrail::ops::HWY_NAMESPACE {

@@ -1,5 +1,5 @@
 #include "ops/core/registry.h"
-#include "ops/lib/norm_cuda.h"
+#include "ops/norm/norm_cuda.h"
 
 namespace optrail::ops {
 namespace {

@@ -1,6 +1,6 @@
 // layer_norm_backward by oneDNN.
 
-#include "ops/lib/onednn.h"
+#include "ops/vendor/onednn/onednn.h"
 
 namespace optrail::ops {
 namespace {

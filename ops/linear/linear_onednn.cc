@@ -1,6 +1,6 @@
 // linear by oneDNN, which packs the weights untimed.
 
-#include "ops/lib/onednn.h"
+#include "ops/vendor/onednn/onednn.h"
 
 namespace optrail::ops {
 namespace {

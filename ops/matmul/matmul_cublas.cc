@@ -1,5 +1,5 @@
 // The matrix product by NVIDIA's libraries: cuBLAS as most programs call it,
-// loaded at run time, and cuBLASLt (ops/lib/cublaslt.h).
+// loaded at run time, and cuBLASLt (ops/vendor/cublaslt/cublaslt.h).
 
 #include <memory>
 #include <mutex>
@@ -13,7 +13,7 @@
 #include "ops/core/registry.h"
 #include "ops/device/cuda/device.h"
 #include "ops/device/cuda/library.h"
-#include "ops/lib/cublaslt.h"
+#include "ops/vendor/cublaslt/cublaslt.h"
 
 namespace optrail::ops {
 namespace {

@@ -1,7 +1,7 @@
 // y = max(x, 0); NaN stays.
 
 #include "ops/core/registry.h"
-#include "ops/lib/elementwise.h"
+#include "ops/elementwise/elementwise.h"
 
 namespace optrail::ops {
 namespace {

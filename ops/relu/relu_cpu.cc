@@ -2,7 +2,7 @@
 #define HWY_TARGET_INCLUDE "ops/relu/relu_cpu.cc"
 #include "ops/lib/simd_targets.h"
 //
-#include "ops/lib/elementwise-inl.h"
+#include "ops/elementwise/elementwise-inl.h"
 #include "ops/relu/relu_knobs.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -1,7 +1,7 @@
 // Root mean square normalization of rows: lib/norm.h has the formula.
 
 #include "ops/core/registry.h"
-#include "ops/lib/norm.h"
+#include "ops/norm/norm.h"
 
 namespace optrail::ops {
 namespace {

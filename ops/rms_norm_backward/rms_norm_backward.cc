@@ -1,7 +1,7 @@
 // The gradients of rms_norm: lib/norm.h has the formulas.
 
 #include "ops/core/registry.h"
-#include "ops/lib/norm.h"
+#include "ops/norm/norm.h"
 
 namespace optrail::ops {
 namespace {

@@ -2,7 +2,7 @@
 #define HWY_TARGET_INCLUDE "ops/rms_norm_backward/rms_norm_backward_cpu.cc"
 #include "ops/lib/simd_targets.h"
 //
-#include "ops/lib/norm-inl.h"
+#include "ops/norm/norm-inl.h"
 #include "ops/rms_norm_backward/rms_norm_backward_knobs.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -1,6 +1,6 @@
 // The gradients of rms_norm: lib/norm.h has the formulas.
 
-#include "ops/lib/norm_backward_halide.h"
+#include "ops/norm/norm_backward_halide.h"
 
 OPTRAIL_HALIDE_ALGORITHM(call) {
   return optrail::ops::NormBackward(call, /*centred=*/false);

@@ -24,10 +24,10 @@
 #include "base/status_macros.h"
 #include "ops/core/cpu_device.h"
 #include "ops/core/invocation.h"
-#include "ops/lib/amx_backend.h"
 #include "ops/lib/blocks.h"
 #include "ops/lib/cpu_frame.h"
-#include "ops/lib/pairs.h"
+#include "ops/product/amx/amx_backend.h"
+#include "ops/product/amx/pairs.h"
 #include "ops/product/amx/product.h"
 #include "tuning/proto/config.pb.h"
 

@@ -19,11 +19,11 @@
 #include <vector>
 
 #include "ops/core/cpu_device.h"
-#include "ops/lib/amx.h"
 #include "ops/lib/blocks.h"
 #include "ops/lib/cpu_frame.h"
-#include "ops/lib/pairs.h"
-#include "ops/lib/tile_panels.h"
+#include "ops/product/amx/amx.h"
+#include "ops/product/amx/pairs.h"
+#include "ops/product/amx/tile_panels.h"
 #include "ops/product/cpu/blocking.h"
 #include "ops/product/cpu/tasks.h"
 

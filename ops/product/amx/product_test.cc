@@ -12,8 +12,8 @@
 #include "gtest/gtest.h"
 #include "ops/device/cpu/device.h"
 #include "ops/lib/blocks.h"
-#include "ops/lib/testing/tiles_test_fixture.h"
 #include "ops/product/amx/backend.h"
+#include "ops/product/amx/testing/tiles_test_fixture.h"
 #include "tuning/proto/canonical.h"
 
 namespace optrail::ops {

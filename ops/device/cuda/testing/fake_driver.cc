@@ -9,7 +9,7 @@
 //
 // Functions: "nothing"; "overrun" writes behind its first operand's buffer;
 // "differs", "stray", "repeat" and "project" are those of buffer.cc, "turn"
-// that of ops/lib/cudnn.cc; "map" is relu of f32 in vectors of four.
+// that of ops/vendor/cudnn/cudnn.cc; "map" is relu of f32 in vectors of four.
 //
 // Memory is mapped in granules of 64 KiB; "cuMemMap=1" is a device that maps
 // none.
