@@ -80,7 +80,7 @@ absl::StatusOr<int> Predict() {
   for (const suites::Start& start :
        suites::StartOrder(predictor, weighted, suites::WorkOf)) {
     const suites::StartTask& task = weighted[start.task];
-    if (const auto prediction = predictor.Predict(task.task)) {
+    if (const auto prediction = predictor.Predict(task.task, start.call_ns)) {
       rows.push_back({task, start, *prediction});
     }
   }
