@@ -48,7 +48,7 @@ Cell SecondsCell(double seconds) {
 // Says how far the predictions of this history can be believed.
 std::string ScoreText(const suites::GainPredictor& predictor) {
   const suites::PredictionScore score =
-      suites::ScorePredictions(predictor.LeaveOneOut());
+      suites::ScorePredictions(predictor.LeaveOneOut(suites::WorkOf));
   if (score.predictions < 2) return "";
   return absl::StrFormat(
       "note: of the %d tuned tasks of this history, each predicted from the "
@@ -80,7 +80,7 @@ absl::StatusOr<int> Predict() {
   for (const suites::Start& start :
        suites::StartOrder(predictor, weighted, suites::WorkOf)) {
     const suites::StartTask& task = weighted[start.task];
-    if (const auto prediction = predictor.Predict(task.task)) {
+    if (const auto prediction = predictor.Predict(task.task, start.call_ns)) {
       rows.push_back({task, start, *prediction});
     }
   }

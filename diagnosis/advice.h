@@ -11,10 +11,10 @@
 //   }
 //
 // A predicted gain is the share of the time that would go. Advice that names
-// another config, backend or number of threads was measured beside the kernel;
-// advice to change the code is bounded by an experiment, or estimated, and says
-// which. Trying measures again, interleaved with the kernel as it was, in a
-// fresh process.
+// another config, backend or number of threads was measured beside the kernel,
+// and again in a fresh process; advice to change the code is bounded by an
+// experiment, or estimated, and says which. Trying measures again, interleaved
+// with the kernel as it was, in a fresh process.
 
 #include <functional>
 #include <vector>
@@ -37,7 +37,8 @@ struct AdviceTools {
       search;
 };
 
-// The most to gain first. Measures the other configs, backends and numbers of
+// The most to gain first, where a bound counts half and an estimate a quarter
+// of what was measured. Measures the other configs, backends and numbers of
 // threads that there are.
 std::vector<proto::DiagnosisAdvice> AdviceFor(
     const Subject& subject, const AdviceTools& tools, const Numbers& numbers,

@@ -115,7 +115,8 @@ double ReachedShare(const Numbers& numbers) {
 
 std::vector<proto::DiagnosisCause> Judge(const Numbers& numbers) {
   std::vector<proto::DiagnosisCause> causes;
-  if (ReachedShare(numbers) >= kHealthyShare) return causes;
+  const double reached = ReachedShare(numbers);
+  if (reached >= kHealthyShare) return causes;
   for (const ClassRule& rule : ClassTable()) {
     if (!rule.is_cause() || !HoldsWithParents(rule, numbers)) continue;
     const Number* const recoverable = numbers.Find(rule.recoverable());
@@ -130,10 +131,13 @@ std::vector<proto::DiagnosisCause> Judge(const Numbers& numbers) {
       }
     }
     AddLink(rule, numbers, &cause);
-    cause.set_recoverable(std::min(recoverable->value, 1.));
+    // Nothing is faster than the roofline, and what the machine causes is not
+    // the kernel's.
+    const double most = rule.parent().empty() ? 1 : 1 - reached;
+    cause.set_recoverable(std::min(recoverable->value, most));
     if (recoverable->low < recoverable->high) {
-      cause.set_low(recoverable->low);
-      cause.set_high(recoverable->high);
+      cause.set_low(std::min(recoverable->low, most));
+      cause.set_high(std::min(recoverable->high, most));
     }
     causes.push_back(std::move(cause));
   }

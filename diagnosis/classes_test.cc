@@ -55,7 +55,7 @@ TEST(ClassTableTest, ParentsExistAndComeFirstAndNamesAreUnique) {
 TEST(JudgeTest, WithinTenPercentOfTheRooflineThereIsNoCause) {
   Numbers numbers = MemoryBound();
   numbers.Set("passes", 3, "test");
-  numbers.Set("page_jumps", 3, "test");
+  numbers.Set("walk_jumps", 0, "test");
   numbers.Set("regular_share", 1, "test");
   numbers.Set("pass_gain", .66, "test");
   EXPECT_EQ(FirstCause(numbers), "extra_passes");
@@ -75,7 +75,7 @@ TEST(JudgeTest, AtThePeakOfArithmeticThereIsNoCauseEither) {
 TEST(JudgeTest, AChildIsNoCauseWithoutItsParent) {
   Numbers numbers = Computing();
   numbers.Set("passes", 3, "test");
-  numbers.Set("page_jumps", 3, "test");
+  numbers.Set("walk_jumps", 0, "test");
   numbers.Set("regular_share", 1, "test");
   numbers.Set("pass_gain", .66, "test");
   EXPECT_EQ(FirstCause(numbers), "");
@@ -83,7 +83,7 @@ TEST(JudgeTest, AChildIsNoCauseWithoutItsParent) {
 
 TEST(JudgeTest, TheChainNamesTheLevelOfTheMemory) {
   Numbers numbers = MemoryBound();
-  numbers.Set("page_jumps", 40, "test");
+  numbers.Set("walk_jumps", 40, "test");
   numbers.Set("regular_share", .9, "test");
   numbers.Set("workspace_share", 0, "test");
   const auto causes = Judge(numbers);
@@ -291,6 +291,56 @@ TEST(JudgeTest, PassesInACacheCostTheirLoadsAndStores) {
   numbers.Set("loop_vector_fp", 12, "test");
   AddDerived(Zen(), 1, &numbers);
   EXPECT_EQ(FirstCause(numbers), "");
+}
+
+// A blocked transposition with long rows: all bytes are read once.
+TEST(JudgeTest, ABlockedWalkIsNoPassOverTheOperand) {
+  Numbers numbers = MemoryBound();
+  numbers.Set("roofline_share", .2, "test");
+  numbers.Set("memory_gain", {.61, .6, .62}, "test");
+  numbers.Set("page_visits:0", 120'000, "test");
+  numbers.Set("pages_visited:0", 6000, "test");
+  numbers.Set("regular_visits:0", 119'640, "test");
+  numbers.Set("adjacent_visits:0", 6000, "test");
+  numbers.Set("page_visits:1", 18'000, "test");
+  numbers.Set("pages_visited:1", 6000, "test");
+  AddDerived(Zen(), 1, &numbers);
+  EXPECT_EQ(FirstCause(numbers), "strided");
+  EXPECT_NEAR(Judge(numbers)[0].recoverable(), .61, 1e-9);
+  numbers.Set("adjacent_visits:0", 119'000, "test");
+  AddDerived(Zen(), 1, &numbers);
+  EXPECT_EQ(FirstCause(numbers), "extra_passes");
+  // Traffic that is gone cannot cost more than it does.
+  EXPECT_NEAR(Judge(numbers)[0].recoverable(), .71, 1e-9);
+  numbers.Set("roofline_share", .4, "test");
+  AddDerived(Zen(), 1, &numbers);
+  EXPECT_NEAR(Judge(numbers)[0].recoverable(), .6, 1e-9);
+}
+
+// Zeros travel faster on some machines, without any branch.
+TEST(JudgeTest, DataThatGoesWithTheTrafficIsNoBranch) {
+  Numbers numbers = Computing();
+  numbers.Set("memory_gain", {.3, .28, .32}, "test");
+  numbers.Set("data_gain", {.23, .2, .25}, "test");
+  numbers.Set("denormal_gain", 0, "test");
+  AddDerived(Zen(), 1, &numbers);
+  EXPECT_EQ(FirstCause(numbers), "");
+  numbers.Set("memory_gain", {.05, .04, .06}, "test");
+  AddDerived(Zen(), 1, &numbers);
+  EXPECT_EQ(FirstCause(numbers), "branches");
+}
+
+TEST(JudgeTest, LanesThatPaddingWouldFillAreUnused) {
+  Numbers numbers = Computing();
+  numbers.Set("padding_gain", .7, "test");
+  numbers.Set("short_length", 2, "test");
+  numbers.Set("padded_length", 16, "test");
+  numbers.Set("padded_share", .4, "test");
+  AddDerived(Zen(), 1, &numbers);
+  ASSERT_EQ(FirstCause(numbers), "unused_lanes");
+  EXPECT_EQ(Judge(numbers)[0].chain().rbegin()->says(),
+            "a contiguous dimension of 2 fills no vector: with 16 it would "
+            "reach 40% of the roofline");
 }
 
 // Copies cost 26% here, and 6% goes when nothing travels.

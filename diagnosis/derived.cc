@@ -17,6 +17,10 @@ constexpr int kMostOperands = 24;
 // where vectors are 64 bytes wide. A loop seldom makes so many passes.
 constexpr double kWalkJumps = 40;
 constexpr double kGatherJumps = 8;
+// A blocked walk visits a page a few times less often than a walk, and seldom
+// the page beside the last one, which a pass does.
+constexpr double kBlockedJumps = 8;
+constexpr double kPassAdjacent = .3;
 // With a larger share of regular visits a walk goes in an order.
 constexpr double kInOrder = .5;
 constexpr double kLeastWorkspace = .25;
@@ -50,6 +54,7 @@ double CopyAccesses(const Numbers& numbers, double workspace_share) {
 // worst walk and the worst gather over one.
 void AddPages(Numbers* numbers) {
   double visits = 0, distinct = 0, jumps = 0, regular = 0, workspace = 0;
+  double adjacent = 1;
   double gather_jumps = 0, gather_visits = 0;
   bool cut = false;
   const auto add = [&](const std::string& operand) {
@@ -74,6 +79,9 @@ void AddPages(Numbers* numbers) {
     if (own_jumps > jumps) {
       jumps = own_jumps;
       regular = own_regular;
+      adjacent = numbers->ValueOr(absl::StrCat("adjacent_visits:", operand),
+                                  visited->value) /
+                 visited->value;
       cut = own_cut;
     }
     // Passes over a small operand hide no gather from a large one.
@@ -103,11 +111,14 @@ void AddPages(Numbers* numbers) {
                "visits of the worst operand, at a distance seen just before");
   numbers->Set("workspace_share", workspace / visits, "of the pages visited");
   const double memory = numbers->ValueOr("memory_gain", 0);
-  numbers->Set("pass_gain", std::max(0., 1 - 1 / passes), kEstimated);
   // A walk in one small block still misses the TLB. Where the operands could
   // have been streamed in a fraction of the time, half of the rest is its.
   const Number* const streaming = numbers->Find("streaming_share");
-  const bool walks = jumps >= kWalkJumps && regular >= kInOrder;
+  const bool walks = regular >= kInOrder &&
+                     (jumps >= kWalkJumps ||
+                      (jumps >= kBlockedJumps && adjacent <= kPassAdjacent));
+  numbers->Set("walk_jumps", walks ? jumps : 0,
+               "visits a page of the worst operand, if it walks");
   const Number* const travel = numbers->Find("memory_gain");
   const double left =
       walks && streaming != nullptr ? (1 - streaming->value) / 2 : 0;
@@ -125,8 +136,12 @@ void AddPages(Numbers* numbers) {
       std::max({traced ? kTraceCounts : 0, PassAccesses(*numbers, passes),
                 CopyAccesses(*numbers, workspace / visits)});
   // A block that is slower than the operands is no evidence against the trace.
-  numbers->Set("memory_evidence", std::max(0., memory) + shown,
+  const double evidence = std::max(0., memory) + shown;
+  numbers->Set("memory_evidence", evidence,
                "memory_gain, and what the page trace shows");
+  // No pass costs more than all traffic and its loads and stores.
+  numbers->Set("pass_gain", std::min(std::max(0., 1 - 1 / passes), evidence),
+               kEstimated);
   numbers->Set("workspace_gain",
                std::max(memory * workspace / visits, workspace / visits / 2),
                kEstimated);
@@ -393,6 +408,12 @@ void AddDerived(const proto::Hardware& hardware, int threads,
                 Numbers* numbers) {
   BoundMemoryByData(numbers);
   if (const Number* const memory = numbers->Find("memory_gain")) {
+    // Zeros also travel faster than other values on some machines.
+    if (const Number* const data = numbers->Find("data_gain")) {
+      numbers->Set("data_beyond_memory",
+                   data->value - std::max(0., memory->value),
+                   "data_gain, less what goes with the traffic");
+    }
     numbers->Set("compute_left", std::clamp(1 - memory->value, 0., 1.),
                  "time with operands in one small block");
     // Arithmetic that hides behind traffic shows once the traffic is gone: a

@@ -22,6 +22,12 @@ std::string VerdictOf(
         100 * reached);
   }
   if (!causes.empty()) return causes[0].chain().rbegin()->says();
+  if (roofline != nullptr && roofline->value > 1) {
+    return absl::StrFormat(
+        "no cause found; faster than the measured ceilings (%.0f%% of the "
+        "roofline), so they do not tell what is left",
+        100 * roofline->value);
+  }
   std::string verdict = "no cause found";
   if (roofline != nullptr) {
     absl::StrAppendFormat(&verdict, "; %.0f%% of the roofline",

@@ -65,7 +65,7 @@ class DiagnoseCall {
     std::vector<proto::Diagnosis> diagnoses;
     absl::Status refused;
     for (const Candidate& candidate : candidates_) {
-      Say(absl::StrCat("diagnosing ",
+      Say(absl::StrCat("diagnosing ", ++begun_, "/", candidates_.size(), ": ",
                        suites::ShortTaskText(candidate.subject.entry.task)));
       absl::StatusOr<proto::Diagnosis> diagnosis = DiagnoseOne(candidate);
       if (!diagnosis.ok()) {
@@ -83,6 +83,9 @@ class DiagnoseCall {
       diagnoses.push_back(*std::move(diagnosis));
     }
     if (diagnoses.empty()) return refused;
+    if (diagnoses.size() > 1 && tracker::IsForPeople(options_.common.format)) {
+      PrintSummary(diagnoses);
+    }
     if (options_.common.format == OutputFormat::kJson) {
       out_ << DiagnosesJson(diagnoses);
     }
@@ -232,9 +235,20 @@ class DiagnoseCall {
   void Print(const proto::Diagnosis& diagnosis) {
     if (options_.common.format == OutputFormat::kJson) return;
     const bool markdown = options_.common.format == OutputFormat::kMarkdown;
-    out_ << WrapProse(DiagnosisText(diagnosis, markdown),
+    // Of several tasks the same is not known: once is enough.
+    out_ << WrapProse(DiagnosisText(diagnosis, markdown,
+                                    /*with_unknown=*/candidates_.size() < 2),
                       markdown ? 0 : TerminalWidth())
          << "\n";
+  }
+
+  void PrintSummary(const std::vector<proto::Diagnosis>& diagnoses) {
+    tracker::PrintTable(SummaryOf(diagnoses), options_.common.format, out_);
+    const std::string unknown = UnknownText(diagnoses);
+    if (unknown.empty()) return;
+    out_ << "\n"
+         << WrapProse(absl::StrCat("not known: ", SanitiseText(unknown), "\n"),
+                      TerminalWidth());
   }
 
   const DiagnoseCommand& options_;
@@ -242,6 +256,7 @@ class DiagnoseCall {
   Evaluators evaluators_;
   std::vector<Candidate> candidates_;
   double total_ns_ = 0;
+  int begun_ = 0;
   Machine machine_;
 };
 

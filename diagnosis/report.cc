@@ -1,6 +1,9 @@
 #include "diagnosis/report.h"
 
+#include <map>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -86,6 +89,34 @@ void AppendAdvice(const proto::DiagnosisAdvice& advice, const char* bullet,
   }
 }
 
+// In a few words: what the knobs become is in the advice itself.
+std::string InShort(const proto::DiagnosisAdvice& advice) {
+  switch (advice.kind()) {
+    case proto::TUNE_KNOBS:
+      return absl::StrCat("tune ", absl::StrJoin(advice.knobs(), ", "));
+    case proto::USE_THREADS:
+      return absl::StrCat(advice.threads(), " threads");
+    case proto::USE_BACKEND:
+      return absl::StrCat("backend ", advice.backend().empty()
+                                          ? "of the device"
+                                          : advice.backend());
+    default:
+      return advice.text();
+  }
+}
+
+// The first cause, or why there is none.
+std::string CauseInShort(const proto::Diagnosis& diagnosis) {
+  if (diagnosis.causes_size() > 0) {
+    return diagnosis.causes(0).chain().rbegin()->class_name();
+  }
+  const Numbers numbers = Numbers::FromProto(diagnosis.numbers());
+  if (ReachedShare(numbers) >= kHealthyShare) return "none: near the roofline";
+  const ClassRule* const limit = LimitOf(numbers);
+  return limit == nullptr ? "not found"
+                          : absl::StrCat("not found (", limit->name(), ")");
+}
+
 Json JsonOf(const proto::DiagnosisCause& cause) {
   Json chain = Json::array();
   for (const proto::DiagnosisLink& link : cause.chain()) {
@@ -152,7 +183,8 @@ Json JsonOf(const proto::Diagnosis& diagnosis) {
 
 }  // namespace
 
-std::string DiagnosisText(const proto::Diagnosis& diagnosis, bool markdown) {
+std::string DiagnosisText(const proto::Diagnosis& diagnosis, bool markdown,
+                          bool with_unknown) {
   const char* const bullet = markdown ? "- " : "";
   std::string text = absl::StrCat(
       markdown ? "### " : "", suites::ShortTaskText(diagnosis.task()), "\n",
@@ -183,17 +215,51 @@ std::string DiagnosisText(const proto::Diagnosis& diagnosis, bool markdown) {
   for (const std::string& similar : diagnosis.similar()) {
     absl::StrAppend(&text, "- ", similar, "\n");
   }
-  std::vector<std::string> unknown;
-  for (const proto::DiagnosisNumber& number : diagnosis.numbers()) {
-    if (number.has_value()) continue;
-    unknown.push_back(
-        absl::StrCat(number.name(), " (", number.unsupported(), ")"));
-  }
+  const std::string unknown = with_unknown ? UnknownText({diagnosis}) : "";
   if (!unknown.empty()) {
-    absl::StrAppend(&text, bullet, "not known: ", absl::StrJoin(unknown, ", "),
-                    "\n");
+    absl::StrAppend(&text, bullet, "not known: ", unknown, "\n");
   }
   return markdown ? text : SanitiseText(text);
+}
+
+std::string UnknownText(absl::Span<const proto::Diagnosis> diagnoses) {
+  std::map<std::string, std::string> unknown;
+  for (const proto::Diagnosis& diagnosis : diagnoses) {
+    for (const proto::DiagnosisNumber& number : diagnosis.numbers()) {
+      if (!number.has_value()) {
+        unknown.emplace(number.name(), number.unsupported());
+      }
+    }
+  }
+  return absl::StrJoin(unknown, ", ", [](std::string* out, const auto& one) {
+    absl::StrAppend(out, one.first, " (", one.second, ")");
+  });
+}
+
+Table SummaryOf(absl::Span<const proto::Diagnosis> diagnoses) {
+  Table table({{"task"},
+               {"a call", Align::kRight, "time_ns"},
+               {"of ceiling", Align::kRight, "roofline_share"},
+               {"cause"},
+               {"advice"},
+               {"predicted", Align::kRight, "predicted_gain"},
+               {"realised", Align::kRight, "realised_gain"}});
+  const auto share = [](bool has, double value) {
+    return has ? Cell::Number(value, Percent(value)) : Cell::None();
+  };
+  for (const proto::Diagnosis& one : diagnoses) {
+    const bool advised = one.advice_size() > 0;
+    const proto::DiagnosisAdvice advice =
+        advised ? one.advice(0) : proto::DiagnosisAdvice();
+    table.AddRow({suites::ShortTaskText(one.task()),
+                  Cell::Number(one.time_ns(), FormatDurationNs(one.time_ns())),
+                  share(one.has_roofline_share(), one.roofline_share()),
+                  CauseInShort(one),
+                  advised ? Cell(InShort(advice)) : Cell::None(),
+                  share(advised, advice.predicted_gain()),
+                  share(advice.has_realised_gain(), advice.realised_gain())});
+  }
+  return table;
 }
 
 std::string DiagnosesJson(absl::Span<const proto::Diagnosis> diagnoses) {

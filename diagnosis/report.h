@@ -5,17 +5,29 @@
 //
 //   std::cout << DiagnosisText(diagnosis, /*markdown=*/false);
 //   std::cout << DiagnosesJson({diagnosis});
+//   std::cout << SummaryOf(diagnoses).ToText(TerminalWidth());
 //
 // The JSON is described by docs/json_schemas/diagnose.schema.json.
 
 #include <string>
 
 #include "absl/types/span.h"
+#include "base/table.h"
 #include "tracker/proto/diagnosis.pb.h"
 
 namespace optrail::diagnosis {
 
-std::string DiagnosisText(const proto::Diagnosis& diagnosis, bool markdown);
+// Numbers that are not known are listed at its end, if `with_unknown`.
+std::string DiagnosisText(const proto::Diagnosis& diagnosis, bool markdown,
+                          bool with_unknown = true);
+
+// What could not be measured, and why: each number once, "" if there is none.
+std::string UnknownText(absl::Span<const proto::Diagnosis> diagnoses);
+
+// A row for each: the time, the first cause, the first advice, and what became
+// of it.
+Table SummaryOf(absl::Span<const proto::Diagnosis> diagnoses);
+
 std::string DiagnosesJson(absl::Span<const proto::Diagnosis> diagnoses);
 
 }  // namespace optrail::diagnosis

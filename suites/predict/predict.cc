@@ -18,6 +18,8 @@ namespace {
 constexpr double kOtherTypes = 5;  // or another backend or attribute
 constexpr double kOtherOperator = 14;
 constexpr double kOtherDevice = 18;
+// What a doubling of the time of a call counts, in doublings of a dimension.
+constexpr double kTimeDoubling = 2;
 
 // The weight of an error beyond all that were seen, at either end, in units of
 // the heaviest session's. 1 is the choice that holds for exchangeable sessions
@@ -26,7 +28,7 @@ constexpr double kBeyondWeight = 0.2;
 
 constexpr double kTail = 0.05;  // outside the interval, at either end
 
-double WeightOf(const proto::Task& a, const proto::Task& b) {
+double TaskWeight(const proto::Task& a, const proto::Task& b) {
   const absl::optional<double> distance = TaskDistance(a, b);
   double doublings = kOtherDevice;
   if (distance.has_value()) {
@@ -96,30 +98,40 @@ GainPredictor::GainPredictor(
   }
   std::reverse(cases_.begin(), cases_.end());
   if (cases_.size() < 2) return;
-  for (Case& one : cases_) one.error = one.log_gain - Mean(one.task, one.name);
+  for (Case& one : cases_) {
+    one.error = one.log_gain - Mean(one.task, one.default_ns, one.name);
+  }
 }
 
-double GainPredictor::Mean(const proto::Task& task,
+double GainPredictor::WeightOf(const proto::Task& task, double call_ns,
+                               const Case& other) {
+  const double weight = TaskWeight(task, other.task);
+  if (call_ns <= 0 || other.default_ns <= 0) return weight;
+  const double doublings = std::abs(std::log2(call_ns / other.default_ns));
+  return weight * std::exp(-kTimeDoubling * doublings / 2);
+}
+
+double GainPredictor::Mean(const proto::Task& task, double call_ns,
                            const std::string& name) const {
   double sum = 0, weights = 0;
   for (const Case& one : cases_) {
     if (one.name == name) continue;
-    const double weight = WeightOf(task, one.task);
+    const double weight = WeightOf(task, call_ns, one);
     sum += weight * one.log_gain;
     weights += weight;
   }
   return weights > 0 ? sum / weights : 0;
 }
 
-absl::optional<Prediction> GainPredictor::Predict(
-    const proto::Task& task) const {
+absl::optional<Prediction> GainPredictor::Predict(const proto::Task& task,
+                                                  double call_ns) const {
   const std::string name = NameOf(task);
   std::vector<Weighted> errors, seconds;
   Prediction prediction;
   double heaviest = 0, most_gain = 0;
   for (const Case& one : cases_) {
     if (one.name == name) continue;
-    const double weight = WeightOf(task, one.task);
+    const double weight = WeightOf(task, call_ns, one);
     errors.push_back({one.error, weight});
     seconds.push_back({one.seconds, weight});
     most_gain = std::max(most_gain, one.log_gain);
@@ -130,7 +142,7 @@ absl::optional<Prediction> GainPredictor::Predict(
     }
   }
   if (prediction.sessions == 0) return absl::nullopt;
-  const double mean = Mean(task, name);
+  const double mean = Mean(task, call_ns, name);
   // The error of this task may be larger than any that was seen.
   constexpr double kBeyond = std::numeric_limits<double>::infinity();
   errors.push_back({kBeyond, kBeyondWeight * heaviest});
@@ -157,28 +169,40 @@ absl::optional<double> GainPredictor::Realised(const proto::Task& task) const {
 absl::optional<double> GainPredictor::CallNs(const proto::Task& task,
                                              const WorkFunction& work) const {
   const std::string name = NameOf(task);
+  for (const Case& one : cases_) {
+    if (one.name == name && one.default_ns > 0) return one.default_ns;
+  }
+  const double estimate_ns = EstimateNs(task, work, name);
+  if (estimate_ns <= 0) return absl::nullopt;
+  return estimate_ns;
+}
+
+double GainPredictor::EstimateNs(const proto::Task& task,
+                                 const WorkFunction& work,
+                                 const std::string& name) const {
   const double own_work = work(task);
   double sum = 0, weights = 0;
   for (const Case& one : cases_) {
-    if (one.default_ns <= 0) continue;
-    if (one.name == name) return one.default_ns;
+    if (one.name == name || one.default_ns <= 0) continue;
     if (one.task.device_kind() != task.device_kind()) continue;
     const double other_work = work(one.task);
     if (!(own_work > 0) || !(other_work > 0)) continue;
-    const double weight = WeightOf(task, one.task);
+    const double weight = TaskWeight(task, one.task);
     sum += weight * std::log(one.default_ns / other_work);
     weights += weight;
   }
-  if (weights <= 0) return absl::nullopt;
-  return own_work * std::exp(sum / weights);
+  return weights > 0 ? own_work * std::exp(sum / weights) : 0;
 }
 
-std::vector<GainPredictor::Scored> GainPredictor::LeaveOneOut() const {
+std::vector<GainPredictor::Scored> GainPredictor::LeaveOneOut(
+    const WorkFunction& work) const {
   std::vector<Scored> scored;
   for (const Case& one : cases_) {
     // Errors of the other sessions do not depend on the one that is left out
     // by more than its own share of their means.
-    const absl::optional<Prediction> prediction = Predict(one.task);
+    const double call_ns =
+        work ? EstimateNs(one.task, work, one.name) : one.default_ns;
+    const absl::optional<Prediction> prediction = Predict(one.task, call_ns);
     if (!prediction.has_value()) continue;
     scored.push_back({one.session, std::expm1(one.log_gain), *prediction});
   }

@@ -16,6 +16,8 @@
 // The method is a kernel regression of log(1 + gain): a session at a distance d
 // has the weight exp(-d / 2), where TaskDistance counts doublings of a
 // dimension, and tasks that it does not compare have a distance of their own.
+// If the time of a call is known, each doubling of it counts two: short calls
+// and long ones of one operator gain differently, and those of others alike.
 // The interval adds the errors that the regression makes for each session when
 // that task is left out, by the same weights, and one error without bound on
 // either side, as in conformal prediction with unequal weights (Tibshirani et
@@ -56,8 +58,10 @@ class GainPredictor {
   // would make the prediction look better than it is.
   static std::string NameOf(proto::Task task);
 
-  // From sessions of other tasks alone; nullopt if there is none.
-  absl::optional<Prediction> Predict(const proto::Task& task) const;
+  // From sessions of other tasks alone; nullopt if there is none. `call_ns` is
+  // the time of a call of the default config; 0 if it is not known.
+  absl::optional<Prediction> Predict(const proto::Task& task,
+                                     double call_ns = 0) const;
 
   // The gain of the task's own newest session.
   absl::optional<double> Realised(const proto::Task& task) const;
@@ -75,8 +79,9 @@ class GainPredictor {
     double realised = 0;
     Prediction predicted;
   };
-  // Every session against the prediction without it.
-  std::vector<Scored> LeaveOneOut() const;
+  // Every session against the prediction without it. The default config was
+  // timed; with `work` its time too follows from the other sessions.
+  std::vector<Scored> LeaveOneOut(const WorkFunction& work = nullptr) const;
 
  private:
   struct Case {
@@ -88,8 +93,14 @@ class GainPredictor {
     double default_ns = 0;  // of one call; 0 if the session does not know it
     double error = 0;       // of the regression without it
   };
+  static double WeightOf(const proto::Task& task, double call_ns,
+                         const Case& other);
   // The weighted mean of log(1 + gain) over all tasks but the one of `name`.
-  double Mean(const proto::Task& task, const std::string& name) const;
+  double Mean(const proto::Task& task, double call_ns,
+              const std::string& name) const;
+  // The time of a call by the others' time per work; 0 if that says nothing.
+  double EstimateNs(const proto::Task& task, const WorkFunction& work,
+                    const std::string& name) const;
 
   std::vector<Case> cases_;
 };

@@ -69,6 +69,26 @@ TEST(GainPredictorTest, TheTaskItselfAndWhatWasNotProvenTeachNothing) {
   EXPECT_EQ(kept->gain, 0);
 }
 
+// Long calls gain and short ones do not, whatever the operator.
+TEST(GainPredictorTest, CallsOfTheSameTimeCountMore) {
+  std::vector<tracker::SessionInfo> sessions;
+  for (const int n : {1024, 2048, 4096}) {
+    for (const char* op : {"sum", "exp"}) {
+      const bool is_long = n == 4096;
+      sessions.push_back(SessionOf(TaskOf(op, n), is_long ? .3 : .01));
+      sessions.back()
+          .header.mutable_proof()
+          ->add_default_measurements()
+          ->set_median_ns(is_long ? 1e6 : 1e3);
+    }
+  }
+  const GainPredictor predictor(sessions);
+  const proto::Task task = TaskOf("softmax", 1024);
+  EXPECT_GT(predictor.Predict(task, 1e6)->gain, .25);
+  EXPECT_LT(predictor.Predict(task, 1e3)->gain, .05);
+  EXPECT_NEAR(predictor.Predict(task)->gain, .1, .03);
+}
+
 TEST(GainPredictorTest, IntervalsCoverGainsOfALaw) {
   Rng rng(3);
   std::vector<tracker::SessionInfo> sessions;

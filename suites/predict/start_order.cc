@@ -40,7 +40,7 @@ std::vector<Start> StartOrder(const GainPredictor& predictor,
     const absl::optional<double> call_ns =
         predictor.CallNs(tasks[i].task, work);
     const absl::optional<Prediction> prediction =
-        predictor.Predict(tasks[i].task);
+        predictor.Predict(tasks[i].task, call_ns.value_or(0));
     if (call_ns.has_value() && prediction.has_value() &&
         prediction->seconds > 0) {
       start.prediction = prediction;

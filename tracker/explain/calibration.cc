@@ -39,9 +39,11 @@ Table CalibrationTable(absl::Span<const proto::Diagnosis> diagnoses) {
   };
   std::map<std::string, Kind> kinds;
   for (const proto::Diagnosis& diagnosis : diagnoses) {
-    for (const proto::DiagnosisAdvice& advice : diagnosis.advice()) {
-      for (const std::string& name :
-           {CalibrationName(advice), std::string("(all)")}) {
+    for (int i = 0; i < diagnosis.advice_size(); ++i) {
+      const proto::DiagnosisAdvice& advice = diagnosis.advice(i);
+      std::vector<std::string> names = {CalibrationName(advice), "(all)"};
+      if (i == 0) names.push_back("(first)");
+      for (const std::string& name : names) {
         Kind& kind = kinds[name];
         ++kind.given;
         // Advice without a prediction has none that could be wrong.

@@ -17,7 +17,7 @@ namespace optrail::tracker {
 // Predicted against realised gains by kind of advice, and by finding of advice
 // about a search: how many were tried after a prediction, the medians, the
 // median relative error of the prediction, and the share of advice that brought
-// half of what it promised.
+// half of what it promised. "(first)" is the first advice of each diagnosis.
 Table CalibrationTable(absl::Span<const proto::Diagnosis> diagnoses);
 
 std::string AdviceKindText(proto::AdviceKind kind);

@@ -231,6 +231,7 @@ absl::Status TracePages(Runnable& runnable, OperandSets& operands,
     add("page_visits", trace.visits(region));
     add("pages_visited", trace.distinct(region));
     add("regular_visits", trace.regular(region));
+    add("adjacent_visits", trace.adjacent(region));
   }
   return absl::OkStatus();
 }

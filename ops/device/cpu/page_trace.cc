@@ -15,7 +15,7 @@ struct Region {
   size_t bytes = 0;
   char* open[PageTrace::kOpenPages] = {};
   int next = 0;
-  int64_t visits = 0, regular = 0, distinct = 0;
+  int64_t visits = 0, regular = 0, adjacent = 0, distinct = 0;
   int64_t last_page = 0;
   int64_t steps[PageTrace::kRecentSteps] = {};  // a ring of the last distances
   uint8_t* seen = nullptr;                      // one byte a page
@@ -43,6 +43,7 @@ void Visit(Region& region, char* page) {
   const auto number = static_cast<int64_t>((page - region.begin) / kPage);
   const int64_t step = number - region.last_page;
   if (IsRecent(region, step)) ++region.regular;
+  if (step == 1 || step == -1) ++region.adjacent;
   region.steps[region.visits % PageTrace::kRecentSteps] = step;
   region.last_page = number;
   ++region.visits;
@@ -114,6 +115,9 @@ int64_t PageTrace::visits(int region) const {
 }
 int64_t PageTrace::regular(int region) const {
   return the_regions[region].regular;
+}
+int64_t PageTrace::adjacent(int region) const {
+  return the_regions[region].adjacent;
 }
 int64_t PageTrace::distinct(int region) const {
   return the_regions[region].distinct;

@@ -46,6 +46,9 @@ class PageTrace {
   // kRecentSteps distances. Vectorised code visits the rows of a column in an
   // order that repeats with every vector.
   int64_t regular(int region) const;
+  // Visits to the page before or behind the last one: a pass consists of them,
+  // a walk across the layout does not.
+  int64_t adjacent(int region) const;
   // Visits to pages that had not been visited before.
   int64_t distinct(int region) const;
   bool complete(int region) const;

@@ -39,6 +39,28 @@ TEST_F(PageTraceTest, TwoPassesVisitEachPageTwice) {
     }
   });
   EXPECT_EQ(trace_.visits(region_), 2 * kPages);
+  EXPECT_GE(trace_.adjacent(region_), 2 * kPages - 2);
+}
+
+// Rows of two pages, in blocks of sixteen columns: a page is visited again and
+// again, and no byte is.
+TEST_F(PageTraceTest, ABlockedWalkVisitsNoAdjacentPages) {
+  constexpr int kRows = kPages / 2, kCols = 2048, kBlock = 16;
+  // Other pages than those of the walk are visited between two blocks.
+  const auto visit_all = [&] {
+    for (int page = 0; page < kPages; ++page) x_[page * 1024] += 1;
+  };
+  int64_t passes = 0;
+  trace_.Watch([&] {
+    for (int begin = 0; begin < 8 * kBlock; begin += kBlock) {
+      for (int r = 0; r < kRows; ++r) x_[r * kCols + begin] += 1;
+      visit_all();
+      ++passes;
+    }
+  });
+  EXPECT_LE(trace_.adjacent(region_), passes * (kPages + 2));
+  EXPECT_GE(trace_.visits(region_) - trace_.adjacent(region_),
+            passes * kRows / 2);
 }
 
 TEST_F(PageTraceTest, ColumnsVisitPagesAgainAndAgainAtOneStride) {

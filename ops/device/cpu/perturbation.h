@@ -34,7 +34,7 @@ absl::StatusOr<std::unique_ptr<Timer>> MakePerturbedCpuTimer(
 //                                     calling thread had a core
 //   system_share                      of its processor time, in the kernel
 //   page_faults, switches             minor faults, and waits in the kernel
-//   page_visits:K, pages_visited:K, regular_visits:K
+//   page_visits:K, pages_visited:K, regular_visits:K, adjacent_visits:K
 //                                     as page_trace.h says, of operand K, or of
 //                                     the workspace
 absl::StatusOr<std::vector<proto::MetricSamples>> ProfileCpuCalls(

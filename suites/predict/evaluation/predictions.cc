@@ -5,10 +5,15 @@
 //       --history=$PWD/docs/history
 //
 // Coverage (.9 is promised) and rank correlation are printed for all of them
-// and for each kind of device; --each prints every session.
+// and for each kind of device, where the default config was timed before, and
+// where its time follows from other sessions, too. Tasks that are near to a
+// session (two doublings at most) are told from those that are not. --each
+// prints every session.
 
 #include <iostream>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/flags/flag.h"
@@ -17,6 +22,8 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "suites/predict/predict.h"
+#include "suites/predict/start_order.h"
+#include "suites/tune/transfer_sources.h"
 #include "tracker/history/history.h"
 
 ABSL_FLAG(std::string, history, "docs/history", "Folder of runs and sessions.");
@@ -25,10 +32,29 @@ ABSL_FLAG(bool, each, false, "Print every session.");
 namespace optrail::suites {
 namespace {
 
-void PrintScore(const std::string& name,
-                const std::vector<tracker::SessionInfo>& sessions) {
-  const std::vector<GainPredictor::Scored> all =
-      GainPredictor(sessions).LeaveOneOut();
+using Scored = GainPredictor::Scored;
+
+// At most two doublings of a dimension away from the session of another task.
+std::set<std::string> NearSessions(
+    const std::vector<tracker::SessionInfo>& sessions) {
+  constexpr double kNear = 2;
+  std::set<std::string> near;
+  for (const tracker::SessionInfo& one : sessions) {
+    for (const tracker::SessionInfo& other : sessions) {
+      const proto::Task& task = one.header.task();
+      if (GainPredictor::NameOf(task) ==
+          GainPredictor::NameOf(other.header.task())) {
+        continue;
+      }
+      const auto distance = TaskDistance(task, other.header.task());
+      if (distance && *distance <= kNear) near.insert(one.id());
+    }
+  }
+  return near;
+}
+
+void PrintScore(const std::string& name, const std::vector<Scored>& all) {
+  if (all.size() < 2) return;
   const PredictionScore score = ScorePredictions(all);
   std::cout << absl::StrFormat(
       "%-5s %4d tasks  covered %4d (%.3f)  rank correlation %.2f  median error "
@@ -36,8 +62,10 @@ void PrintScore(const std::string& name,
       name, score.predictions, score.covered,
       static_cast<double>(score.covered) / score.predictions,
       score.rank_correlation, 100 * score.median_error);
-  if (!absl::GetFlag(FLAGS_each)) return;
-  for (const GainPredictor::Scored& one : all) {
+}
+
+void PrintEach(const std::vector<Scored>& all) {
+  for (const Scored& one : all) {
     std::cout << absl::StrFormat(
         "  %s realised %5.1f%%  predicted %5.1f%% (%.1f to %.1f)  like %s\n",
         one.session, 100 * one.realised, 100 * one.predicted.gain,
@@ -46,21 +74,38 @@ void PrintScore(const std::string& name,
   }
 }
 
+void PrintScores(const std::string& title,
+                 const std::vector<tracker::SessionInfo>& sessions,
+                 const WorkFunction& work) {
+  std::cout << title << "\n";
+  const std::vector<Scored> all = GainPredictor(sessions).LeaveOneOut(work);
+  const std::set<std::string> near_ids = NearSessions(sessions);
+  std::vector<Scored> near, far;
+  for (const Scored& one : all) {
+    (near_ids.count(one.session) > 0 ? near : far).push_back(one);
+  }
+  PrintScore("all", all);
+  PrintScore("near", near);
+  PrintScore("far", far);
+  for (const auto& [kind, name] : {std::make_pair(proto::CPU, "cpu"),
+                                   std::make_pair(proto::CUDA, "cuda")}) {
+    std::vector<tracker::SessionInfo> some;
+    for (const tracker::SessionInfo& session : sessions) {
+      if (session.header.task().device_kind() == kind) some.push_back(session);
+    }
+    PrintScore(name, GainPredictor(some).LeaveOneOut(work));
+  }
+  if (absl::GetFlag(FLAGS_each)) PrintEach(all);
+}
+
 absl::StatusOr<int> Run() {
   OPTRAIL_ASSIGN_OR_RETURN(
       const tracker::History history,
       tracker::History::Open(absl::GetFlag(FLAGS_history)));
   OPTRAIL_ASSIGN_OR_RETURN(const tracker::SessionList list,
                            history.ListSessions());
-  PrintScore("all", list.sessions);
-  for (const auto& [kind, name] : {std::make_pair(proto::CPU, "cpu"),
-                                   std::make_pair(proto::CUDA, "cuda")}) {
-    std::vector<tracker::SessionInfo> some;
-    for (const tracker::SessionInfo& session : list.sessions) {
-      if (session.header.task().device_kind() == kind) some.push_back(session);
-    }
-    PrintScore(name, some);
-  }
+  PrintScores("the default config was timed before", list.sessions, nullptr);
+  PrintScores("its time follows from other sessions", list.sessions, WorkOf);
   return 0;
 }
 
