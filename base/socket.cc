@@ -13,8 +13,11 @@
 
 #include <cstring>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/status_macros.h"
@@ -103,11 +106,19 @@ absl::Status CheckAddress(const std::string& text) {
         " characters"));
   }
   const size_t colon = text.rfind(':');
-  if (colon != std::string::npos && colon + 1 < text.size()) {
+  if (colon == std::string::npos) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("address '", text, "': expected unix:PATH or HOST:PORT"));
+  }
+  const std::string port = text.substr(colon + 1);
+  int number = 0;
+  if (absl::c_all_of(port, absl::ascii_isdigit) &&
+      absl::SimpleAtoi(port, &number) && number >= 1 && number <= 65535) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("address '", text, "': expected unix:PATH or HOST:PORT"));
+      absl::StrCat("address '", text, "': the port '", port,
+                   "': expected a number from 1 to 65535"));
 }
 
 absl::StatusOr<int> ListenOn(const std::string& text) {

@@ -85,6 +85,9 @@ absl::Status CheckDuration(absl::string_view flag, absl::Duration value,
 // --command_memory_mib in bytes, 0 for no limit; defined in tune.cc.
 absl::StatusOr<int64_t> CommandMemoryLimit();
 
+// --history where it has to be the database of a fleet; defined in fleet.cc.
+absl::StatusOr<std::string> FleetUrl();
+
 // "table", "json", "csv" or "markdown".
 std::string FormatName();
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -57,6 +58,10 @@ ABSL_FLAG(std::string, each_commit, "",
           "FIRST..LAST: each `watch` becomes one task per commit of this range "
           "of the current repository, newest first, and pilots measure them at "
           "the same time, each commit on one machine.");
+ABSL_FLAG(std::string, compile_on, "",
+          "Id of the hardware whose pilots compile ahead what tune and bench "
+          "need on --hardware, which begin after that. Both share a folder, "
+          "$OPTRAIL_COMPILE_CACHE.");
 ABSL_FLAG(bool, until_idle, false, "End where no task is queued.");
 ABSL_FLAG(absl::Duration, pilot_time, absl::InfiniteDuration(),
           "Take no task after this time.");
@@ -72,9 +77,9 @@ ABSL_FLAG(std::string, machines_file, "",
           "(docs/reference/fleet.md).");
 
 ABSL_DECLARE_FLAG(std::string, file_format);
+ABSL_DECLARE_FLAG(std::string, hw);
 
 namespace optrail::cli {
-namespace {
 
 absl::StatusOr<std::string> FleetUrl() {
   const std::string url = absl::GetFlag(FLAGS_history);
@@ -88,6 +93,8 @@ absl::StatusOr<std::string> FleetUrl() {
       "postgresql://HOST/DATABASE, prepared by `optrail fleet init`"));
   return url;
 }
+
+namespace {
 
 absl::StatusOr<fleet::JobQueue> OpenQueue() {
   OPTRAIL_ASSIGN_OR_RETURN(const std::string url, FleetUrl());
@@ -154,6 +161,29 @@ absl::StatusOr<std::vector<std::string>> TasksOf(const std::string& command) {
   return tasks;
 }
 
+// With --compile_on: a task before each that compiles kernels.
+absl::Status CompileFirst(fleet::JobRequest* request) {
+  request->first_hardware_id = absl::GetFlag(FLAGS_compile_on);
+  if (request->first_hardware_id.empty()) return absl::OkStatus();
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
+      !request->hardware_id.empty(), "compile_on", request->first_hardware_id,
+      "--hardware=ID beside it, which says what to compile for"));
+  std::string compile_for = absl::GetFlag(FLAGS_hw);
+  if (compile_for.empty() &&
+      request->hardware_id != request->first_hardware_id) {
+    compile_for = request->hardware_id;
+  }
+  const std::vector<std::string> flags = CompileCommand().flags;
+  for (const std::string& command : request->commands) {
+    OPTRAIL_ASSIGN_OR_RETURN(
+        std::string first, fleet::CompileAheadOf(command, flags, compile_for));
+    if (!first.empty()) request->first[command] = std::move(first);
+  }
+  return tracker::CheckFlag(!request->first.empty(), "compile_on",
+                            request->first_hardware_id,
+                            "a tune or bench that compiles kernels");
+}
+
 absl::StatusOr<int> Submit(const std::vector<std::string>& commands) {
   fleet::JobRequest request;
   request.commands = commands;
@@ -190,13 +220,17 @@ absl::StatusOr<int> Submit(const std::vector<std::string>& commands) {
   request.commands = std::move(tasks);
   request.priority = absl::GetFlag(FLAGS_priority);
   request.hardware_id = absl::GetFlag(FLAGS_hardware);
+  OPTRAIL_RETURN_IF_ERROR(CompileFirst(&request));
   request.most_attempts = absl::GetFlag(FLAGS_attempts);
   request.time_limit = absl::GetFlag(FLAGS_task_time);
   const absl::Duration deadline = absl::GetFlag(FLAGS_deadline);
   if (deadline != absl::InfiniteDuration()) request.deadline = deadline;
   OPTRAIL_ASSIGN_OR_RETURN(fleet::JobQueue queue, OpenQueue());
   OPTRAIL_ASSIGN_OR_RETURN(const int64_t job, queue.Submit(request));
-  std::cout << "job " << job << ": " << request.commands.size() << " tasks\n";
+  std::set<std::string> first;
+  for (const auto& [command, before] : request.first) first.insert(before);
+  std::cout << "job " << job << ": " << request.commands.size() + first.size()
+            << " tasks\n";
   return 0;
 }
 
@@ -351,6 +385,9 @@ suites::Command FleetCommand() {
   command.meanings = {
       {"hardware",
        "Id of the hardware whose pilots may take the tasks, or are submitted."},
+      {"hw",
+       "With --compile_on: what `compile` is to compile for, such as sm_90a, "
+       "where it does not know --hardware."},
       {"out", "File for OpenMetrics, replaced atomically."},
       {"file_format", "openmetrics: for a monitoring system."}};
   const auto part = [](std::string name, std::string arguments,
@@ -364,7 +401,7 @@ suites::Command FleetCommand() {
            Init),
       part("submit", "COMMAND...", "Adds a job with a task per COMMAND.",
            {"job_name", "priority", "hardware", "attempts", "task_time",
-            "deadline", "tasks", "each_commit"},
+            "deadline", "tasks", "each_commit", "compile_on", "hw"},
            0, 1000, Submit),
       part("status", "", "Shows jobs and pilots.",
            {"format", "file_format", "out"}, 0, 0, Status),

@@ -1,10 +1,15 @@
 // The commands of docs/guide/fleet.md as people type them, against a PostgreSQL
 // server of their own: a pilot of this very program measures and records.
 
+#include <filesystem>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "base/subprocess.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -77,6 +82,69 @@ TEST(FleetCommands, APilotRunsWhatWasSubmittedAndRecordsIt) {
   ASSERT_TRUE(runs.ok()) << runs.status();
   EXPECT_EQ(runs->exit.code, 0) << runs->stderr_text;
   EXPECT_THAT(runs->stdout_text, HasSubstr("relu"));
+}
+
+// A repository of nine commits, of which the sixth and what follows is 10%
+// slower. `bench.sh` prints what its commit takes, with a little noise.
+void MakeSlowedRepository(const std::string& folder) {
+  const auto made = RunCommand(
+      {"sh", "-ec", absl::StrCat("git init -q ", folder, "; cd ", folder, R"sh(
+cat > bench.sh <<'END'
+read ns < ns
+ns=$((ns + $(od -An -N1 -tu1 /dev/urandom)))
+echo "{\"context\":{},\"benchmarks\":[{\"name\":\"BM_x\",\"run_name\":\"BM_x\",
+\"run_type\":\"iteration\",\"repetitions\":1,\"threads\":1,\"iterations\":1,
+\"real_time\":$ns,\"cpu_time\":$ns,\"time_unit\":\"ns\"}]}"
+END
+for i in 0 1 2 3 4 5 6 7 8; do
+  ns=100000
+  test $i -lt 5 || ns=110000
+  echo $((ns + i)) > ns
+  git add .
+  git -c user.name=a -c user.email=a@b commit -q -m "commit $i"
+done)sh")});
+  ASSERT_TRUE(made.ok()) << made.status();
+  ASSERT_TRUE(made->exit.ok()) << made->stderr_text;
+}
+
+TEST(FleetCommands, PilotsBisectAsOneMachineDoes) {
+  const auto server = tracker::PostgresServer::Start();
+  if (absl::IsUnimplemented(server.status())) GTEST_SKIP() << server.status();
+  ASSERT_TRUE(server.ok()) << server.status();
+  history = (*server)->Url("postgres", "postgres");
+  EXPECT_THAT(Fleet({"init"}), HasSubstr("ready"));
+  const std::string repository = (*server)->folder() + "/repository";
+  MakeSlowedRepository(repository);
+  const std::string program = std::filesystem::absolute("cli/optrail");
+  const auto bisect = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {program,       "bisect",
+                                      "HEAD~8",      "HEAD",
+                                      "--quiet",     "--run=sh bench.sh",
+                                      "--format=csv"};
+    words.insert(words.end(), more.begin(), more.end());
+    CommandOptions there;
+    there.working_directory = repository;
+    const auto result = RunCommand(words, there);
+    EXPECT_TRUE(result.ok()) << result.status();
+    EXPECT_TRUE(result->exit.ok()) << result->stderr_text;
+    return result->stdout_text;
+  };
+  EXPECT_THAT(bisect({}), ContainsRegex("yes,[^\n]*commit 5"));
+  std::vector<std::unique_ptr<Subprocess>> pilots;
+  for (int i = 0; i < 2; ++i) {
+    auto pilot = Subprocess::Start({program, "fleet", "pilot", "--run_as=root",
+                                    "--repository=" + repository,
+                                    "--history=" + history});
+    ASSERT_TRUE(pilot.ok()) << pilot.status();
+    pilots.push_back(*std::move(pilot));
+  }
+  EXPECT_THAT(bisect({"--nodes=2", "--history=" + history}),
+              ContainsRegex("yes,[^\n]*commit 5"));
+  Fleet({"drain"});
+  for (const auto& pilot : pilots) {
+    EXPECT_TRUE(pilot->Wait(absl::Minutes(1)).ok());
+  }
+  EXPECT_THAT(Fleet({"logs", "1"}), HasSubstr("\"slower\""));
 }
 
 TEST(FleetCommands, UpRefusesWhatSlurmWouldShowAndWhatItWouldIgnore) {

@@ -1,7 +1,9 @@
 // `optrail gate`: a run judged by a policy.
 
 #include <algorithm>
+#include <functional>
 #include <iostream>
+#include <memory>
 #include <utility>
 
 #include "absl/flags/flag.h"
@@ -15,6 +17,7 @@
 #include "cli/flags.h"
 #include "cli/shared_machine.h"
 #include "diagnosis/code_difference.h"
+#include "fleet/queue.h"
 #include "tracker/gate/gate_command.h"
 
 ABSL_FLAG(std::string, candidate, "",
@@ -45,6 +48,9 @@ ABSL_FLAG(
     absl::Duration, wait, absl::ZeroDuration(),
     "How long to wait for runs that the candidate lacks, such as those of "
     "another machine; then the answer says what is missing.");
+ABSL_FLAG(int64_t, job, 0,
+          "Job of the fleet of --history that measures the candidate: no "
+          "verdict before all of its tasks are done.");
 ABSL_FLAG(std::string, annotations, "",
           "Annotations for a CI service on standard error: github, azure or "
           "teamcity.");
@@ -116,6 +122,28 @@ absl::StatusOr<int> GateByRunning() {
   return tracker::RunGateCommits(options, std::cout);
 }
 
+// Asks the queue how far a job of the fleet is.
+absl::StatusOr<std::function<absl::StatusOr<tracker::UnfinishedWork>()>>
+WorkOfJob(int64_t job) {
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string url, FleetUrl());
+  OPTRAIL_ASSIGN_OR_RETURN(fleet::JobQueue opened, fleet::JobQueue::Open(url));
+  const auto queue = std::make_shared<fleet::JobQueue>(std::move(opened));
+  return [queue, job]() -> absl::StatusOr<tracker::UnfinishedWork> {
+    OPTRAIL_ASSIGN_OR_RETURN(const fleet::UnfinishedTasks tasks,
+                             queue->Unfinished(job));
+    tracker::UnfinishedWork work;
+    work.text = tasks.Text(job);
+    work.may_end = tasks.MayEnd();
+    if (!work.text.empty()) {
+      absl::StrAppend(&work.text, work.may_end
+                                      ? "; next: --wait=2h waits for them"
+                                      : "; next: optrail fleet logs ");
+      if (!work.may_end) absl::StrAppend(&work.text, job);
+    }
+    return work;
+  };
+}
+
 const std::vector<std::string>& FlagsOfBoth() {
   static const auto* const flags = new std::vector<std::string>{
       "history",     "format",        "policy",       "metric",    "candidate",
@@ -139,7 +167,7 @@ suites::FlagUse FlagsUsed(const std::vector<std::string>&) {
         {"without --run",
          Together({FlagsOfBoth(),
                    sides,
-                   {"looks", "measure", "remeasure_out", "wait"}})});
+                   {"looks", "measure", "remeasure_out", "wait", "job"}})});
   }
   suites::FlagUse use = {"with --run, which measures until it can tell",
                          Together({FlagsOfBoth(),
@@ -163,7 +191,7 @@ suites::Command GateCommand() {
   command.flags =
       Together({FlagsOfBoth(),
                 {"suite", "hardware", "remeasure_out", "looks", "measure",
-                 "wait", "record", "max_rounds", "seed", "quiet"},
+                 "wait", "job", "record", "max_rounds", "seed", "quiet"},
                 BuildFlags()});
   command.meanings = {
       {"metric",
@@ -200,6 +228,12 @@ suites::Command GateCommand() {
     options.looks = absl::GetFlag(FLAGS_looks);
     options.measure = absl::GetFlag(FLAGS_measure);
     options.wait = absl::GetFlag(FLAGS_wait);
+    const int64_t job = absl::GetFlag(FLAGS_job);
+    OPTRAIL_RETURN_IF_ERROR(
+        tracker::CheckFlag(job >= 0, "job", job, "the number of a job"));
+    if (job > 0) {
+      OPTRAIL_ASSIGN_OR_RETURN(options.work, WorkOfJob(job));
+    }
     return tracker::RunGate(options, std::cout);
   };
   return command;

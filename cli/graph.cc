@@ -20,6 +20,7 @@
 #include "base/units.h"
 #include "cli/embedded_texts.h"
 #include "cli/flags.h"
+#include "cli/shared_machine.h"
 #include "graph/command/export_command.h"
 #include "graph/command/graph_command.h"
 #include "suites/command/command_flags.h"
@@ -322,6 +323,8 @@ absl::StatusOr<int> RunServe(const std::vector<std::string>& paths) {
   command.model.format = absl::GetFlag(FLAGS_format);
   command.model.record = absl::GetFlag(FLAGS_record);
   command.model.history = HistoryFolder();
+  // `graph tune` reads JSON, many times, and says so itself.
+  if (IsForPeople(command.model.format)) AdviseServingIfShared();
   return CodeOf(suites::ServeGraph(command, std::cout));
 }
 
@@ -415,6 +418,7 @@ absl::StatusOr<int> RunTune(const std::vector<std::string>& paths) {
   OPTRAIL_RETURN_IF_ERROR(tracker::CheckHistoryIsWritable(context.history));
   command.folder = JoinPath(context.state, "graph_tune");
   command.format = absl::GetFlag(FLAGS_format);
+  AdviseServingIfShared();
   return CodeOf(suites::TuneGraph(command, suites::OwnTools(command, context),
                                   std::cout, std::cerr));
 }

@@ -40,6 +40,21 @@ std::string MetricAdvice(double waiting, const std::string& metric) {
       "fewer rounds, unless the benchmark sleeps or uses several threads");
 }
 
+std::string ServingAdvice(double waiting) {
+  if (!IsSharedMachine(waiting)) return "";
+  return absl::StrCat(
+      "note: programs on this machine wait for a core ",
+      FormatPercent(waiting, 0),
+      " of their time: latencies are longer, and loads that are held lower, "
+      "than on a machine that does nothing else");
+}
+
+void AdviseServingIfShared() {
+  const double waiting = ops::ProbeNoise(kProbe).run_delay_fraction.value_or(0);
+  const std::string advice = ServingAdvice(waiting);
+  if (!advice.empty()) std::cerr << advice << "\n";
+}
+
 void AdviseMetricIfShared() {
   const std::string metric = absl::GetFlag(FLAGS_metric);
   if (metric != "time" || absl::GetFlag(FLAGS_quiet) ||

@@ -28,6 +28,11 @@ std::string MetricAdvice(double waiting, const std::string& metric);
 // time that they waited.
 void AdviseMetricIfShared();
 
+// The same for a server, whose latencies are longer there.
+// AdviseServingIfShared looks at the machine, as above, and prints it.
+std::string ServingAdvice(double waiting);
+void AdviseServingIfShared();
+
 }  // namespace optrail::cli
 
 #endif  // OPTRAIL_CLI_SHARED_MACHINE_H_

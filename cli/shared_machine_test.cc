@@ -18,6 +18,13 @@ TEST(SharedMachineTest, NamesTheOtherMetricWhereProgramsWait) {
   EXPECT_EQ(MetricAdvice(.35, ".*_time"), "");
 }
 
+TEST(SharedMachineTest, AServerIsSlowerWhereProgramsWait) {
+  EXPECT_THAT(ServingAdvice(.35),
+              AllOf(HasSubstr("wait for a core 35% of their time"),
+                    HasSubstr("loads that are held lower")));
+  EXPECT_EQ(ServingAdvice(.05), "");
+}
+
 TEST(SharedMachineTest, AsksForMoreProcessesWhereMoreWait) {
   EXPECT_EQ(ProcessesFor(0), 10);
   EXPECT_EQ(ProcessesFor(.5), 20);

@@ -1,5 +1,6 @@
 GRANT optrail_recorder TO optrail_pilot;
 GRANT optrail_reader TO optrail_submitter;
+GRANT SELECT ON optrail.task_states TO optrail_reader;
 GRANT SELECT ON optrail.jobs, optrail.tasks, optrail.attempts, optrail.pilots
   TO optrail_submitter, optrail_pilot, optrail_maintainer;
 GRANT INSERT ON optrail.jobs, optrail.tasks TO optrail_submitter;

@@ -19,35 +19,11 @@
 // per process.
 
 #include <ostream>
-#include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
-#include "fleet/queue.h"
+#include "fleet/pilot_options.h"
 
 namespace optrail::fleet {
-
-// Variables of the pilot's environment that tasks get, too: where compiled code
-// is shared (ops/core/artifact_level.h). Tasks that build commits do not.
-inline constexpr const char* kPassedOn[] = {"OPTRAIL_COMPILE_CACHE",
-                                            "OPTRAIL_COMPILE_CACHE_TRUST"};
-
-struct PilotOptions {
-  std::string url;
-  PilotInfo info;      // `id` is made
-  std::string folder;  // the pilot makes its own in it; "": TMPDIR
-  std::string run_as;  // user of the tasks, if root runs the pilot
-  // For tasks that build commits: what `git clone` takes. "": it runs no such
-  // tasks. The user of the tasks must be able to read it.
-  std::string repository;
-  bool until_idle = false;  // end where nothing is queued
-  absl::Duration time = absl::InfiniteDuration();  // take no task after it
-  absl::Duration lease = absl::Seconds(60);
-  absl::Duration poll = absl::Seconds(2);
-  // The program, with its first arguments, that runs a task's command.
-  std::vector<std::string> program;
-};
 
 struct PilotReport {
   int done = 0;

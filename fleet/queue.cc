@@ -1,10 +1,12 @@
 #include "fleet/queue.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
@@ -44,10 +46,30 @@ std::vector<Postgres::Value> TokenOf(const Task& task) {
   return {absl::StrCat(task.task), absl::StrCat(task.attempt), task.pilot};
 }
 
+absl::Status NoSuchJob(int64_t job) {
+  return absl::NotFoundError(absl::StrCat(
+      "there is no job ", job, "; `optrail fleet status` lists them"));
+}
+
 // False for a command that no pilot runs: any of them may say so.
 bool NeedsRepository(const std::string& command) {
   const auto words = WordsOfCommand(command);
   return words.ok() && BuildsCommits(*words);
+}
+
+// A value of PostgreSQL's array types.
+std::string ArrayOf(const std::vector<std::string>& elements) {
+  std::string array = "{";
+  for (const std::string& element : elements) {
+    absl::StrAppend(&array, array.size() > 1 ? "," : "", "\"");
+    for (const char c : element) {
+      if (c == '"' || c == '\\') array.push_back('\\');
+      array.push_back(c);
+    }
+    array.push_back('"');
+  }
+  array.push_back('}');
+  return array;
 }
 
 absl::Status CheckRequest(const JobRequest& request) {
@@ -95,37 +117,42 @@ absl::StatusOr<JobQueue::Rows> JobQueue::Query(const std::string& sql,
 absl::StatusOr<int64_t> JobQueue::Submit(const JobRequest& request) {
   OPTRAIL_RETURN_IF_ERROR(CheckRequest(request));
   // One statement, so that a job has all of its tasks or does not exist.
-  std::string commands = "{", needs_repository = "{";
+  std::vector<std::string> needs, waits_for;
   for (const std::string& command : request.commands) {
-    absl::StrAppend(&commands, commands.size() > 1 ? "," : "", "\"");
-    for (const char c : command) {
-      if (c == '"' || c == '\\') commands.push_back('\\');
-      commands.push_back(c);
-    }
-    commands.push_back('"');
-    absl::StrAppend(&needs_repository, needs_repository.size() > 1 ? "," : "",
-                    NeedsRepository(command) ? "t" : "f");
+    needs.push_back(NeedsRepository(command) ? "t" : "f");
+    const auto found = request.first.find(command);
+    waits_for.push_back(found == request.first.end() ? "" : found->second);
   }
-  commands.push_back('}');
-  needs_repository.push_back('}');
+  std::set<std::string> first(waits_for.begin(), waits_for.end());
+  first.erase("");
   // Not repeated over a new connection: the job might be there twice.
   OPTRAIL_ASSIGN_OR_RETURN(
       const Rows rows,
       db_->Query(
           "WITH job AS (INSERT INTO optrail.jobs (name, priority, deadline) "
           "VALUES ($1, $2, now() + make_interval(secs => $3)) "
-          "RETURNING job, priority, deadline) "
+          "RETURNING job, priority, deadline), "
+          "first AS (INSERT INTO optrail.tasks (job, command, priority, "
+          "hardware_id, most_attempts, time_limit_s, deadline) "
+          "SELECT job, command, priority, $9, $5, $6, deadline "
+          "FROM job, unnest($10::text[]) AS c (command) "
+          "RETURNING task, command) "
           "INSERT INTO optrail.tasks (job, command, priority, hardware_id, "
-          "most_attempts, time_limit_s, deadline, needs_repository) "
-          "SELECT job, command, priority, $4, $5, $6, deadline, needs "
-          "FROM job, unnest($7::text[], $8::boolean[]) WITH ORDINALITY AS "
-          "c (command, needs, i) ORDER BY i RETURNING job",
+          "most_attempts, time_limit_s, deadline, needs_repository, waits_for, "
+          "state) SELECT job, c.command, priority, $4, $5, $6, deadline, "
+          "needs, first.task, CASE WHEN first.task IS NULL THEN 'queued' ELSE "
+          "'waiting' END FROM job, unnest($7::text[], $8::boolean[], "
+          "$11::text[]) WITH ORDINALITY AS c (command, needs, waits_for, i) "
+          "LEFT JOIN first ON first.command = c.waits_for ORDER BY i "
+          "RETURNING job",
           {request.name, absl::StrCat(request.priority),
            request.deadline.has_value()
                ? Postgres::Value(Seconds(*request.deadline))
                : Postgres::Value(),
            request.hardware_id, absl::StrCat(request.most_attempts),
-           Seconds(request.time_limit), commands, needs_repository}));
+           Seconds(request.time_limit), ArrayOf(request.commands),
+           ArrayOf(needs), request.first_hardware_id,
+           ArrayOf({first.begin(), first.end()}), ArrayOf(waits_for)}));
   if (rows.empty()) return absl::InternalError("fleet: the job was not added");
   return Number(rows[0][0]);
 }
@@ -134,14 +161,15 @@ absl::StatusOr<int64_t> JobQueue::Cancel(int64_t job) {
   OPTRAIL_ASSIGN_OR_RETURN(
       const Rows known,
       Query("SELECT FROM optrail.jobs WHERE job = $1", {absl::StrCat(job)}));
-  if (known.empty()) {
-    return absl::NotFoundError(absl::StrCat(
-        "there is no job ", job, "; `optrail fleet status` lists them"));
-  }
+  if (known.empty()) return NoSuchJob(job);
   OPTRAIL_ASSIGN_OR_RETURN(
       const Rows rows,
-      Query("UPDATE optrail.tasks SET state = 'cancelled', finished = now() "
-            "WHERE job = $1 AND state IN ('queued', 'leased') RETURNING task",
+      // In this order, as the trigger of a task takes those that wait for it.
+      Query("WITH open AS (SELECT task FROM optrail.tasks WHERE job = $1 AND "
+            "state IN ('waiting', 'queued', 'leased') ORDER BY task "
+            "FOR UPDATE) UPDATE optrail.tasks t SET state = 'cancelled', "
+            "finished = now() FROM open WHERE t.task = open.task "
+            "RETURNING t.task",
             {absl::StrCat(job)}));
   return static_cast<int64_t>(rows.size());
 }
@@ -187,6 +215,16 @@ absl::StatusOr<absl::optional<Task>> JobQueue::Claim(const PilotInfo& pilot) {
   task.command = Text(rows[0][2]);
   task.time_limit = SecondsOf(rows[0][3]);
   return absl::optional<Task>(task);
+}
+
+absl::StatusOr<bool> JobQueue::MayGetTasks(const PilotInfo& pilot,
+                                           bool has_begun) {
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const Rows rows,
+      Query("SELECT optrail.may_get_tasks($1, $2, $3, $4)",
+            {pilot.hardware_id, pilot.has_repository ? "t" : "f",
+             Seconds(2 * lease_), has_begun ? "t" : "f"}));
+  return !rows.empty() && Text(rows[0][0]) == "t";
 }
 
 absl::StatusOr<bool> JobQueue::IsDraining(const PilotInfo& pilot) {
@@ -256,6 +294,61 @@ absl::Status JobQueue::Release(const Task& task) {
       .status();
 }
 
+absl::StatusOr<std::vector<TaskResult>> JobQueue::Results(int64_t job) {
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const Rows rows,
+      Query("SELECT t.task, command, state, t.attempt, exit_code, log "
+            "FROM optrail.tasks t LEFT JOIN LATERAL ("
+            "SELECT exit_code, log FROM optrail.attempts a "
+            "WHERE a.task = t.task ORDER BY a.attempt DESC LIMIT 1) last "
+            "ON true WHERE job = $1 ORDER BY t.task",
+            {absl::StrCat(job)}));
+  std::vector<TaskResult> results;
+  for (const Postgres::Row& row : rows) {
+    results.push_back({Number(row[0]), Text(row[1]), Text(row[2]),
+                       Number(row[3]), static_cast<int>(Number(row[4])),
+                       Text(row[5])});
+  }
+  return results;
+}
+
+std::string UnfinishedTasks::Text(int64_t job) const {
+  int64_t count = 0;
+  std::vector<std::string> parts;
+  for (const auto& [key, tasks] : left) {
+    count += tasks;
+    parts.push_back(absl::StrCat(tasks, " ", key.first,
+                                 key.second.empty() ? "" : " on ", key.second));
+  }
+  if (count == 0) return "";
+  return absl::StrCat("job ", job, ": ", count, " of ", all,
+                      all == 1 ? " task is" : " tasks are",
+                      " not done: ", absl::StrJoin(parts, ", "));
+}
+
+bool UnfinishedTasks::MayEnd() const {
+  return std::any_of(left.begin(), left.end(), [](const auto& each) {
+    const std::string& state = each.first.first;
+    return state != "failed" && state != "cancelled";
+  });
+}
+
+absl::StatusOr<UnfinishedTasks> JobQueue::Unfinished(int64_t job) {
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const Rows rows,
+      Query("SELECT state, hardware_id, count(*) FROM optrail.task_states "
+            "WHERE job = $1 GROUP BY state, hardware_id",
+            {absl::StrCat(job)}));
+  if (rows.empty()) return NoSuchJob(job);
+  UnfinishedTasks tasks;
+  for (const Postgres::Row& row : rows) {
+    tasks.all += Number(row[2]);
+    if (Text(row[0]) == "done") continue;
+    tasks.left[{Text(row[0]), Text(row[1])}] = Number(row[2]);
+  }
+  return tasks;
+}
+
 absl::StatusOr<std::string> JobQueue::Logs(int64_t job) {
   OPTRAIL_ASSIGN_OR_RETURN(
       const Rows rows,
@@ -277,7 +370,8 @@ absl::StatusOr<FleetStatus> JobQueue::Status() {
   FleetStatus status;
   OPTRAIL_ASSIGN_OR_RETURN(
       const Rows jobs, Query("SELECT job, name, "
-                             "count(*) FILTER (WHERE state = 'queued'), "
+                             "count(*) FILTER (WHERE state IN ('waiting', "
+                             "'queued')), "
                              "count(*) FILTER (WHERE state = 'leased'), "
                              "count(*) FILTER (WHERE state = 'done'), "
                              "count(*) FILTER (WHERE state = 'failed'), "

@@ -22,6 +22,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -45,6 +46,10 @@ struct JobRequest {
   int most_attempts = 3;
   absl::Duration time_limit = absl::Hours(2);  // of one attempt, while it runs
   absl::optional<absl::Duration> deadline = absl::nullopt;  // from now
+  // By command: the command of a task, one for all that name it, that ends
+  // before. Pilots of `first_hardware_id` take these.
+  std::map<std::string, std::string> first = {};
+  std::string first_hardware_id = "";
 };
 
 // Who takes tasks.
@@ -70,9 +75,32 @@ struct Outcome {
   std::string log;  // its end
 };
 
+// A task of a job, and its last attempt.
+struct TaskResult {
+  int64_t task = 0;
+  std::string command;
+  std::string
+      state;  // of the table: "waiting", "queued", "leased", "done", ...
+  int64_t attempt = 0;
+  int exit_code = 0;  // of a task that is done
+  std::string log;    // of the last attempt that ended
+};
+
+struct UnfinishedTasks {
+  int64_t all = 0;
+  std::map<std::pair<std::string, std::string>, int64_t> left;  // state, id
+
+  // "job 7: 2 of 12 tasks are not done: 1 leased, 1 queued on nvidia-h200"; ""
+  // if all are.
+  std::string Text(int64_t job) const;
+  // Some of those that are left may still be done.
+  bool MayEnd() const;
+};
+
 struct JobStatus {
   int64_t job = 0;
   std::string name;
+  // Those that wait for another task count as queued.
   int64_t queued = 0, running = 0, done = 0, failed = 0, cancelled = 0;
   // From the tasks that are done and the pilots at work; absent before that.
   absl::optional<absl::Duration> estimated_left;
@@ -111,6 +139,11 @@ class JobQueue {
   // Tells pilots, or all for "", to end after their task. Their number.
   absl::StatusOr<int64_t> Drain(const std::string& pilot);
   absl::StatusOr<FleetStatus> Status();
+  // The tasks of a job, in the order in which they were submitted.
+  absl::StatusOr<std::vector<TaskResult>> Results(int64_t job);
+  // The tasks of a job that are not done, by state and hardware; their number
+  // and that of all its tasks. NotFound: there is no such job. Readers may ask.
+  absl::StatusOr<UnfinishedTasks> Unfinished(int64_t job);
   // The logs of a job's attempts, oldest first.
   absl::StatusOr<std::string> Logs(int64_t job);
 
@@ -118,6 +151,10 @@ class JobQueue {
   absl::StatusOr<absl::optional<Task>> Claim(const PilotInfo& pilot);
   // False: the task is no longer this attempt's, stop it.
   absl::StatusOr<bool> KeepAlive(const Task& task);
+  // Returns whether there may be a task for this pilot, now or soon: one that
+  // waits for a task that another pilot runs or is there to take. After a pilot
+  // `has_begun` those others may still be on their way.
+  absl::StatusOr<bool> MayGetTasks(const PilotInfo& pilot, bool has_begun);
   // Says that the pilot is there. Returns whether it was told to end.
   absl::StatusOr<bool> IsDraining(const PilotInfo& pilot);
   // Keeps the records of a result and ends the task, all or nothing. Aborted if

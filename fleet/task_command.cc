@@ -14,8 +14,8 @@
 namespace optrail::fleet {
 namespace {
 
-constexpr absl::string_view kCommands[] = {"tune", "bench", "watch", "gate",
-                                           "compile"};
+constexpr absl::string_view kCommands[] = {"tune", "bench",   "watch",
+                                           "gate", "compile", "bisect"};
 
 }  // namespace
 
@@ -33,7 +33,8 @@ bool JudgesHistory(const std::vector<std::string>& words) {
 }
 
 bool BuildsCommits(const std::vector<std::string>& words) {
-  return words[0] == "watch" || (words[0] == "gate" && !JudgesHistory(words));
+  return words[0] == "watch" || words[0] == "bisect" ||
+         (words[0] == "gate" && !JudgesHistory(words));
 }
 
 absl::StatusOr<std::vector<std::string>> WordsOfCommand(
@@ -76,11 +77,84 @@ absl::StatusOr<std::vector<std::string>> WordsOfCommand(
           "': the task judges a copy of the history, to which nothing comes; "
           "leave out --wait, and submit it once all is measured"));
     }
+    if (words[0] == "gate" && IsFlag(word, "job")) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "'", command,
+          "': the task has no connection to the fleet; leave out --job, or "
+          "type `optrail gate --job` yourself"));
+    }
+    // What stands behind it is for the program that is measured.
+    if (word == "--") break;
+    if (words[0] == "bisect" && IsFlag(word, "nodes")) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "'", command,
+          "': the task has no connection to the fleet; leave out --nodes, or "
+          "type `optrail bisect --nodes` yourself"));
+    }
     if (!IsFlag(word, "history")) continue;
     return absl::InvalidArgumentError(absl::StrCat(
         "'", command, "': the pilot chooses --history; leave it out"));
   }
   return words;
+}
+
+absl::StatusOr<std::string> CommandOfWords(
+    const std::vector<std::string>& words) {
+  std::string command;
+  for (const std::string& word : words) {
+    for (const char c : word) {
+      if (c != '\'' && static_cast<unsigned char>(c) >= ' ') continue;
+      return absl::InvalidArgumentError(absl::StrCat(
+          "'", word,
+          "': expected no single quote and no line break in what a task of "
+          "the fleet is given; next: put it into a script of the repository"));
+    }
+    const bool is_plain =
+        !word.empty() && word.find_first_of(" \"\\`$") == std::string::npos;
+    absl::StrAppend(&command, command.empty() ? "" : " ", is_plain ? "" : "'",
+                    word, is_plain ? "" : "'");
+  }
+  // What is sent is what arrives.
+  OPTRAIL_RETURN_IF_ERROR(WordsOfCommand(command).status());
+  return command;
+}
+
+absl::StatusOr<std::string> CompileAheadOf(
+    const std::string& command, const std::vector<std::string>& compile_flags,
+    const std::string& hardware_id) {
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<std::string> words,
+                           WordsOfCommand(command));
+  if (words[0] != "tune" && words[0] != "bench") return std::string();
+  std::vector<std::string> compile = {"compile"};
+  for (size_t i = 1; i < words.size(); ++i) {
+    const auto is = [&words, i](const char* flag) {
+      return IsFlag(words[i], flag);
+    };
+    // Programs of others.
+    if (is("command") || is("space")) return std::string();
+    if (is("preset") || is("flagfile")) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "'", command, "': with --compile_on, expected the flags that ",
+          words[i], " stands for"));
+    }
+    const bool is_known = std::any_of(
+        compile_flags.begin(), compile_flags.end(),
+        [&words, i](const auto& flag) { return IsFlag(words[i], flag); });
+    if (!is_known) continue;
+    // A benchmark needs the default and the tuned config.
+    if (words[0] == "bench" && is("trials")) continue;
+    compile.push_back(words[i]);
+    const bool has_value = words[i].find('=') != std::string::npos;
+    if (!has_value && i + 1 < words.size() &&
+        !absl::StartsWith(words[i + 1], "-")) {
+      compile.push_back(words[i + 1]);
+    }
+  }
+  if (words[0] == "bench") compile.push_back("--trials=1");
+  if (!hardware_id.empty()) {
+    compile.push_back(absl::StrCat("--hw=", hardware_id));
+  }
+  return CommandOfWords(compile);
 }
 
 absl::StatusOr<std::vector<std::string>> PerCommit(

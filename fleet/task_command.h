@@ -23,6 +23,11 @@ namespace optrail::fleet {
 absl::StatusOr<std::vector<std::string>> WordsOfCommand(
     const std::string& command);
 
+// The command of these words. InvalidArgument for a word that a command cannot
+// have: one with a single quote or a control character.
+absl::StatusOr<std::string> CommandOfWords(
+    const std::vector<std::string>& words);
+
 // Returns whether the word is the flag `name`: with one dash or two, with its
 // value or before it.
 bool IsFlag(absl::string_view word, absl::string_view name);
@@ -33,6 +38,14 @@ bool JudgesHistory(const std::vector<std::string>& words);
 
 // Returns whether the task builds commits of the pilot's repository.
 bool BuildsCommits(const std::vector<std::string>& words);
+
+// The command that compiles ahead what a `tune` or a `bench` is going to need
+// on that hardware ("": where it runs), with those of its flags that `compile`
+// knows; "" for a task that compiles nothing of ours. InvalidArgument for a
+// command whose flags stand in a file.
+absl::StatusOr<std::string> CompileAheadOf(
+    const std::string& command, const std::vector<std::string>& compile_flags,
+    const std::string& hardware_id);
 
 // One task for each commit in place of each `watch`: "watch COMMIT --limit=1
 // ...". All processes of a commit then run on one machine. InvalidArgument for

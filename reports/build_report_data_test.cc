@@ -444,6 +444,27 @@ TEST(BuildReportDataTest, EveryFormatTellsTheTrialsAndTheProofOfASession) {
   EXPECT_THAT(page, HasSubstr("0 of 1 finalist cost more when measured again"));
 }
 
+TEST(BuildReportDataTest, ANodeThatWasLostIsInJsonAndPage) {
+  proto::Session lost = WithProof();
+  for (const char* name : {"gpu7:7070", "gpu8:7070"}) {
+    proto::MeasuringNode& node = *lost.add_nodes();
+    node.set_name(name);
+    node.set_verdict(proto::NODE_EQUAL);
+    node.set_searches(true);
+  }
+  lost.mutable_nodes(1)->set_detail("the cable is out");
+  ReportData data;
+  data.hardware.emplace_back();
+  data.sessions = ConvertSessions({lost});
+  const nlohmann::json nodes =
+      nlohmann::json::parse(WriteJsonReport(data))["sessions"][0]["nodes"];
+  ASSERT_EQ(nodes.size(), 2);
+  EXPECT_TRUE(nodes[0]["lost"].is_null());
+  EXPECT_EQ(nodes[1]["lost"], "the cable is out");
+  EXPECT_THAT(PageJson(data, 1 << 20),
+              HasSubstr("lost during the search: the cable is out"));
+}
+
 TEST(BuildReportDataTest, ASessionOverSchedulesShowsWhatItTried) {
   const ReportData data = SampleData();
   const auto with = absl::c_find_if(

@@ -7,6 +7,7 @@
 
 #include "tuning/proto/canonical.h"
 #include "tuning/proto/stop_reason.h"
+#include "tuning/session/node_calibration.h"
 
 namespace optrail::reports {
 namespace {
@@ -180,6 +181,20 @@ Json NextCommandsJson(const AttentionRow& row) {
   });
 }
 
+// The nodes of a session over several; empty for one.
+Json NodesJson(const proto::Session& session) {
+  return ListOf(session.nodes(), [](const proto::MeasuringNode& node) -> Json {
+    return {
+        {"name", node.name()},
+        {"host", node.host()},
+        {"device_uuid", node.device_uuid()},
+        {"searches", node.searches()},
+        {"proves", node.proves()},
+        {"lost", tuning::WasLost(node) ? Json(node.detail()) : Json(nullptr)},
+        {"text", tuning::NodeText(node)}};
+  });
+}
+
 Json SessionJson(const ReportData& data, const TuningSession& session) {
   const SessionAnalysis& of = session.of;
   return {
@@ -216,6 +231,7 @@ Json SessionJson(const ReportData& data, const TuningSession& session) {
       {"trials_to_99_percent", Optional(of.trials_to_99_percent)},
       {"outcomes", of.trials_by_outcome},
       {"findings", session.findings},
+      {"nodes", NodesJson(of.header)},
       {"finalists", FinalistsJson(of)}};
 }
 

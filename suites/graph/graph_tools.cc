@@ -31,19 +31,40 @@ std::string OwnPath() {
   return error ? binary : path.string();
 }
 
+absl::StatusCode CodeOf(const ExitInfo& exit) {
+  return exit.kind == ExitInfo::Kind::kExited &&
+                 exit.code == ToInt(ExitCode::kCheckFailed)
+             ? absl::StatusCode::kAborted
+             : absl::StatusCode::kFailedPrecondition;
+}
+
+// Runs `optrail tune` of minutes: its progress goes where ours does. What it
+// prints is not read.
+absl::Status TuneAloud(const std::vector<std::string>& argv) {
+  SubprocessOptions options;
+  options.guard = RunningBinary();
+  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<Subprocess> process,
+                           Subprocess::Start(argv, options));
+  const ExitInfo exit = process->Wait(absl::InfiniteDuration());
+  if (exit.ok()) return absl::OkStatus();
+  return absl::Status(
+      CodeOf(exit),
+      absl::StrCat("optrail tune ", exit.ToString(), ", as said above"));
+}
+
 absl::StatusOr<std::string> RunOwn(const std::vector<std::string>& arguments) {
   std::vector<std::string> argv = {OwnPath()};
   argv.insert(argv.end(), arguments.begin(), arguments.end());
+  if (arguments[0] == "tune") {
+    OPTRAIL_RETURN_IF_ERROR(TuneAloud(argv));
+    return std::string();
+  }
   CommandOptions options;
   options.guard = RunningBinary();
   OPTRAIL_ASSIGN_OR_RETURN(CommandResult result, RunCommand(argv, options));
   if (result.exit.ok()) return std::move(result.stdout_text);
-  const auto code = result.exit.kind == ExitInfo::Kind::kExited &&
-                            result.exit.code == ToInt(ExitCode::kCheckFailed)
-                        ? absl::StatusCode::kAborted
-                        : absl::StatusCode::kFailedPrecondition;
   return absl::Status(
-      code,
+      CodeOf(result.exit),
       absl::StrCat("optrail ", absl::StrJoin(arguments, " "), ": ",
                    result.exit.ToString(), ": ",
                    SanitiseText(TailUtf8(
@@ -70,7 +91,6 @@ absl::StatusOr<proto::Session> SearchServing(const GraphTuneCommand& command,
   options.budget.set_trials(command.trials);
   options.proof.max_time = command.proof_time;
   options.journal_directory = JoinPath(context.state, "commands");
-  options.quiet = true;
   OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<tuning::TuneCommand> tune,
                            tuning::TuneCommand::Prepare(std::move(options)));
   OPTRAIL_ASSIGN_OR_RETURN(const tracker::History history,

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "base/file.h"
+#include "base/progress.h"
 #include "base/quote.h"
 #include "base/statistics.h"
 #include "base/status_macros.h"
@@ -103,7 +104,8 @@ class LayeredTuning {
   }
 
   GraphStage& Begin(const std::string& name) {
-    log_ << "stage " << stages_.size() + 1 << ": " << name << "\n";
+    log_ << "stage " << stages_.size() + 1 << " of at most " << kMostStages
+         << ": " << name << "\n";
     began_ = absl::Now();
     GraphStage& stage = stages_.emplace_back();
     stage.name = name;
@@ -131,8 +133,7 @@ class LayeredTuning {
         absl::StrCat("--total_trials=", command_.total_trials),
         absl::StrCat("--proof_time=", absl::FormatDuration(kOperatorProof)),
         absl::StrCat("--seed=", command_.seed),
-        "--format=json",
-        "--quiet"};
+        "--format=json"};
     tune.insert(tune.end(), command_.places.begin(), command_.places.end());
     log_ << "  optrail " << absl::StrJoin(tune, " ") << "\n";
     const absl::Status tuned = tools_.run(tune).status();
@@ -240,7 +241,17 @@ class LayeredTuning {
     const absl::Time proof_began = absl::Now();
     std::vector<double> before, after, latency_ns;
     absl::Status failure;
+    // It ends earlier where the answer is clear.
+    ProgressOptions shown;
+    shown.counts = false;
+    shown.sink = [this](absl::string_view text) { log_ << text << std::flush; };
+    Progress progress("interleaved with the stage before",
+                      absl::ToInt64Milliseconds(command_.proof_time), shown);
     for (int round = 1; proof.Open(absl::Now() - proof_began); ++round) {
+      progress.Update(
+          std::min(progress.total(),
+                   absl::ToInt64Milliseconds(absl::Now() - proof_began)),
+          absl::StrCat("round ", round));
       proto::Measurement sides[2];
       for (const int i : {0, 1}) {
         const int side = (round + i) % 2;
@@ -259,6 +270,7 @@ class LayeredTuning {
       proof.Add(tuning::CostOf(objective, after.back()),
                 tuning::CostOf(objective, before.back()));
     }
+    progress.Finish();
     if (before.empty()) return failure;
     proof.Fill(&stage.proof);
     stage.before = Median(before);
@@ -273,6 +285,7 @@ class LayeredTuning {
     return absl::OkStatus();
   }
 
+  static constexpr int kMostStages = 4;
   // An operator's own proof; the stage proves their gains as a whole once more.
   static constexpr absl::Duration kOperatorProof = absl::Seconds(3);
 

@@ -420,6 +420,21 @@ TEST_F(TwoWorkersTest, AWorkerThatIsNotThereIsReportedAndLeftOut) {
   EXPECT_THAT(said, HasSubstr(addresses_[0] + ": left out"));
 }
 
+// ".invalid" is a name that no resolver knows (RFC 6761).
+TEST_F(TwoWorkersTest, AnUnknownNameIsLeftOutLikeAWorkerThatIsNotThere) {
+  const auto session =
+      Driver({"gpu7.invalid:7070", addresses_[1]}, folder_ + "/journals").Run();
+  ExpectWhole(session, 1);
+  EXPECT_EQ(session->nodes(0).verdict(), proto::NODE_UNREACHED);
+  EXPECT_THAT(session->nodes(0).detail(), HasSubstr("gpu7.invalid"));
+  EXPECT_TRUE(session->nodes(1).proves());
+  const auto none =
+      Driver({"gpu7.invalid:7070", "gpu8.invalid:7070"}, folder_ + "/none")
+          .Run();
+  EXPECT_EQ(none.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(none.status().message()), HasSubstr("gpu7.invalid"));
+}
+
 // Both want both workers, and neither holds one while it waits for the other.
 TEST_F(TwoWorkersTest, TwoSessionsOverTheSameWorkersTakeTurns) {
   std::thread other([this] {
@@ -437,6 +452,20 @@ TEST(AddressTest, SeveralArePartedByCommasAndEachIsThereOnce) {
   EXPECT_THAT(std::string(ParseWorkerAddresses(":70,:70").status().message()),
               HasSubstr("\":70\" is there twice"));
   EXPECT_FALSE(ParseWorkerAddresses("unix:/tmp/a,").ok());
+}
+
+TEST(AddressTest, APortIsANumberFrom1To65535) {
+  EXPECT_TRUE(CheckAddress(":1").ok());
+  EXPECT_TRUE(CheckAddress("gpu7:65535").ok());
+  for (const char* port :
+       {"0", "65536", "70000", "abc", "7070x", "-1", "+1", "", "99999999999"}) {
+    const absl::Status status = CheckAddress(absl::StrCat("gpu7:", port));
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << port;
+    EXPECT_THAT(
+        std::string(status.message()),
+        HasSubstr(absl::StrCat("the port '", port,
+                               "': expected a number from 1 to 65535")));
+  }
 }
 
 TEST(AddressTest, WhatOthersCanReachIsForeign) {

@@ -13,10 +13,17 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "tracker/bisect/looks.h"
 #include "tracker/checkout/commit_builder.h"
+#include "tracker/checkout/worktree.h"
 #include "tracker/command/command_support.h"
 
 namespace optrail::tracker {
+
+// One measurement in place of a search, printed as a line of JSON (looks.h), as
+// a machine of a fleet is asked for it: GOOD and BAD as at the beginning of a
+// search, or `rounds` rounds of them.
+enum class BisectLook { kNone, kEnds, kCommit };
 
 struct BisectCommand {
   CommonOptions common;
@@ -32,9 +39,16 @@ struct BisectCommand {
   double confidence = .98;        // that the commit is the one
   uint64_t seed = 1;
   bool quiet = false;
+  BisectLook look = BisectLook::kNone;
 };
 
 absl::StatusOr<int> RunBisect(const BisectCommand& options, std::ostream& out);
+
+// The same with another place to measure, by which `build`, `filter`, `metric`
+// and the rounds of the ends go.
+absl::StatusOr<int> RunBisectBy(const BisectCommand& options,
+                                const Worktrees& trees, Looks& looks,
+                                std::ostream& out);
 
 }  // namespace optrail::tracker
 

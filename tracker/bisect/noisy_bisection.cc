@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <numeric>
 
 #include "base/check.h"
 #include "base/distributions.h"
@@ -61,23 +63,22 @@ double NoisyBisection::ExpectedInformation(double probability_bad) const {
   return std::max(0., information);
 }
 
-absl::optional<int> NoisyBisection::Unconfirmed(
-    const BisectAnswer& answer) const {
+std::vector<int> NoisyBisection::Unconfirmed(const BisectAnswer& answer) const {
+  std::vector<int> commits;
   for (const int commit : {answer.last, answer.first - 1}) {
-    if (commit >= 1 && commit < commits_ && states_[commit] == State::kBuilt &&
-        looks_[commit] < kLooks) {
-      return commit;
+    if (commit < 1 || commit >= commits_ || states_[commit] != State::kBuilt) {
+      continue;
+    }
+    for (int look = looks_[commit]; look < kLooks; ++look) {
+      commits.push_back(commit);
     }
   }
-  return absl::nullopt;
+  return commits;
 }
 
-absl::optional<int> NoisyBisection::Next() const {
-  if (measurements_ >= options_.max_measurements) return absl::nullopt;
-  const BisectAnswer answer = Answer();
-  if (answer.is_sure) return Unconfirmed(answer);
-  // How far the nearest commit that did not build is: its neighbours are
-  // likely to have what it has.
+// The neighbours of a commit that does not build are likely to have what it
+// has.
+std::vector<int> NoisyBisection::DistancesToSkipped() const {
   std::vector<int> distance(commits_ + 1, commits_);
   for (int i = 1, last = -commits_; i <= commits_; ++i) {
     if (states_[i] == State::kSkipped) last = i;
@@ -87,29 +88,89 @@ absl::optional<int> NoisyBisection::Next() const {
     if (states_[i] == State::kSkipped) last = i;
     distance[i] = std::min(distance[i], last - i);
   }
+  return distance;
+}
+
+// A look at one of `others` is taken to tell without doubt on which side of it
+// the culprit is. Then a commit between two of them tells something only if the
+// culprit is between these.
+absl::optional<int> NoisyBisection::BestBeside(
+    const std::vector<int>& others) const {
+  const std::vector<int> distance = DistancesToSkipped();
+  std::vector<double> up_to(commits_ + 1);
+  std::partial_sum(posterior_.begin(), posterior_.end(), up_to.begin());
+  up_to[commits_] = 1;
   absl::optional<int> best;
   double best_value = 1e-9;
-  double bad = 0;
+  size_t above = 0;  // the first of the others that is no lower
   for (int i = 1; i < commits_; ++i) {
-    bad += posterior_[i];
+    while (above < others.size() && others[above] < i) ++above;
+    if (above < others.size() && others[above] == i) continue;
     if (states_[i] == State::kSkipped) continue;
-    const bool built = states_[i] == State::kBuilt;
-    // What can't be better need not be worked out: information is at most the
-    // entropy of good or bad.
-    const double p = std::clamp(bad, 0., 1.);
+    const double low = above == 0 ? 0 : up_to[others[above - 1]];
+    const double high = above == others.size() ? 1 : up_to[others[above]];
+    const double between = high - low;
+    if (!(between > 0)) continue;
+    const double p = std::clamp((up_to[i] - low) / between, 0., 1.);
     if (p <= 0 || p >= 1) continue;
+    const bool built = states_[i] == State::kBuilt;
     const double builds_with = built ? 1 : 1 - std::exp2(-distance[i]);
     const double cost = 1 + (built ? 0 : options_.build_cost);
-    const double bound =
-        -(p * std::log(p) + (1 - p) * std::log1p(-p)) * builds_with / cost;
+    const double weight = between * builds_with / cost;
+    // What can't be better need not be worked out: information is at most the
+    // entropy of good or bad.
+    const double bound = -(p * std::log(p) + (1 - p) * std::log1p(-p)) * weight;
     if (bound <= best_value) continue;
-    const double value = ExpectedInformation(p) * builds_with / cost;
+    const double value = ExpectedInformation(p) * weight;
     if (value > best_value) {
       best_value = value;
       best = i;
     }
   }
   return best;
+}
+
+absl::optional<int> NoisyBisection::Next() const {
+  const std::vector<int> batch = NextBatch(1);
+  if (batch.empty()) return absl::nullopt;
+  return batch[0];
+}
+
+std::vector<int> NoisyBisection::NextBatch(int most) const {
+  most = std::min(most, options_.max_measurements - measurements_);
+  if (most <= 0) return {};
+  const BisectAnswer answer = Answer();
+  if (answer.is_sure) {
+    std::vector<int> unconfirmed = Unconfirmed(answer);
+    if (static_cast<int>(unconfirmed.size()) > most) unconfirmed.resize(most);
+    std::sort(unconfirmed.begin(), unconfirmed.end());
+    return unconfirmed;
+  }
+  std::vector<int> chosen;  // rising
+  const auto add = [&](int commit) {
+    chosen.insert(std::lower_bound(chosen.begin(), chosen.end(), commit),
+                  commit);
+  };
+  while (static_cast<int>(chosen.size()) < most) {
+    const absl::optional<int> best = BestBeside(chosen);
+    if (!best.has_value()) break;
+    add(*best);
+  }
+  // The first were chosen without the last. Each moves to where it tells most
+  // beside the others, until none does.
+  constexpr int kMostPasses = 8;
+  bool moved = chosen.size() > 1;
+  for (int pass = 0; moved && pass < kMostPasses; ++pass) {
+    moved = false;
+    for (size_t i = 0; i < chosen.size(); ++i) {
+      const int before = chosen[i];
+      chosen.erase(chosen.begin() + static_cast<std::ptrdiff_t>(i));
+      const int best = BestBeside(chosen).value_or(before);
+      add(best);
+      moved |= best != before;
+    }
+  }
+  return chosen;
 }
 
 void NoisyBisection::Tell(int commit, const BisectMeasurement& measurement) {

@@ -21,6 +21,10 @@
 // per cost, where a commit that was built costs its measurement only: doubt is
 // settled by measuring again before it is settled by building.
 //
+// NextBatch() asks for several commits at once, for as many machines: those
+// whose measurements are expected to tell most together, which without noise
+// cut the commits that are left into equal parts.
+//
 // A wrong look is no disaster: nothing is ever excluded, only made unlikely;
 // and before the search ends, the culprit and the commit before it have each
 // been measured twice.
@@ -80,6 +84,9 @@ class NoisyBisection {
   // The commit to measure, in 1..commits - 1; nullopt: done, or all that could
   // be done.
   absl::optional<int> Next() const;
+  // At most `most` commits to measure at the same time, the lowest first; empty
+  // where Next() is nullopt. One that needs several looks is there as often.
+  std::vector<int> NextBatch(int most) const;
 
   void Tell(int commit, const BisectMeasurement& measurement);
   // The commit is like the good (bad) side without doubt: equal bytes.
@@ -102,8 +109,13 @@ class NoisyBisection {
 
   void Normalise();
   double ExpectedInformation(double probability_bad) const;
-  // A commit on which the answer rests by one look only.
-  absl::optional<int> Unconfirmed(const BisectAnswer& answer) const;
+  // Commits on which the answer rests by one look only.
+  std::vector<int> Unconfirmed(const BisectAnswer& answer) const;
+  // How far the nearest skipped commit is, by commit.
+  std::vector<int> DistancesToSkipped() const;
+  // The commit that tells most beside `others`, rising commits that are looked
+  // at anyway.
+  absl::optional<int> BestBeside(const std::vector<int>& others) const;
 
   const int commits_;
   const BisectOptions options_;

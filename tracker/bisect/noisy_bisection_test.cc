@@ -155,6 +155,53 @@ TEST(NoisyBisectionTest, FindsTheCommitUnderNoiseWithAlmostNoBuildTooMany) {
   }
 }
 
+TEST(NoisyBisectionTest, SeveralAtOnceCutIntoEqualParts) {
+  for (const int at_once : {1, 2, 3, 7}) {
+    NoisyBisection search(64, Options());
+    const std::vector<int> batch = search.NextBatch(at_once);
+    ASSERT_EQ(batch.size(), at_once);
+    int before = 0;
+    for (const int commit : batch) {
+      EXPECT_NEAR(commit - before, 64. / (at_once + 1), 1.5) << at_once;
+      before = commit;
+    }
+  }
+  // One that is skipped in the midst of a batch is no harm.
+  for (int culprit = 1; culprit <= 40; ++culprit) {
+    NoisyBisection search(40, Options());
+    int turns = 0;
+    while (true) {
+      const std::vector<int> batch = search.NextBatch(3);
+      if (batch.empty()) break;
+      ++turns;
+      for (const int commit : batch) {
+        if (commit % 10 == 7) {
+          search.Skip(commit);
+        } else {
+          search.Tell(commit, Exact(commit >= culprit));
+        }
+      }
+    }
+    const BisectAnswer answer = search.Answer();
+    EXPECT_TRUE(answer.is_sure);
+    EXPECT_LE(answer.first, culprit);
+    EXPECT_GE(answer.last, culprit);
+    EXPECT_LE(answer.last - answer.first, 1);
+    EXPECT_LE(turns, 6) << culprit;
+  }
+}
+
+TEST(NoisyBisectionTest, SeveralAtOnceNeedFewerTurnsUnderNoise) {
+  BisectSimulation simulation;
+  simulation.searches = 150;
+  simulation.spread = .02;
+  const BisectSimulationResult one = Simulate(simulation);
+  simulation.at_once = 3;
+  const BisectSimulationResult three = Simulate(simulation);
+  EXPECT_GE(three.right, .95);
+  EXPECT_LE(three.turns, .7 * one.turns);
+}
+
 TEST(NoisyBisectionTest, FindsTheCommitAmongBrokenOnes) {
   BisectSimulation simulation;
   simulation.searches = 150;

@@ -151,6 +151,13 @@ TEST_F(CommandsTest, TrialsOfASessionAreThoseThatItMeasured) {
   for (int i = 0; i < 5; ++i) session.add_trials()->set_outcome(proto::OK);
   session.set_warm_start_trial_count(3);
   session.add_source_session_ids("20261120T000000Z-0123456789ab");
+  for (const char* name : {"gpu7:7070", "gpu8:7070"}) {
+    proto::MeasuringNode& node = *session.add_nodes();
+    node.set_name(name);
+    node.set_verdict(proto::NODE_EQUAL);
+    node.set_searches(true);
+  }
+  session.mutable_nodes(1)->set_detail("the cable is out");
   const auto history = History::Open(common_.history);
   ASSERT_TRUE(history.ok()) << history.status();
   ASSERT_TRUE(history->AppendSession(session).ok());
@@ -170,7 +177,15 @@ TEST_F(CommandsTest, TrialsOfASessionAreThoseThatItMeasured) {
       Call(RunShow, show).second,
       AllOf(HasSubstr("\n2 trials beside 3 of earlier sessions\n"),
             HasSubstr("the first 3 trials below are of earlier sessions\n"
-                      "could learn from 20261120T000000Z-0123456789ab\n\n")));
+                      "could learn from 20261120T000000Z-0123456789ab\n"),
+            HasSubstr("node gpu8:7070: the reference; searches; lost during "
+                      "the search: the cable is out\n")));
+  // Rows of trials have no place for that.
+  show.common.format = OutputFormat::kJson;
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(nlohmann::json::parse(Call(RunShow, show).second).size(), 5);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              AllOf(HasSubstr("gpu8:7070"), Not(HasSubstr("gpu7:7070"))));
 }
 
 TEST_F(CommandsTest, WithoutGitOnlyAFullHashIsACommit) {

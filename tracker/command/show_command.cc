@@ -171,7 +171,15 @@ void DescribeSession(const proto::Session& session,
 void ShowSession(const proto::Session& session, OutputFormat format,
                  std::ostream& out) {
   const SessionAnalysis analysis = AnalyzeSession(session);
-  if (IsForPeople(format)) DescribeSession(session, analysis, out);
+  if (IsForPeople(format)) {
+    DescribeSession(session, analysis, out);
+  } else {
+    std::vector<std::string> lost;
+    for (const proto::MeasuringNode& node : session.nodes()) {
+      if (tuning::WasLost(node)) lost.push_back(tuning::NodeText(node));
+    }
+    PrintNotices(lost);
+  }
   const bool is_time = analysis.is_time();
   std::vector<Column> columns = {{"trial", Align::kRight}, {"outcome"}};
   if (is_time) {

@@ -84,20 +84,54 @@ absl::Status MeasureAgain(const GateCommand& options,
                    500)));
 }
 
-// Judges once: when the candidate has all of its runs, or at `deadline`.
+// Benchmarks that the past of a suite has: another run may bring them.
+bool LacksBenchmarks(const GateReport& report) {
+  return std::any_of(report.rows.begin(), report.rows.end(),
+                     [](const GateRow& row) {
+                       return row.action == proto::FAIL &&
+                              row.row.verdict == Verdict::kMissing;
+                     });
+}
+
+// The report of a candidate whose measurement is not done.
+GateReport Unfinished(const GateOptions& gate, const UnfinishedWork& work) {
+  GateReport report;
+  report.history_flag = gate.history_flag;
+  report.candidate = gate.candidate;
+  report.reason = GateReason::kMissing;
+  report.missing = {work.text};
+  report.summary = absl::StrCat("can't tell: ", work.text);
+  return report;
+}
+
+// Judges once: when all work is done and the candidate has all of its runs, or
+// at `deadline`.
 absl::StatusOr<GateReport> GateWhenComplete(const GateCommand& options,
                                             const Policy& policy,
                                             const GateOptions& gate,
                                             absl::Time deadline) {
   bool is_said = false;
   while (true) {
-    OPTRAIL_ASSIGN_OR_RETURN(History history,
-                             OpenIndexedHistory(options.common.history));
-    history.set_now_unix_ns(options.common.now_unix_ns);
-    OPTRAIL_ASSIGN_OR_RETURN(GateReport report, Gate(history, policy, gate));
+    // Before the history is read: what is done then is in it.
+    UnfinishedWork work;
+    if (options.work) {
+      OPTRAIL_ASSIGN_OR_RETURN(work, options.work());
+    }
+    GateReport report;
+    if (work.text.empty()) {
+      OPTRAIL_ASSIGN_OR_RETURN(History history,
+                               OpenIndexedHistory(options.common.history));
+      history.set_now_unix_ns(options.common.now_unix_ns);
+      OPTRAIL_ASSIGN_OR_RETURN(report, Gate(history, policy, gate));
+    } else {
+      report = Unfinished(gate, work);
+    }
+    const bool is_incomplete =
+        work.text.empty() ? report.IsIncomplete() || LacksBenchmarks(report)
+                          : work.may_end;
     const absl::Duration left = deadline - absl::Now();
-    if (!report.IsIncomplete() || left <= absl::ZeroDuration()) {
-      if (report.IsIncomplete() && options.wait > absl::ZeroDuration()) {
+    if (!is_incomplete || left <= absl::ZeroDuration()) {
+      if (is_incomplete && options.wait > absl::ZeroDuration()) {
         AddNote(absl::StrCat("waited ", absl::FormatDuration(options.wait),
                              " for what is missing"),
                 &report);

@@ -4,6 +4,7 @@
 // `optrail gate` as a function, for the command line to fill from flags
 // (tracker/command/command_support.h says how commands answer).
 
+#include <functional>
 #include <iosfwd>
 #include <string>
 
@@ -13,6 +14,12 @@
 #include "tracker/notify/notify.h"
 
 namespace optrail::tracker {
+
+// What is left of the work that a gate judges.
+struct UnfinishedWork {
+  std::string text;  // "job 7: 2 of 12 tasks are not done: ..."; "": nothing
+  bool may_end = false;  // some of it is queued or runs
+};
 
 struct GateCommand {
   CommonOptions common;
@@ -32,10 +39,15 @@ struct GateCommand {
   // where they would tell, before each look but the first; {filter} stands for
   // the benchmarks, {processes} for the number of processes to add. "": none.
   std::string measure;
-  // How long to wait for runs that the candidate lacks; asked every `poll`.
+  // Work whose results are to be judged together, such as the tasks of a job of
+  // a fleet: no verdict is reached before all of it is done. Null: none.
+  std::function<absl::StatusOr<UnfinishedWork>()> work;
+  // How long to wait for runs and benchmarks that the candidate lacks, and for
+  // the work; asked every `poll`.
   absl::Duration wait = absl::ZeroDuration();
   absl::Duration poll = absl::Seconds(5);
 };
+
 absl::StatusOr<int> RunGate(const GateCommand& options, std::ostream& out);
 
 }  // namespace optrail::tracker

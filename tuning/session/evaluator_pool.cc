@@ -265,6 +265,8 @@ bool EvaluatorPool::GiveToAnother(int from, Held held, const std::string& why) {
   if (!was_gone) {
     Say(absl::StrCat("node ", node.member.name,
                      " is left out from now on: ", why));
+    lost_.push_back(identities_[from]);
+    lost_.back().set_detail(why);
   }
   SubmitTo(other, std::move(held.request));
   return true;
@@ -348,6 +350,10 @@ std::vector<Answer> EvaluatorPool::Poll(absl::Duration wait) {
     answers = Sweep();
   }
   return answers;
+}
+
+std::vector<proto::MeasuringNode> EvaluatorPool::TakeLostNodes() {
+  return std::exchange(lost_, {});
 }
 
 bool EvaluatorPool::IsReady() {

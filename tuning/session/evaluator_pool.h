@@ -19,8 +19,9 @@
 // of their names, so that two sessions over the same nodes never wait for each
 // other in a circle.
 //
-// A node that goes away during the search is left out from then on, and what
-// it had in flight goes to another one. So is one that has been silent for five
+// A node that goes away during the search is left out from then on, what it had
+// in flight goes to another one, and the session keeps that (TakeLostNodes). So
+// is one that has been silent for five
 // minutes and ten times its longest silence so far. The node that proves is
 // never replaced while finalists are read: the session resumes once it is back.
 //
@@ -62,6 +63,7 @@ class EvaluatorPool : public Evaluator {
   void Submit(Request request) override;
   std::vector<Answer> Poll(absl::Duration wait) override;
   bool IsReady() override;
+  std::vector<proto::MeasuringNode> TakeLostNodes() override;
   void Cancel(int64_t ticket) override;
   absl::Status ProveOn(const std::string& host,
                        const std::string& device_uuid) override;
@@ -111,6 +113,7 @@ class EvaluatorPool : public Evaluator {
   Clock& clock_;
   const std::function<void(const std::string&)> say_;
   std::vector<proto::MeasuringNode> identities_;
+  std::vector<proto::MeasuringNode> lost_;  // since they were taken
   int prover_ = 0;
   std::map<int64_t, Held> held_;  // by ticket
   int64_t answered_ns_ = 0;       // when the last answer came

@@ -279,6 +279,10 @@ TEST_F(EvaluatorPoolTest, WhatAGoneNodeHadGoesToAnotherOne) {
   EXPECT_THAT(said_.back(),
               HasSubstr("n1 is left out from now on: the cable is out"));
   EXPECT_TRUE(session->has_winner());
+  EXPECT_FALSE(WasLost(session->nodes(0)));
+  EXPECT_TRUE(WasLost(session->nodes(1)));
+  EXPECT_THAT(NodeText(session->nodes(1)),
+              HasSubstr("lost during the search: the cable is out"));
 }
 
 TEST_F(EvaluatorPoolTest, WhenAllAreGoneTheSessionSaysSo) {

@@ -195,6 +195,10 @@ NodeComparison NodeCalibration::Compare() const {
   return comparison;
 }
 
+bool WasLost(const proto::MeasuringNode& node) {
+  return node.verdict() == proto::NODE_EQUAL && !node.detail().empty();
+}
+
 std::string NodeText(const proto::MeasuringNode& node) {
   std::string text = "node";
   if (!node.name().empty()) absl::StrAppend(&text, " ", node.name());
@@ -237,13 +241,18 @@ std::string NodeText(const proto::MeasuringNode& node) {
     default:
       break;
   }
-  if (!node.detail().empty()) absl::StrAppend(&text, ": ", node.detail());
+  if (!node.detail().empty() && !WasLost(node)) {
+    absl::StrAppend(&text, ": ", node.detail());
+  }
   if (node.proves()) {
     absl::StrAppend(&text, "; searches, ranks and proves");
   } else if (node.searches()) {
     absl::StrAppend(&text, node.verdict() == proto::NODE_EQUAL
                                ? "; searches"
                                : "; an earlier sitting searched there");
+  }
+  if (WasLost(node)) {
+    absl::StrAppend(&text, "; lost during the search: ", node.detail());
   }
   return text;
 }

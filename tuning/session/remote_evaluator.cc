@@ -119,7 +119,12 @@ absl::Status RemoteEvaluator::Check(const proto::WorkerIdentity& who) const {
 }
 
 absl::StatusOr<Offer> RemoteEvaluator::Connect(IfOccupied if_occupied) {
-  OPTRAIL_ASSIGN_OR_RETURN(channel_, connect_());
+  absl::StatusOr<std::unique_ptr<FrameChannel>> channel = connect_();
+  if (!channel.ok()) {
+    // However nobody is reached there: an unknown name, a refused connection.
+    return absl::UnavailableError(channel.status().message());
+  }
+  channel_ = *std::move(channel);
   proto::EvaluatorRequest request;
   *request.mutable_open() = task_;
   const auto closed = [this](const absl::Status& status) {

@@ -462,8 +462,17 @@ absl::Status Session::Advance() {
                                             in_flight_.size(),
                                             " requests and nothing under way"));
   }
+  OPTRAIL_RETURN_IF_ERROR(KeepLostNodes());
   for (Answer& answer : answers) {
     OPTRAIL_RETURN_IF_ERROR(Take(std::move(answer)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Session::KeepLostNodes() {
+  for (const proto::MeasuringNode& lost : evaluator_.TakeLostNodes()) {
+    OPTRAIL_RETURN_IF_ERROR(journal_->AppendLostNode(lost));
+    NoteLostNode(lost, session_.mutable_nodes());
   }
   return absl::OkStatus();
 }

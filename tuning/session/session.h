@@ -227,6 +227,8 @@ class Session {
   absl::Status Take(Answer answer);
   absl::Status Account(const JournaledTrial& trial);
   absl::Status NoteLost(const proto::Trial& lost);
+  // Keeps which nodes went away.
+  absl::Status KeepLostNodes();
 
   absl::Status ChooseFinalists();
   // Returns true if its numerics class allows that.

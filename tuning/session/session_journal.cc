@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/proto/measurement_settings_text.h"
+#include "tuning/session/node_calibration.h"
 
 namespace optrail::tuning {
 namespace {
@@ -23,7 +24,24 @@ bool HasObjectives(const std::string& path, const std::string& objectives) {
          ObjectivesText(record.header().objectives()) == objectives;
 }
 
+// Workers are known by name and host: one may have moved.
+template <typename Nodes>
+auto FindNode(Nodes& nodes, const proto::MeasuringNode& node) {
+  return absl::c_find_if(nodes, [&](const auto& other) {
+    return other.name() == node.name() && other.host() == node.host();
+  });
+}
+
 }  // namespace
+
+void NoteLostNode(
+    const proto::MeasuringNode& lost,
+    google::protobuf::RepeatedPtrField<proto::MeasuringNode>* nodes) {
+  const auto found = FindNode(*nodes, lost);
+  if (found != nodes->end() && found->detail().empty()) {
+    found->set_detail(lost.detail());
+  }
+}
 
 std::string SessionJournal::Path(const std::string& directory,
                                  const proto::Session& header) {
@@ -123,6 +141,9 @@ absl::Status SessionJournal::Replay() {
       case proto::TuneJournalRecord::kResumedUnixNs:
         AddSitting(record.settings(), record.nodes());
         break;
+      case proto::TuneJournalRecord::kLostNode:
+        NoteLostNode(record.lost_node(), header_.mutable_nodes());
+        break;
       case proto::TuneJournalRecord::RECORD_NOT_SET:
         return absl::DataLossError(
             absl::StrCat(journal_->path(), ": record ", number,
@@ -146,16 +167,16 @@ void SessionJournal::AddSitting(
   auto& known = *header_.mutable_nodes();
   for (proto::MeasuringNode& earlier : known) earlier.set_proves(false);
   for (const proto::MeasuringNode& node : nodes) {
-    const auto found = absl::c_find_if(known, [&](const auto& other) {
-      return other.name() == node.name() && other.host() == node.host();
-    });
+    const auto found = FindNode(known, node);
     if (found == known.end()) {
       *known.Add() = node;
       continue;
     }
     const bool has_searched = found->searches() || node.searches();
+    const std::string lost = WasLost(*found) ? found->detail() : "";
     *found = node;
     found->set_searches(has_searched);
+    if (node.detail().empty()) found->set_detail(lost);
   }
 }
 
@@ -188,6 +209,13 @@ absl::Status SessionJournal::AppendTrial(const JournaledTrial& trial) {
     record.set_expected_improvement(*trial.expected_improvement);
   }
   record.set_thinking_ns(trial.thinking_ns);
+  return Append(record);
+}
+
+absl::Status SessionJournal::AppendLostNode(const proto::MeasuringNode& lost) {
+  NoteLostNode(lost, header_.mutable_nodes());
+  proto::TuneJournalRecord record;
+  *record.mutable_lost_node() = lost;
   return Append(record);
 }
 

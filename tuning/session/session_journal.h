@@ -41,6 +41,11 @@ struct JournaledTrial {
 
 using JournaledStep = absl::variant<JournaledAsk, JournaledTrial>;
 
+// Marks the node among `nodes` as lost. The first reason stays.
+void NoteLostNode(
+    const proto::MeasuringNode& lost,
+    google::protobuf::RepeatedPtrField<proto::MeasuringNode>* nodes);
+
 class SessionJournal {
  public:
   // Opens the journal of `header` in `directory`, which is empty if there is
@@ -84,6 +89,7 @@ class SessionJournal {
   // Counts from the next of the others on, which takes it along to the disk.
   absl::Status AppendAsk(const JournaledAsk& ask);
   absl::Status AppendTrial(const JournaledTrial& trial);
+  absl::Status AppendLostNode(const proto::MeasuringNode& lost);
   absl::Status AppendFinalists(
       const google::protobuf::RepeatedPtrField<proto::Finalist>& finalists,
       proto::StopReason stop_reason);

@@ -335,6 +335,9 @@ function drawSession(pane, session) {
                 null)),
       ...session.findings.map(
           text => el('p', {class: 'notice'}, data(text))),
+      ...session.nodes.map(({lost, text}) => el(
+          'p', {'data-node': '', class: lost ? 'notice' : 'muted small'},
+          data(text))),
       session.command ? commandLine(session.command) : null,
       session.winner ? el('p', {'data-winner': ''}, data(session.winner)) : null,
       el('dl', {class: 'figures'},

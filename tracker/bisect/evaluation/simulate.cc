@@ -1,4 +1,5 @@
-// Prints the table of docs/method/ab.md: noisy bisections of simulated commits.
+// Prints the tables of docs/method/ab.md: noisy bisections of simulated
+// commits.
 //
 //   bazel run -c opt //tracker/bisect/evaluation:simulate -- [searches]
 
@@ -47,5 +48,20 @@ int main(int argc, char** argv) {
   simulation.spread = .01;
   simulation.broken = .2;
   print();
+  simulation.broken = 0;
+  std::printf(
+      "\n| commits | slower by | spread | at once | right | turns | "
+      "measurements |\n|--:|--:|--:|--:|--:|--:|--:|\n");
+  for (const double spread : {.01, .03}) {
+    for (const int at_once : {1, 2, 3, 7}) {
+      simulation.spread = spread;
+      simulation.at_once = at_once;
+      const auto result = Simulate(simulation);
+      std::printf("| %d | %.0f%% | %.0f%% | %d | %.1f%% | %.1f | %.1f |\n",
+                  simulation.commits, 100 * simulation.effect, 100 * spread,
+                  at_once, 100 * result.right, result.turns,
+                  result.measurements);
+    }
+  }
   return 0;
 }

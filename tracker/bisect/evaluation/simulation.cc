@@ -39,12 +39,19 @@ BisectSimulationResult Simulate(const BisectSimulation& simulation) {
     options.expected_standard_error =
         effect.standard_error *
         std::sqrt(1. * simulation.effect_rounds / simulation.rounds);
+    // As the command sets it: nodes of a fleet build for every look.
+    if (simulation.at_once > 1) options.build_cost = 0;
     NoisyBisection search(simulation.commits, options);
-    while (const absl::optional<int> commit = search.Next()) {
-      if (broken[*commit]) {
-        search.Skip(*commit);
-      } else {
-        search.Tell(*commit, measure(*commit >= culprit, simulation.rounds));
+    while (true) {
+      const std::vector<int> batch = search.NextBatch(simulation.at_once);
+      if (batch.empty()) break;
+      ++result.turns;
+      for (const int commit : batch) {
+        if (broken[commit]) {
+          search.Skip(commit);
+        } else {
+          search.Tell(commit, measure(commit >= culprit, simulation.rounds));
+        }
       }
     }
     const BisectAnswer answer = search.Answer();
@@ -56,7 +63,7 @@ BisectSimulationResult Simulate(const BisectSimulation& simulation) {
     result.named += answer.last - answer.first + 1;
   }
   for (double* mean : {&result.right, &result.sure, &result.builds,
-                       &result.measurements, &result.named}) {
+                       &result.measurements, &result.turns, &result.named}) {
     *mean /= simulation.searches;
   }
   return result;

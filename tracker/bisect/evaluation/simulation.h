@@ -15,6 +15,7 @@ struct BisectSimulation {
   double spread = .01;     // between processes, relative
   int rounds = 6;          // pairs of processes per measurement
   int effect_rounds = 12;  // of the bad commit, before the search
+  int at_once = 1;         // commits that are measured at the same time
   double broken = 0;       // share of commits that do not build
   uint64_t seed = 1;
 };
@@ -25,6 +26,7 @@ struct BisectSimulationResult {
   double builds = 0;  // mean, without the good and the bad commit
   double most_builds = 0;
   double measurements = 0;
+  double turns = 0;  // mean, of as many at once
   double named = 0;  // commits in the answer, mean
 };
 

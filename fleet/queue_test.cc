@@ -1,0 +1,301 @@
+// The queue of jobs over a PostgreSQL server of its own.
+
+#include "fleet/queue.h"
+
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "fleet/fleet_command.h"
+#include "fleet/testing/fleet_fixture.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "re2/re2.h"
+#include "tracker/history/postgres/postgres.h"
+
+namespace optrail::fleet {
+namespace {
+
+using ::testing::HasSubstr;
+using tracker::Postgres;
+
+TEST_F(FleetTest, TasksGoByPriorityAndHardwareToOnePilotEach) {
+  JobQueue queue = Open();
+  ASSERT_TRUE(queue.Submit({"low", {"bench a", "bench b"}}).ok());
+  JobRequest urgent = {"urgent", {"bench c"}};
+  urgent.priority = 5;
+  ASSERT_TRUE(queue.Submit(urgent).ok());
+  JobRequest other = {"other", {"bench d"}};
+  other.priority = 9;
+  other.hardware_id = "another";
+  ASSERT_TRUE(queue.Submit(other).ok());
+  std::vector<std::string> order;
+  while (true) {
+    const auto task = queue.Claim(Named("p"));
+    ASSERT_TRUE(task.ok()) << task.status();
+    if (!task->has_value()) break;
+    order.push_back((*task)->command);
+  }
+  EXPECT_THAT(order, testing::ElementsAre("bench c", "bench a", "bench b"));
+}
+
+TEST_F(FleetTest, APilotThatWakesUpLateCannotWriteOverItsSuccessor) {
+  JobQueue queue = Open();
+  ASSERT_TRUE(queue.Submit({"job", {"bench a"}}).ok());
+  const Task frozen = **queue.Claim(Named("frozen"));
+  Sql("UPDATE optrail.tasks SET lease_until = now() - interval '1s'");
+  JobQueue other = Open();
+  const Task successor = **other.Claim(Named("successor"));
+  EXPECT_EQ(successor.task, frozen.task);
+  EXPECT_EQ(successor.attempt, 2);
+  EXPECT_FALSE(*queue.KeepAlive(frozen));
+  // The records of the frozen pilot are not kept either.
+  const std::vector<tracker::PlacedRecord> records = {
+      {"triage", "20260101T000000Z-1", "x"}};
+  EXPECT_TRUE(absl::IsAborted(queue.Finish(frozen, {true, 0, "old"}, records)));
+  EXPECT_EQ(One("SELECT count(*) FROM optrail.records"), "0");
+  EXPECT_TRUE(other.Finish(successor, {true, 0, "new"}, records).ok());
+  EXPECT_EQ(One("SELECT count(*) FROM optrail.records"), "1");
+  // Said twice, since the answer was lost, it counts once.
+  EXPECT_TRUE(other.Finish(successor, {true, 0, "new"}, records).ok());
+  EXPECT_EQ(One("SELECT count(*) FROM optrail.attempts"), "1");
+  EXPECT_THAT(*queue.Logs(1), HasSubstr("new"));
+}
+
+TEST_F(FleetTest, AttemptsEndAndDeadlinesPass) {
+  JobQueue queue = Open();
+  JobRequest request = {"job", {"bench a"}};
+  request.most_attempts = 2;
+  const int64_t job = *queue.Submit(request);
+  for (int i = 0; i < 2; ++i) {
+    const Task task = **queue.Claim(Named("p"));
+    ASSERT_TRUE(queue.Finish(task, {false, 139, "crashed"}, {}).ok());
+  }
+  EXPECT_FALSE(queue.Claim(Named("p"))->has_value());
+  EXPECT_EQ(queue.Status()->jobs[0].failed, 1);
+  EXPECT_EQ(*queue.Cancel(job), 0);
+  EXPECT_TRUE(absl::IsNotFound(queue.Cancel(99).status()));
+
+  JobRequest late = {"late", {"bench b"}};
+  late.deadline = absl::Seconds(-1);
+  ASSERT_TRUE(queue.Submit(late).ok());
+  JobQueue fresh = Open();
+  EXPECT_FALSE(fresh.Claim(Named("p"))->has_value());
+  EXPECT_EQ(fresh.Status()->jobs[0].failed, 1);
+}
+
+TEST_F(FleetTest, AReaderKnowsWhatIsLeftOfAJob) {
+  JobQueue queue = Open();
+  JobRequest request = {"job", {"bench a", "bench b", "bench c"}};
+  request.hardware_id = "hw";
+  request.most_attempts = 1;
+  const int64_t job = *queue.Submit(request);
+  const Task leased = **queue.Claim(Named("p"));
+  const Task failed = **queue.Claim(Named("p"));
+  ASSERT_TRUE(queue.Finish(failed, {false, 2, ""}, {}).ok());
+  Sql("DROP ROLE IF EXISTS reader_of_queue; "
+      "CREATE ROLE reader_of_queue LOGIN IN ROLE optrail_reader");
+  std::string url = url_;
+  RE2::Replace(&url, "postgres@", "reader_of_queue@");
+  auto reader = JobQueue::Open(url);
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  UnfinishedTasks left = *reader->Unfinished(job);
+  EXPECT_EQ(left.Text(job),
+            "job 1: 3 of 3 tasks are not done: 1 failed on hw, 1 leased on hw, "
+            "1 queued on hw");
+  EXPECT_TRUE(left.MayEnd());
+  ASSERT_TRUE(queue.Finish(leased, {true, 0, ""}, {}).ok());
+  ASSERT_TRUE(queue.Finish(**queue.Claim(Named("p")), {true, 0, ""}, {}).ok());
+  left = *reader->Unfinished(job);
+  EXPECT_EQ(left.Text(job), "job 1: 1 of 3 tasks are not done: 1 failed on hw");
+  EXPECT_FALSE(left.MayEnd());
+  EXPECT_EQ(reader->Unfinished(99).status().code(),
+            absl::StatusCode::kNotFound);
+}
+
+PilotInfo OnHardware(const std::string& id, const std::string& hardware) {
+  return {id, "host", hardware, ""};
+}
+
+JobRequest CompiledElsewhere() {
+  JobRequest request = {"job", {"tune a", "tune b", "bench c"}};
+  request.hardware_id = "gpu";
+  request.first = {{"tune a", "compile ab"}, {"tune b", "compile ab"}};
+  request.first_hardware_id = "cpu";
+  return request;
+}
+
+TEST_F(FleetTest, ATaskIsQueuedOnceTheOneBeforeItHasEnded) {
+  for (const bool compiles : {true, false}) {
+    JobQueue queue = Open();
+    JobRequest request = CompiledElsewhere();
+    request.most_attempts = 1;
+    const int64_t job = *queue.Submit(request);
+    const PilotInfo gpu = OnHardware("gpu-pilot", "gpu");
+    // Only what waits for nothing.
+    const Task free = **queue.Claim(gpu);
+    EXPECT_EQ(free.command, "bench c");
+    ASSERT_TRUE(queue.Finish(free, {true, 0, ""}, {}).ok());
+    EXPECT_FALSE(queue.Claim(gpu)->has_value());
+    EXPECT_EQ(queue.Results(job)->size(), 4);
+    EXPECT_EQ(queue.Status()->jobs[0].queued, 3);
+    const Task first = **queue.Claim(OnHardware("cpu-pilot", "cpu"));
+    EXPECT_EQ(first.command, "compile ab");
+    EXPECT_FALSE(queue.Claim(gpu)->has_value());
+    // However it ends: what it lacks is compiled by the others.
+    ASSERT_TRUE(queue.Finish(first, {compiles, compiles ? 0 : 2, ""}, {}).ok());
+    EXPECT_EQ((**queue.Claim(gpu)).command, "tune a");
+    EXPECT_EQ((**queue.Claim(gpu)).command, "tune b");
+  }
+}
+
+TEST_F(FleetTest, WhatWaitsIsCancelledAndFailsAtItsDeadlineToo) {
+  JobQueue queue = Open();
+  const int64_t job = *queue.Submit(CompiledElsewhere());
+  EXPECT_EQ(*queue.Cancel(job), 4);
+  EXPECT_EQ(queue.Status()->jobs[0].cancelled, 4);
+  JobRequest late = CompiledElsewhere();
+  late.deadline = absl::Seconds(-1);
+  ASSERT_TRUE(queue.Submit(late).ok());
+  JobQueue fresh = Open();
+  EXPECT_FALSE(fresh.Claim(OnHardware("p", "gpu"))->has_value());
+  EXPECT_EQ(fresh.Status()->jobs[0].failed, 4);
+  EXPECT_FALSE(*fresh.MayGetTasks(OnHardware("p", "gpu"), true));
+}
+
+TEST_F(FleetTest, APilotMayGetWhatOthersAreThereToPrepare) {
+  JobQueue queue = Open();
+  const PilotInfo gpu = OnHardware("gpu-pilot", "gpu");
+  const PilotInfo cpu = OnHardware("cpu-pilot", "cpu");
+  EXPECT_FALSE(*queue.MayGetTasks(gpu, true));
+  ASSERT_TRUE(queue.Submit(CompiledElsewhere()).ok());
+  EXPECT_TRUE(*queue.MayGetTasks(gpu, false)) << "it may claim one now";
+  ASSERT_TRUE(queue.Finish(**queue.Claim(gpu), {true, 0, ""}, {}).ok());
+  // Nobody is there to compile, yet.
+  EXPECT_TRUE(*queue.MayGetTasks(gpu, true));
+  EXPECT_FALSE(*queue.MayGetTasks(gpu, false));
+  EXPECT_FALSE(*queue.MayGetTasks(OnHardware("other", "other"), true));
+  ASSERT_TRUE(queue.IsDraining(cpu).ok());
+  EXPECT_TRUE(*queue.MayGetTasks(gpu, false));
+  Sql("UPDATE optrail.pilots SET seen = now() - interval '10 min'");
+  EXPECT_FALSE(*queue.MayGetTasks(gpu, false));
+  const Task first = **queue.Claim(cpu);
+  EXPECT_TRUE(*queue.MayGetTasks(gpu, false));
+  ASSERT_TRUE(queue.Finish(first, {true, 0, ""}, {}).ok());
+  EXPECT_TRUE(*queue.MayGetTasks(gpu, false)) << "it may claim them now";
+}
+
+// A run of one result with a value and one without, begun so long ago.
+std::string AddRunSql(int run, const std::string& ago) {
+  return absl::StrCat(
+      "INSERT INTO optrail.runs (path, result_count, started_unix_ns, "
+      "commit_id, header) VALUES ('run",
+      run, "', 2, 1e9 * extract(epoch FROM now() - interval '", ago,
+      "'), 'c', ''); INSERT INTO optrail.observations (series, run, "
+      "ordinal, attributes, value, outcome, bytes) SELECT 1, run, n, 1, "
+      "CASE n WHEN 0 THEN 5 END, (ARRAY[1, 10, 5])[n + 1], '' FROM "
+      "optrail.runs, generate_series(0, 2) n "
+      "WHERE path = 'run",
+      run, "'");
+}
+
+TEST_F(FleetTest, CountsTheMeasurementsOfTheLastHour) {
+  JobQueue queue = Open();
+  EXPECT_THAT(
+      OpenMetricsText(*queue.Status()),
+      HasSubstr("optrail_fleet_measurements_last_hour{value=\"no\"} 0"));
+  Sql(AddRunSql(1, "2 hours"));
+  Sql(AddRunSql(2, "10 minutes"));
+  // Recorded late.
+  Sql(AddRunSql(3, "3 hours"));
+  Sql(AddRunSql(4, "20 minutes"));
+  const FleetStatus status = *queue.Status();
+  EXPECT_EQ(status.measured_last_hour, 2);
+  EXPECT_EQ(status.without_value_last_hour, 4);
+  EXPECT_EQ(status.disturbed_last_hour, 2);
+  Sql("INSERT INTO optrail.judgements VALUES (1, 'slower', '[]')");
+  const std::string text = OpenMetricsText(*queue.Status());
+  EXPECT_THAT(text, HasSubstr("\noptrail_fleet_disturbed_share 0.333"));
+  EXPECT_THAT(text, HasSubstr("optrail_fleet_verdicts{verdict=\"slower\"} 1"));
+  EXPECT_THAT(
+      text, HasSubstr("optrail_fleet_measurements_last_hour{value=\"yes\"} 2"));
+  EXPECT_THAT(
+      text, HasSubstr("optrail_fleet_measurements_last_hour{value=\"no\"} 4"));
+}
+
+// Every statement of Grafana's dashboard, with its macros filled in.
+TEST_F(FleetTest, TheDatabaseAnswersTheDashboard) {
+  Sql(AddRunSql(1, "10 minutes"));
+  const auto text = ReadFile("fleet/grafana_dashboard.json");
+  ASSERT_TRUE(text.ok()) << text.status();
+  const nlohmann::json dashboard = nlohmann::json::parse(*text);
+  std::vector<std::string> statements;
+  for (const auto& each : dashboard["templating"]["list"]) {
+    if (each["type"] == "query") statements.push_back(each["query"]);
+  }
+  for (const auto& each : dashboard["annotations"]["list"]) {
+    statements.push_back(each["rawQuery"]);
+  }
+  for (const auto& panel : dashboard["panels"]) {
+    for (const auto& target : panel["targets"]) {
+      statements.push_back(target["rawSql"]);
+    }
+  }
+  EXPECT_EQ(statements.size(), 10);
+  for (std::string& statement : statements) {
+    RE2::GlobalReplace(&statement, R"(\$__unixEpochNanoFilter\((\w+)\))",
+                       R"(\1 BETWEEN 0 AND 9e18)");
+    RE2::GlobalReplace(&statement, R"(\$__timeFilter\((\w+)\))",
+                       R"(\1 BETWEEN '2020-01-01' AND now())");
+    const auto rows = (*Postgres::Connect(url_))->Query(statement, {});
+    EXPECT_TRUE(rows.ok()) << statement << ": " << rows.status();
+  }
+}
+
+TEST_F(FleetTest, TheDatabaseRefusesWhatAForksRoleTriesWithTheQueue) {
+  JobQueue queue = Open();
+  ASSERT_TRUE(queue.Submit({"job", {"bench a", "bench b"}}).ok());
+  const Task task = **queue.Claim(Named("p"));
+  ASSERT_TRUE(queue.Finish(task, {true, 0, "a log"}, {}).ok());
+  Sql("DROP ROLE IF EXISTS fork_of_queue; "
+      "CREATE ROLE fork_of_queue LOGIN IN ROLE optrail_reader");
+  std::string url = url_;
+  RE2::Replace(&url, "postgres@", "fork_of_queue@");
+  const auto fork = *Postgres::Connect(url);
+  ASSERT_TRUE(fork->Execute("SELECT count(*) FROM optrail.points").ok());
+  for (const char* attempt :
+       {"INSERT INTO optrail.jobs (name, priority) VALUES ('mine', 9)",
+        "INSERT INTO optrail.tasks (job, command, priority, hardware_id, "
+        "most_attempts, time_limit_s) VALUES (1, 'bench', 9, '', 1, 1)",
+        "INSERT INTO optrail.attempts (task, attempt, pilot, is_result, "
+        "exit_code, log) VALUES (2, 1, 'p', true, 0, '')",
+        "INSERT INTO optrail.pilots (pilot, host, hardware_id) VALUES ('x', "
+        "'x', 'x')",
+        "INSERT INTO optrail.judgements VALUES (1, 'faster', '[]')",
+        "UPDATE optrail.tasks SET state = 'cancelled'",
+        "UPDATE optrail.pilots SET draining = true",
+        "UPDATE optrail.judgements SET verdict = 'faster'",
+        "DELETE FROM optrail.attempts", "DELETE FROM optrail.tasks",
+        "DELETE FROM optrail.judgements", "TRUNCATE optrail.jobs CASCADE",
+        "DROP TABLE optrail.jobs CASCADE",
+        "ALTER TABLE optrail.tasks DROP COLUMN command",
+        "SELECT * FROM optrail.claim_task('x', 60, '', true)",
+        "SELECT optrail.finish_task(1, 1, 'p', true, 0, '')",
+        "SELECT optrail.take_back_lost_tasks()",
+        "CREATE OR REPLACE FUNCTION optrail.take_back_lost_tasks() RETURNS "
+        "void LANGUAGE sql AS 'SELECT'",
+        // The secrets of others: what they submitted, and what it printed.
+        "SELECT command FROM optrail.tasks", "SELECT log FROM optrail.attempts",
+        "SELECT * FROM optrail.jobs", "SELECT * FROM optrail.pilots",
+        "SET ROLE optrail_pilot", "SET ROLE optrail_submitter"}) {
+    (void)fork->Execute("ROLLBACK");
+    ASSERT_TRUE(fork->Execute("BEGIN").ok());
+    const absl::Status status = fork->Execute(attempt);
+    EXPECT_TRUE(absl::IsPermissionDenied(status)) << attempt << ": " << status;
+  }
+  EXPECT_EQ(One("SELECT count(*) FROM optrail.tasks"), "2");
+}
+
+}  // namespace
+}  // namespace optrail::fleet

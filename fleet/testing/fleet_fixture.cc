@@ -1,0 +1,102 @@
+#include "fleet/testing/fleet_fixture.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <iostream>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "tracker/history/postgres/postgres.h"
+
+namespace optrail::fleet {
+
+using tracker::Postgres;
+using tracker::PostgresServer;
+
+PostgresServer* FleetTest::server_ = nullptr;
+const absl::Status* FleetTest::why_not_ = nullptr;
+int FleetTest::databases_ = 0;
+int FleetTest::pilots_ = 0;
+int FleetTest::scripts_ = 0;
+
+void FleetTest::SetUpTestSuite() {
+  auto started = PostgresServer::Start();
+  if (started.ok()) {
+    server_ = started->release();
+  } else {
+    why_not_ = new absl::Status(started.status());
+  }
+}
+
+void FleetTest::TearDownTestSuite() {
+  delete server_;
+  server_ = nullptr;
+}
+
+void FleetTest::SetUp() {
+  if (server_ == nullptr) {
+    if (absl::IsUnimplemented(*why_not_)) GTEST_SKIP() << *why_not_;
+    FAIL() << *why_not_;
+  }
+  const std::string database = absl::StrCat("fleet", ++databases_);
+  ASSERT_TRUE((*Postgres::Connect(server_->Url("postgres", "postgres")))
+                  ->Execute(absl::StrCat("CREATE DATABASE ", database).c_str())
+                  .ok());
+  url_ = server_->Url("postgres", database);
+  const absl::Status ready = InitFleet(url_);
+  ASSERT_TRUE(ready.ok()) << ready;
+}
+
+JobQueue FleetTest::Open(absl::Duration lease) {
+  auto queue = JobQueue::Open(url_, lease);
+  EXPECT_TRUE(queue.ok()) << queue.status();
+  return *std::move(queue);
+}
+
+PilotInfo FleetTest::Named(const std::string& id) {
+  return {id, "host", "hw", ""};
+}
+
+void FleetTest::Sql(const std::string& sql) {
+  const absl::Status status = (*Postgres::Connect(url_))->Execute(sql.c_str());
+  EXPECT_TRUE(status.ok()) << status;
+}
+
+std::string FleetTest::One(const std::string& sql) {
+  const auto rows = (*Postgres::Connect(url_))->Query(sql, {});
+  EXPECT_TRUE(rows.ok()) << rows.status();
+  return rows.ok() && !rows->empty() ? (*rows)[0][0].value_or("NULL") : "";
+}
+
+std::string FleetTest::Script(const std::string& text) const {
+  const std::string path = absl::StrCat(Folder(), "/script", ++scripts_, ".sh");
+  EXPECT_TRUE(WriteFileAtomically(path, text).ok());
+  EXPECT_EQ(chmod(path.c_str(), 0644), 0);
+  return path;
+}
+
+PilotOptions FleetTest::Pilot(const std::vector<std::string>& program) {
+  PilotOptions options;
+  options.url = url_;
+  options.info = Named("");
+  options.run_as = "nobody";
+  options.folder = absl::StrCat(Folder(), "/pilot", ++pilots_);
+  options.program = program;
+  options.poll = absl::Milliseconds(50);
+  options.lease = absl::Seconds(2);
+  options.until_idle = true;
+  return options;
+}
+
+pid_t FleetTest::StartPilot(const PilotOptions& options) {
+  const pid_t pid = fork();
+  if (pid != 0) return pid;
+  std::ostringstream log;
+  const auto report = RunPilot(options, log);
+  if (!report.ok()) std::cerr << report.status() << "\n";
+  _exit(report.ok() ? 0 : 1);
+}
+
+}  // namespace optrail::fleet

@@ -1,0 +1,58 @@
+#ifndef OPTRAIL_FLEET_TESTING_FLEET_FIXTURE_H_
+#define OPTRAIL_FLEET_TESTING_FLEET_FIXTURE_H_
+
+// FleetTest has a database with a queue on a PostgreSQL server of its own, and
+// starts pilots. Pilots are processes of the test's program, so that they can
+// be killed.
+//
+//   TEST_F(FleetTest, ATaskIsDoneOnce) {
+//     JobQueue queue = Open();
+//     ASSERT_TRUE(queue.Submit({"job", {"bench a"}}).ok());
+//     const pid_t pilot = StartPilot(Pilot({"sh", Script("exit 0\n")}));
+//
+// Tests are skipped where there is no PostgreSQL.
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "fleet/pilot.h"
+#include "fleet/queue.h"
+#include "gtest/gtest.h"
+#include "tracker/history/postgres/testing/postgres_server.h"
+
+namespace optrail::fleet {
+
+class FleetTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite();
+  static void TearDownTestSuite();
+  void SetUp() override;
+
+  JobQueue Open(absl::Duration lease = absl::Seconds(60));
+  static PilotInfo Named(const std::string& id);
+  void Sql(const std::string& sql);
+  // The first value of the first row; "" for none.
+  std::string One(const std::string& sql);
+
+  // A folder that others may read, gone with the server's.
+  std::string Folder() const { return server_->folder(); }
+  // Writes a script of sh that the user of tasks may read; its path.
+  std::string Script(const std::string& text) const;
+
+  PilotOptions Pilot(const std::vector<std::string>& program);
+  // In a process of its own.
+  static pid_t StartPilot(const PilotOptions& options);
+
+  static tracker::PostgresServer* server_;
+  static const absl::Status* why_not_;
+  static int databases_, pilots_, scripts_;
+  std::string url_;
+};
+
+}  // namespace optrail::fleet
+
+#endif  // OPTRAIL_FLEET_TESTING_FLEET_FIXTURE_H_
