@@ -220,8 +220,9 @@ class ConvolutionInPlace {
       if (plan_.copies_lines_) CopyLines(std::min(top + s_.r, s_.h));
       const auto* const from =
           plan_.copies_lines_ ? copy_ : reinterpret_cast<const float*>(image_);
-      call_.a = from + (top + begin - first_line_) * plan_.width() -
-                (plan_.has_border_ ? 0 : plan_.Elements(s_.padding * s_.c));
+      const float* const a =
+          from + (top + begin - first_line_) * plan_.width() -
+          (plan_.has_border_ ? 0 : plan_.Elements(s_.padding * s_.c));
       call_.segments = std::max(after - begin, int64_t{0});
       call_.accumulate = begin > inside;
       const bool whole = after >= outside || inside == outside;
@@ -240,8 +241,7 @@ class ConvolutionInPlace {
         const Epilogue ending = epilogue_.From(j + p);
         call_.scale = whole ? ending.scale : nullptr;
         call_.shift = whole ? ending.shift : nullptr;
-        call_.b = plan_.Filters(panels_, begin, j + p);
-        call_.c = c + p;
+        const float* const b = plan_.Filters(panels_, begin, j + p);
         call_.columns = std::min(width, columns - p);
         if constexpr (kRounds) {
           const bool rounds = whole && plan_.pairs_;
@@ -249,7 +249,7 @@ class ConvolutionInPlace {
         }
         next.PrefetchDuring(call_, tiles);
         (call_.columns < width ? plan_.last_tile_ : plan_.tile_)
-            .segments(call_);
+            .segments(call_, a, b, c + p);
       }
     }
 

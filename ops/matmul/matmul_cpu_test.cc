@@ -78,7 +78,7 @@ TEST(MatmulCpu, EverySplitComputesTheProduct) {
 // The kernel is refused at Prepare, not found wrong or crashing in Run.
 TEST(MatmulCpu, RefusesATileThatDoesNotExist) {
   std::string config = ConfigText("rows", 1);
-  config.replace(config.find("mr=4"), 4, "mr=5");
+  config.replace(config.find("mr=4"), 4, "mr=10");
   const absl::Status status = RunOnce("m=8,n=8,k=8/f32", config, 1, 1);
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status.message();
 }

@@ -48,20 +48,20 @@ BlockWalk::BlockWalk(const Blocking& blocking, const Tiles& tiles,
   ragged_.prefetch = blocking.prefetch;
   ragged_.in_streams = blocking.in_streams;
   ragged_.ld_rounded = c.rounded_stride;
+  if (a_stays_) {
+    ragged_.b_step = b.step();
+    ragged_.c_step = tiles.columns;
+    ragged_.rounded_step = tiles.columns;
+  } else {
+    ragged_.a_step = a.step();
+    ragged_.c_step = tiles.rows * c.stride;
+    ragged_.rounded_step = tiles.rows * c.rounded_stride;
+  }
   whole_ = ragged_;
   whole_.lda = a.is_packed(0) ? tiles.rows : a.plain_stride;
   whole_.ldb = b.is_packed(0) ? tiles.columns : b.plain_stride;
   whole_.rows = tiles.rows;
   whole_.columns = tiles.columns;
-  if (a_stays_) {
-    whole_.b_step = b.step();
-    whole_.c_step = tiles.columns;
-    whole_.rounded_step = tiles.columns;
-  } else {
-    whole_.a_step = a.step();
-    whole_.c_step = tiles.rows * c.stride;
-    whole_.rounded_step = tiles.rows * c.rounded_stride;
-  }
   multiply_whole_ = a.is_packed(0) || a.by_columns ? blocking.tile.columns_of_a
                                                    : blocking.tile.plain_a;
 }
@@ -90,6 +90,9 @@ int64_t BlockWalk::MultiplyTiles(int64_t i, int64_t j, int64_t along) {
     whole_.tiles = std::min(along, most_tiles_);
     return MultiplyPanels(whole_, multiply_whole_, i, j);
   }
+  // The last rows meet all whole columns, and the last columns all whole rows.
+  const bool more = a_stays_ ? j < whole_columns_ : i < whole_rows_;
+  ragged_.tiles = more ? std::min(along, most_tiles_) : 1;
   const RegisterTile& tile = tiles_.For(i < whole_rows_, j < whole_columns_);
   ragged_.rows = std::min<int64_t>(tiles_.rows, size_.m - i * tiles_.rows);
   ragged_.columns =
@@ -110,9 +113,7 @@ int64_t BlockWalk::MultiplyTiles(int64_t i, int64_t j, int64_t along) {
 // as many of the next as it has tiles.
 int64_t BlockWalk::MultiplyPanels(TileCall& call, TileFunction multiply,
                                   int64_t i, int64_t j) {
-  call.a = a_.panel(i);
-  call.b = b_.panel(j);
-  call.c = c_.data + i * tiles_.rows * c_.stride + j * tiles_.columns;
+  float* const c = c_.data + i * tiles_.rows * c_.stride + j * tiles_.columns;
   // While the first tile of these rows is computed, or every one.
   call.next_a = blocking_.prefetch_a && i + 1 < row_panels_ &&
                         !a_.is_packed(i + 1) && (j == 0 || !a_stays_)
@@ -126,12 +127,12 @@ int64_t BlockWalk::MultiplyPanels(TileCall& call, TileFunction multiply,
     call.rounded =
         c_.rounded + i * tiles_.rows * c_.rounded_stride + j * tiles_.columns;
   }
-  multiply(call);
+  multiply(call, a_.panel(i), b_.panel(j), c);
   if (finishes_) {
     const bool down = call.a_step != 0;
-    ScaleShiftActivate(
-        ending, call.c, down ? call.rows * call.tiles : call.rows,
-        down ? call.columns : call.columns * call.tiles, c_.stride);
+    ScaleShiftActivate(ending, c, down ? call.rows * call.tiles : call.rows,
+                       down ? call.columns : call.columns * call.tiles,
+                       c_.stride);
   }
   return call.tiles;
 }

@@ -143,7 +143,7 @@ void ForEachLayout(Blocking blocking, const Visit& visit) {
 
 TEST(RegisterTile, IsFoundForWhatIsInstantiatedOnly) {
   EXPECT_GE(AllTiles().size(), 16u);
-  EXPECT_EQ(FindRegisterTile(5, 1, 1).plain_a, nullptr);
+  EXPECT_EQ(FindRegisterTile(10, 1, 1).plain_a, nullptr);
   EXPECT_EQ(FindRegisterTile(1, 1, 3).plain_a, nullptr);
   EXPECT_EQ(FindRegisterTile(-1, 1, 4).plain_a, nullptr);
   EXPECT_EQ(FindRegisterTile(1, 1000, 4).plain_a, nullptr);

@@ -16,6 +16,10 @@ constexpr int64_t kMostFloats = (128 << 10) / sizeof(float);
 // passed once.
 constexpr int64_t kMostOfB = (16 << 10) / sizeof(float);
 constexpr int64_t kMostVectorsOfStrip = 4;
+// Or so little is added up that storing C takes longest, and rows are so few
+// that B had better be passed once for each tile of rows than C in columns.
+constexpr int64_t kShortSum = 16;
+constexpr int64_t kFewRows = 64;
 constexpr int kMostRows = 14, kMostVectors = 12;
 
 RegisterTile TileOf(int rows, int vectors) {
@@ -92,7 +96,8 @@ absl::optional<DirectProduct> DirectProduct::Plan(const Blocking& blocking,
       size.k * size.n <= kMostOfB && size.n <= kMostVectorsOfStrip * lanes;
   if (blocking.pack_a || blocking.a_transposed || blocking.b_transposed ||
       (blocking.pack_b && !blocking.b_in_panels) || blocking.in_streams ||
-      !(all <= kMostFloats || is_one_strip)) {
+      !(all <= kMostFloats || is_one_strip ||
+        (size.k <= kShortSum && size.m <= kFewRows))) {
     return absl::nullopt;
   }
   DirectProduct direct;
@@ -115,65 +120,93 @@ absl::optional<DirectProduct> DirectProduct::Plan(const Blocking& blocking,
         }).parts;
   }
   int64_t column = 0;
-  for (const int vectors : columns) {
-    if (!direct.AddStrips(blocking, column, vectors, rows[vectors].parts)) {
-      return absl::nullopt;
+  for (size_t i = 0; i < columns.size();) {
+    const int vectors = columns[i];
+    const int64_t width = vectors * lanes;
+    // Those that are as wide, but for a last one that is not whole.
+    int64_t tiles = 1;
+    while (i + tiles < columns.size() && columns[i + tiles] == vectors &&
+           column + (tiles + 1) * width <= size.n) {
+      ++tiles;
     }
-    column += vectors * lanes;
+    direct.AddStrips(blocking, column, vectors, tiles, rows[vectors].parts);
+    column += tiles * width;
+    i += tiles;
+  }
+  for (const Strip& strip : direct.strips_) {
+    if (strip.multiply == nullptr) return absl::nullopt;
   }
   return direct;
 }
 
-// False if there is no tile for the last columns.
-bool DirectProduct::AddStrips(const Blocking& blocking, int64_t column,
-                              int vectors, const std::vector<int>& rows) {
+void DirectProduct::AddStrips(const Blocking& blocking, int64_t column,
+                              int vectors, int64_t tiles,
+                              const std::vector<int>& rows) {
   const bool in_panels = blocking.b_in_panels;
   const int64_t width = blocking.tile.columns;
-  int64_t row = 0;
-  for (size_t i = 0; i < rows.size();) {
-    const auto same = std::find_if(rows.begin() + i, rows.end(),
-                                   [&](int other) { return other != rows[i]; });
-    const RegisterTile tile = TileOf(rows[i], vectors);
-    Strip strip;
-    strip.row = row;
-    strip.column = column;
-    strip.b_at = in_panels ? column / width * strides_.b : column;
-    TileCall& call = strip.call;
-    call.tiles = same - (rows.begin() + i);
-    call.k = size_.k;
-    call.lda = strides_.a;
-    call.ldb = in_panels ? width : strides_.b;
-    call.ldc = strides_.c;
-    call.rows = tile.rows;
-    call.columns = std::min<int64_t>(tile.columns, size_.n - column);
-    call.a_step = tile.rows * strides_.a;
-    call.c_step = tile.rows * strides_.c;
-    strip.multiply = call.columns < tile.columns && !in_panels
-                         ? tile.plain_a_edge
-                         : tile.plain_a;
-    if (strip.multiply == nullptr) return false;
-    strips_.push_back(strip);
-    row += call.tiles * tile.rows;
-    i += call.tiles;
+  int64_t runs = 0;  // of tiles of as many rows
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (i == 0 || rows[i] != rows[i - 1]) ++runs;
   }
-  return row == size_.m;
+  const bool side_by_side =
+      tiles > 1 && static_cast<int64_t>(rows.size()) <= runs * tiles;
+  const int64_t strips = side_by_side ? 1 : tiles;
+  for (int64_t j = 0; j < strips; ++j) {
+    int64_t row = 0;
+    for (size_t i = 0; i < rows.size();) {
+      size_t end = i + 1;
+      while (!side_by_side && end < rows.size() && rows[end] == rows[i]) ++end;
+      const RegisterTile tile = TileOf(rows[i], vectors);
+      Strip strip;
+      strip.column = column + j * tile.columns;
+      strip.a_at = row * strides_.a;
+      strip.b_at = in_panels ? strip.column / width * strides_.b : strip.column;
+      strip.c_at = row * strides_.c + strip.column;
+      TileCall& call = strip.call;
+      call.k = size_.k;
+      call.lda = strides_.a;
+      call.ldb = in_panels ? width : strides_.b;
+      call.ldc = strides_.c;
+      call.rows = tile.rows;
+      call.columns = std::min<int64_t>(tile.columns, size_.n - strip.column);
+      if (side_by_side) {
+        call.tiles = tiles;
+        call.b_step = in_panels ? strides_.b : tile.columns;
+        call.c_step = tile.columns;
+      } else {
+        call.tiles = static_cast<int64_t>(end - i);
+        call.a_step = tile.rows * strides_.a;
+        call.c_step = tile.rows * strides_.c;
+      }
+      strip.multiply = call.columns < tile.columns && !in_panels
+                           ? tile.plain_a_edge
+                           : tile.plain_a;
+      strips_.push_back(strip);
+      row += static_cast<int64_t>(end - i) * tile.rows;
+      i = end;
+    }
+  }
 }
 
 void DirectProduct::Multiply(const float* a, const float* b, float* c,
                              const Epilogue& epilogue) const {
+  if (epilogue.changes_nothing()) {
+    for (const Strip& strip : strips_) {
+      strip.multiply(strip.call, a + strip.a_at, b + strip.b_at,
+                     c + strip.c_at);
+    }
+    return;
+  }
   const bool finishes = !EndsInRegisters(epilogue);
   for (const Strip& strip : strips_) {
     TileCall call = strip.call;
-    call.a = a + strip.row * strides_.a;
-    call.b = b + strip.b_at;
-    call.c = c + strip.row * strides_.c + strip.column;
     if (!finishes) {
       const Epilogue ending = epilogue.From(strip.column);
       call.scale = ending.scale;
       call.shift = ending.shift;
       call.relu = ending.activation == Activation::kRelu;
     }
-    strip.multiply(call);
+    strip.multiply(call, a + strip.a_at, b + strip.b_at, c + strip.c_at);
   }
   if (finishes) {
     ScaleShiftActivate(epilogue, c, size_.m, size_.n, strides_.c);

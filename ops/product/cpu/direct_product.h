@@ -29,8 +29,9 @@ class DirectProduct {
     int64_t c = 0;
   };
 
-  // Nothing if the blocking copies or transposes A or B, if they and C are
-  // larger than some part of L2, or where this machine has no masks.
+  // Nothing if the blocking copies or transposes A or B, where this machine has
+  // no masks, and for products that are neither in L1 and near parts of L2 nor
+  // of a B in L1 and one strip of columns, nor of a short sum and few rows.
   static absl::optional<DirectProduct> Plan(const Blocking& blocking,
                                             const ProductSize& size,
                                             const Strides& strides);
@@ -40,17 +41,19 @@ class DirectProduct {
                 const Epilogue& epilogue) const;
 
  private:
-  // Tiles one below the other.
+  // Tiles one below the other, or side by side.
   struct Strip {
     TileFunction multiply = nullptr;
     TileCall call;
-    int64_t row = 0;
     int64_t column = 0;
+    int64_t a_at = 0;
     int64_t b_at = 0;
+    int64_t c_at = 0;
   };
 
-  bool AddStrips(const Blocking& blocking, int64_t column, int vectors,
-                 const std::vector<int>& rows);
+  // `tiles` times as many columns, beside each other, of all rows.
+  void AddStrips(const Blocking& blocking, int64_t column, int vectors,
+                 int64_t tiles, const std::vector<int>& rows);
 
   std::vector<Strip> strips_;
   ProductSize size_;

@@ -1,11 +1,13 @@
 #ifndef OPTRAIL_OPS_PRODUCT_CPU_FEW_COLUMNS_H_
 #define OPTRAIL_OPS_PRODUCT_CPU_FEW_COLUMNS_H_
 
-// Products of few columns. Vectors of C's columns would be mostly empty, so a
-// vector holds partial sums along k instead, of a row of A times a column of B:
-// k / lanes multiplications for each place of C and not k for each row.
+// Products of few columns. Vectors of C's columns would be mostly empty.
+// For long sums, a vector holds partial sums along k instead, of a row of A
+// times a column of B: k / lanes multiplications for each place of C and not k
+// for each row. For short ones it holds a step of sixteen rows, transposed in
+// registers.
 //
-//   if (FewColumnsPay(size)) {
+//   if (FewColumnsFor(size) == FewColumns::kLongSums) {
 //     MultiplyFewColumns(size, a, k, b_transposed, k, c, n);
 //   }
 //
@@ -17,14 +19,38 @@
 
 namespace optrail::ops {
 
-// Whether that takes fewer multiplications than tiles of one vector, adding up
-// vectors at the end included.
-bool FewColumnsPay(const ProductSize& size);
+enum class FewColumns {
+  kNone,       // tiles are faster
+  kLongSums,   // MultiplyFewColumns
+  kShortSums,  // MultiplyShortSums
+};
+
+// The way of the least estimated time.
+FewColumns FewColumnsFor(const ProductSize& size);
 
 // C = A * B. Rows of A are `lda` floats apart, columns of B, each in one piece,
 // `ldb`, rows of C `ldc`.
 void MultiplyFewColumns(const ProductSize& size, const float* a, int64_t lda,
                         const float* b, int64_t ldb, float* c, int64_t ldc);
+
+// What MultiplyFewColumns reads of a B whose rows are `ldb` floats apart:
+// to[j * k + p] = b[p * ldb + j].
+void TransposeFewColumns(const float* b, int64_t k, int64_t n, int64_t ldb,
+                         float* to);
+
+// Floats from one step of B to the next, and from one column to the next.
+struct ShortSums {
+  static constexpr int64_t kMostSteps = 128;
+
+  int64_t step = 0;
+  int64_t column = 0;
+};
+
+// The same for at most 8 columns and kMostSteps steps, where FewColumnsFor
+// chooses it for more rows than these.
+void MultiplyShortSums(const ProductSize& size, const float* a, int64_t lda,
+                       const float* b, const ShortSums& strides, float* c,
+                       int64_t ldc);
 
 }  // namespace optrail::ops
 

@@ -18,40 +18,87 @@ std::vector<float> WholeNumbers(int64_t count, Rng& rng) {
   return values;
 }
 
-TEST(FewColumns, IsExactForEveryRemainder) {
-  Rng rng(1);
-  for (int64_t m = 1; m <= 19; ++m) {
-    for (int64_t n = 1; n <= 9; ++n) {
-      for (const int64_t k : {1, 2, 7, 8, 15, 16, 17, 31, 33, 64, 97, 131}) {
-        const std::vector<float> a = WholeNumbers(m * k, rng);
-        const std::vector<float> columns = WholeNumbers(n * k, rng);
-        // C is in a wider matrix, whose other places stay as they are.
-        const int64_t ldc = n + 2;
-        std::vector<float> c(m * ldc, kGuard);
-        MultiplyFewColumns({m, n, k}, a.data(), k, columns.data(), k, c.data(),
-                           ldc);
-        for (int64_t i = 0; i < m; ++i) {
-          for (int64_t j = 0; j < n; ++j) {
-            float expected = 0;
-            for (int64_t p = 0; p < k; ++p) {
-              expected += a[i * k + p] * columns[j * k + p];
-            }
-            ASSERT_EQ(c[i * ldc + j], expected)
-                << m << " x " << n << " x " << k << " at " << i << ", " << j;
+// C is in a wider matrix, whose other places stay as they are, and in one that
+// is as wide.
+void ExpectExact(const ProductSize& size, FewColumns way, Rng& rng) {
+  const auto& [m, n, k] = size;
+  const std::vector<float> a = WholeNumbers(m * k, rng);
+  const std::vector<float> b = WholeNumbers(n * k, rng);
+  for (const int64_t ldc : {n, n + 2}) {
+    for (const bool transposed : {true, false}) {
+      if (way == FewColumns::kLongSums && !transposed) continue;
+      const ShortSums strides = transposed ? ShortSums{1, k} : ShortSums{n, 1};
+      std::vector<float> c(m * ldc, kGuard);
+      if (way == FewColumns::kLongSums) {
+        MultiplyFewColumns(size, a.data(), k, b.data(), k, c.data(), ldc);
+      } else {
+        MultiplyShortSums(size, a.data(), k, b.data(), strides, c.data(), ldc);
+      }
+      for (int64_t i = 0; i < m; ++i) {
+        for (int64_t j = 0; j < n; ++j) {
+          float expected = 0;
+          for (int64_t p = 0; p < k; ++p) {
+            expected += a[i * k + p] * b[p * strides.step + j * strides.column];
           }
-          for (int64_t j = n; j < ldc; ++j) ASSERT_EQ(c[i * ldc + j], kGuard);
+          ASSERT_EQ(c[i * ldc + j], expected)
+              << m << " x " << n << " x " << k << " at " << i << ", " << j;
         }
+        for (int64_t j = n; j < ldc; ++j) ASSERT_EQ(c[i * ldc + j], kGuard);
       }
     }
   }
 }
 
-TEST(FewColumns, PaysForFewColumnsAndLongSums) {
-  EXPECT_TRUE(FewColumnsPay({1000, 1, 1000}));
-  EXPECT_TRUE(FewColumnsPay({1000, 8, 1000}));
-  EXPECT_FALSE(FewColumnsPay({1000, 16, 1000}));
-  EXPECT_FALSE(FewColumnsPay({1000, 8, 8}));
-  EXPECT_FALSE(FewColumnsPay({1, 8, 100})) << "a row of A";
+TEST(FewColumns, IsExactForEveryRemainder) {
+  Rng rng(1);
+  for (int64_t m = 1; m <= 19; ++m) {
+    for (int64_t n = 1; n <= 9; ++n) {
+      for (const int64_t k : {1, 2, 7, 8, 15, 16, 17, 31, 33, 64, 97, 131}) {
+        ExpectExact({m, n, k}, FewColumns::kLongSums, rng);
+      }
+    }
+  }
+}
+
+TEST(FewColumns, TransposesEveryRemainder) {
+  for (int64_t n = 1; n <= 15; ++n) {
+    for (const int64_t k : {1, 5, 15, 16, 17, 31, 32, 50}) {
+      const int64_t ldb = n + 1;
+      std::vector<float> b(k * ldb), to(n * k + 1, kGuard);
+      for (int64_t i = 0; i < k * ldb; ++i) b[i] = static_cast<float>(i);
+      TransposeFewColumns(b.data(), k, n, ldb, to.data());
+      for (int64_t i = 0; i < n * k; ++i) {
+        ASSERT_EQ(to[i], b[i % k * ldb + i / k]) << k << " x " << n;
+      }
+      ASSERT_EQ(to.back(), kGuard);
+    }
+  }
+}
+
+bool HasShortSums() {
+  return FewColumnsFor({1000, 1, 4}) == FewColumns::kShortSums;
+}
+
+TEST(FewColumns, IsExactForShortSumsOfEveryRemainder) {
+  if (!HasShortSums()) GTEST_SKIP() << "vectors of other than 16 lanes";
+  Rng rng(1);
+  for (const int64_t m : {1, 2, 7, 15, 16, 17, 31, 33, 64, 67}) {
+    for (int64_t n = 1; n <= 8; ++n) {
+      for (const int64_t k :
+           {1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 31, 66, 127, 128}) {
+        ExpectExact({m, n, k}, FewColumns::kShortSums, rng);
+      }
+    }
+  }
+}
+
+TEST(FewColumns, ChoosesByTheLengthOfSums) {
+  EXPECT_EQ(FewColumnsFor({1000, 1, 1000}), FewColumns::kLongSums);
+  EXPECT_EQ(FewColumnsFor({1000, 8, 1000}), FewColumns::kLongSums);
+  EXPECT_EQ(FewColumnsFor({1000, 16, 1000}), FewColumns::kNone);
+  EXPECT_EQ(FewColumnsFor({1000, 4, 8}),
+            HasShortSums() ? FewColumns::kShortSums : FewColumns::kNone);
+  EXPECT_EQ(FewColumnsFor({1, 8, 100}), FewColumns::kNone) << "a row of A";
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ constexpr bool IsOurs(int vectors) { return (vectors > 2) == OPTRAIL_WIDE; }
 
 // The sizes of tiles that convolutions have.
 constexpr bool HasSegments(int rows, int vectors) {
-  return rows != 2 && rows != 9 && vectors <= 4;
+  return rows != 2 && rows != 3 && rows != 5 && rows != 9 && vectors <= 4;
 }
 
 // The values of A for the next steps. Rows of plain A, or columns of the

@@ -71,7 +71,8 @@ HWY_INLINE const float* PrefetchA(const TileCall& call, const float* next) {
 }
 
 template <int kRows, int kVectors, int kUnroll, bool kColumns, bool kEdge>
-void MultiplyTiles(const TileCall& call) {
+void MultiplyTiles(const TileCall& call, const float* first_a,
+                   const float* first_b, float* first_c) {
   const D d;
   const int64_t lanes = hn::Lanes(d);
   const M last =
@@ -99,18 +100,18 @@ void MultiplyTiles(const TileCall& call) {
     OPTRAIL_UNROLL for (int s = 1; s < kSets; ++s) {
       BeginSums(nullptr, nullptr, last, acc[s]);
     }
-    float* const c_tile = call.c + tile * call.c_step;
+    float* const c_tile = first_c + tile * call.c_step;
     prefetches.BeginTile(c_tile);
-    ValuesOfA<kRows, kUnroll, kColumns> a(call.a + tile * call.a_step,
+    ValuesOfA<kRows, kUnroll, kColumns> a(first_a + tile * call.a_step,
                                           call.lda);
-    const float* HWY_RESTRICT b = call.b + tile * call.b_step;
+    const float* HWY_RESTRICT b = first_b + tile * call.b_step;
     const float* next = next_a;
     int64_t left = call.k - masked;
     if constexpr (kRows <= 8 && kUnroll > 1 && !kEdge) {
       if (call.in_streams) {
         constexpr int kStreams = kRows == 1 ? 4 : 2;
         const int64_t span = call.k / kStreams;
-        AddInStreams<kStreams, kColumns>(call, call.a + tile * call.a_step, b,
+        AddInStreams<kStreams, kColumns>(call, first_a + tile * call.a_step, b,
                                          span, acc);
         left -= kStreams * span;
         b += kStreams * span * ldb;
@@ -193,7 +194,7 @@ constexpr int kMostLanes = HWY_MAX_BYTES / sizeof(float);
 // and keep sums in memory (7% of convolutions of bfloat16).
 template <int kRows, int kVectors>
 HWY_NOINLINE void EndLine(
-    const TileCall& call, int64_t first, int64_t begin,
+    const TileCall& call, float* first_c, int64_t first, int64_t begin,
     const float (&values)[kRows * kVectors * kMostLanes]) {
   const int64_t lanes = hn::Lanes(D());
   const M last = hn::FirstN(
@@ -212,13 +213,14 @@ HWY_NOINLINE void EndLine(
       }
     }
   }
-  float* const c = call.c + begin * call.ldc;
+  float* const c = first_c + begin * call.ldc;
   EndSums(call, c, call.scale, call.shift, last, acc);
   StoreSums(call, first, c, begin * call.ld_rounded, last, acc);
 }
 
 template <int kRows, int kVectors>
-void MultiplySegments(const TileCall& call) {
+void MultiplySegments(const TileCall& call, const float* first_a,
+                      const float* first_b, float* first_c) {
   const int64_t lanes = hn::Lanes(D());
   const M last = hn::FirstN(
       D(), static_cast<size_t>(call.columns - (kVectors - 1) * lanes));
@@ -232,11 +234,11 @@ void MultiplySegments(const TileCall& call) {
     const int64_t first_lacks = begin == 0 ? call.first_lacks : 0;
     const int64_t last_lacks = begin + kRows == call.rows ? call.last_lacks : 0;
     const int64_t all_have = call.k - first_lacks - last_lacks;
-    float* const c = call.c + begin * call.ldc;
+    float* const c = first_c + begin * call.ldc;
     prefetches.BeginTile(c);
     ValuesOfA<kRows, OPTRAIL_K_UNROLL, /*kColumns=*/false> a(
-        call.a + begin * call.lda, call.lda);
-    const float* b = call.b;
+        first_a + begin * call.lda, call.lda);
+    const float* b = first_b;
     V acc[kRows][kVectors];
     BeginSums(nullptr, nullptr, last, acc);
     for (int64_t segment = 0; segment < call.segments; ++segment) {
@@ -261,7 +263,7 @@ void MultiplySegments(const TileCall& call) {
         hn::Store(acc[i][j], D(), values + (i * kVectors + j) * lanes);
       }
     }
-    EndLine<kRows, kVectors>(call, done - begin, begin, values);
+    EndLine<kRows, kVectors>(call, first_c, done - begin, begin, values);
   }
 }
 
@@ -323,13 +325,15 @@ TileTable AllTiles() {
   if constexpr (OPTRAIL_K_UNROLL == 4 && !kPairs) {
     AddWideTiles<1>(tiles, std::make_integer_sequence<int, 8>());
     AddWideTiles<2>(tiles, std::make_integer_sequence<int, 4>());
+    AddWideTiles<3>(tiles, std::make_integer_sequence<int, 3>());
     AddWideTiles<4>(tiles, std::make_integer_sequence<int, 2>());
+    AddWideTiles<5>(tiles, std::make_integer_sequence<int, 1>());
   }
   return tiles;
 }
 
 RegisterTile FindForTarget(int rows, int vectors) {
-  static const TileTable tiles = AllTiles<1, 2, 4, 6, 7, 8, 9, 12, 14>();
+  static const TileTable tiles = AllTiles<1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 14>();
   if (rows < 1 || rows >= static_cast<int>(tiles.size()) || vectors < 1 ||
       vectors >= static_cast<int>(tiles[0].size())) {
     return RegisterTile();

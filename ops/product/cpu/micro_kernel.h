@@ -20,14 +20,14 @@
 
 namespace optrail::ops {
 
+// Where the operands of a call are is passed apart: a TileCall can be written
+// down once for many calls.
+
 struct TileCall {
   int64_t k = 0;
-  const float* a = nullptr;
   int64_t lda = 0;
-  const float* next_a = nullptr;  // to be prefetched, lies as `a` does
-  const float* b = nullptr;
+  const float* next_a = nullptr;  // to be prefetched, lies as A does
   int64_t ldb = 0;
-  float* c = nullptr;
   int64_t ldc = 0;
   // The part of the tile that C has: the rest is not written. Each vector has
   // at least one column: the last columns are a tile of fewer vectors
@@ -74,7 +74,8 @@ struct TileCall {
   bool in_streams = false;
 };
 
-using TileFunction = void (*)(const TileCall&);
+using TileFunction = void (*)(const TileCall&, const float* a, const float* b,
+                              float* c);
 
 struct RegisterTile {
   int rows = 0;

@@ -36,11 +36,8 @@ void ExpectSegments(const RegisterTile& tile, int64_t rows, int64_t columns,
   }
   TileCall call;
   call.k = steps;
-  call.a = a.data();
   call.lda = row_step;
-  call.b = b.data();
   call.ldb = tile.columns;
-  call.c = c.data();
   call.ldc = ldc;
   call.rows = rows;
   call.columns = columns;
@@ -52,7 +49,7 @@ void ExpectSegments(const RegisterTile& tile, int64_t rows, int64_t columns,
   call.segment_step = segment_step;
   call.first_lacks = steps / 3;
   call.last_lacks = steps / 4;
-  tile.segments(call);
+  tile.segments(call, a.data(), b.data(), c.data());
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t j = 0; j < columns; ++j) {
       float expected = accumulate ? 3 : 0;

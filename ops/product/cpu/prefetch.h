@@ -6,7 +6,7 @@
 // wait for memory took 3% of a product of 384 rows.
 //
 //   next.PrefetchDuring(call);  // says so in the call to the micro-kernel
-//   tile.plain_a(call);
+//   tile.plain_a(call, a, b, c);
 
 #include <algorithm>
 #include <cstdint>

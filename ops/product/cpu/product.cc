@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <limits>
 
-#include "ops/product/cpu/few_columns.h"
 #include "ops/product/cpu/product_bf16.h"
 
 namespace optrail::ops {
@@ -101,9 +100,10 @@ int64_t Product<float>::PlanBlocks(const ProductSpec& spec, CpuDevice& device) {
                                      device.hardware().l2_bytes());
   panels_ = {blocking.tile.columns, size_.k};
   blocked_ = BlockedProduct(blocking, {task_.rows, task_.columns, task_steps_});
-  few_columns_ =
-      !spec.gathers_a && !blocking.a_transposed && FewColumnsPay(size_);
-  if (few_columns_) return WholeLines(size_.n * size_.k);
+  if (!spec.gathers_a && !blocking.a_transposed) {
+    few_columns_ = FewColumnsFor(size_);
+  }
+  if (few_columns_ != FewColumns::kNone) return WholeLines(size_.n * size_.k);
   const bool whole = row_parts_ * column_parts_ * depth_parts_ == 1;
   if (whole && !spec.gathers_a) {
     direct_ = DirectProduct::Plan(
@@ -121,31 +121,44 @@ int64_t Product<float>::PlanBlocks(const ProductSpec& spec, CpuDevice& device) {
 
 template <>
 void Product<float>::PackB(const float* b, float* to) const {
-  if (few_columns_) {
-    return TransposeInto(b, size_.k, size_.n, size_.n, to, size_.k);
+  if (few_columns_ != FewColumns::kNone) {
+    return TransposeFewColumns(b, size_.k, size_.n, size_.n, to);
   }
   panels_.Pack(size_.n, b, size_.n, to);
 }
 
-// Columns of B in one piece: as they are stored, packed, or copied to `space`.
+// Columns of B in one piece, for long sums: as they are stored, packed, or
+// copied to `space`.
 template <>
 void Product<float>::MultiplyFewColumns(const Task& task, const Left& a,
                                         const Right& b, float* to,
                                         const Epilogue& epilogue,
                                         float* space) const {
   const auto& [m, n, k] = size_;
+  const ProductSize size = {task.rows, task.columns, task.steps};
+  const float* const rows =
+      a.data + (task.batch * m + task.row) * k + task.step;
   const float* columns = packs_b_ ? b.packed : b.data + task.batch * n * k;
-  int64_t stride = k;
-  if (!packs_b_ && !blocked_.blocking().b_transposed && n > 1) {
-    TransposeInto(columns + task.step * n, task.steps, n, n, space, task.steps);
-    columns = space;
-    stride = task.steps;
+  const bool transposed =
+      packs_b_ || blocked_.blocking().b_transposed || n == 1;
+  if (few_columns_ == FewColumns::kShortSums) {
+    const ShortSums strides = transposed ? ShortSums{1, k} : ShortSums{n, 1};
+    ops::MultiplyShortSums(
+        size, rows, k,
+        columns + task.step * strides.step + task.column * strides.column,
+        strides, to, n);
   } else {
-    columns += task.step;
+    int64_t stride = k;
+    if (transposed) {
+      columns += task.step;
+    } else {
+      TransposeFewColumns(columns + task.step * n, task.steps, n, n, space);
+      columns = space;
+      stride = task.steps;
+    }
+    ops::MultiplyFewColumns(size, rows, k, columns + task.column * stride,
+                            stride, to, n);
   }
-  ops::MultiplyFewColumns({task.rows, task.columns, task.steps},
-                          a.data + (task.batch * m + task.row) * k + task.step,
-                          k, columns + task.column * stride, stride, to, n);
   if (!epilogue.changes_nothing()) {
     ScaleShiftActivate(epilogue.From(task.column), to, task.rows, task.columns,
                        n);
@@ -167,7 +180,9 @@ void Product<float>::RunTask(const Task& task, const Left& a, const Right& b,
       (task.step == 0 ? to
                       : partial_sums + (task.step / task_steps_ - 1) * m * n) +
       task.row * n + task.column;
-  if (few_columns_) return MultiplyFewColumns(task, a, b, at, epilogue, space);
+  if (few_columns_ != FewColumns::kNone) {
+    return MultiplyFewColumns(task, a, b, at, epilogue, space);
+  }
   const Blocking& blocking = blocked_.blocking();
   Factor rows, columns;
   if (a.rows != nullptr) {

@@ -16,7 +16,7 @@
 //
 //   tasks           tasks.h, product.cc    what a thread computes at a time
 //   small products  direct_product.h       calls written down beforehand
-//   few columns     few_columns.h          vectors along k, not along columns
+//   few columns     few_columns.h          vectors along k, or along rows
 //   blocking        blocking.h,            three loops over blocks for caches
 //                   blocked_product.h
 //   packing         packing.h, pairs.h     blocks as panels; PackedB: weights
@@ -41,6 +41,7 @@
 #include "ops/lib/cpu_frame.h"
 #include "ops/product/cpu/blocked_product.h"
 #include "ops/product/cpu/direct_product.h"
+#include "ops/product/cpu/few_columns.h"
 #include "ops/product/cpu/packing.h"
 #include "ops/product/cpu/tasks.h"
 
@@ -155,7 +156,7 @@ class Product {
   void MultiplyFewColumns(const Task& task, const Left& a, const Right& b,
                           float* to, const Epilogue& epilogue,
                           float* space) const;
-  bool few_columns_ = false;
+  FewColumns few_columns_ = FewColumns::kNone;
   absl::optional<DirectProduct> direct_;
   int64_t direct_at_once_ = 1;  // of the batch
   Workspaces partial_sums_;
