@@ -16,10 +16,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "reports/report_data.h"
+#include "reports/series_view.h"
+#include "tracker/judge/judge.h"
 #include "tracker/proto/diagnosis.pb.h"
 #include "tracker/proto/run.pb.h"
 #include "tracker/proto/triage.pb.h"
@@ -62,6 +66,24 @@ ReportData BuildReportData(const std::vector<proto::Run>& runs,
                            const BuildOptions& options);
 // The same from whole runs, those of workloads among them.
 ReportData BuildReportData(const std::vector<proto::Run>& runs,
+                           const std::vector<proto::Session>& sessions,
+                           const BuildOptions& options);
+
+// Series and what the judge says of them, and of those that have some of their
+// points (reports/digest.h) what the others would tell.
+struct JudgedSeries {
+  struct Digested {
+    std::vector<int> gaps;
+    int64_t point_count = 0;
+    int64_t process_count = 0;
+    SeriesView::Drawn drawn;
+  };
+  std::shared_ptr<const std::vector<tracker::Series>> all;
+  std::vector<tracker::Judgement> judgements;
+  std::unordered_map<int64_t, Digested> digested;  // by place in `all`
+};
+ReportData BuildReportData(const std::vector<proto::Run>& runs,
+                           const RunTables& tables, JudgedSeries judged,
                            const std::vector<proto::Session>& sessions,
                            const BuildOptions& options);
 

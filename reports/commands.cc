@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/file.h"
+#include "base/running_binary.h"
 #include "base/status_macros.h"
 #include "base/units.h"
 #include "reports/build_report_data.h"
@@ -18,12 +20,14 @@
 #include "reports/json_report.h"
 #include "reports/markdown_report.h"
 #include "reports/pdf.h"
+#include "reports/stored_series.h"
 #include "tracker/command/command_support.h"
 #include "tracker/explain/explain.h"
 #include "tracker/history/history.h"
 #include "tracker/history/index/history_index.h"
 #include "tracker/judge/evidence.h"
 #include "tracker/judge/fold_memory.h"
+#include "tracker/triage/triage.h"
 
 namespace optrail::reports {
 namespace {
@@ -75,37 +79,95 @@ std::map<std::string, tracker::KeptJudgement> JudgementsOf(
   return judgements;
 }
 
-absl::StatusOr<ReportData> Load(const ReportCommand& options) {
-  tracker::CommonOptions common;
-  common.history = options.history;
-  common.history_is_named = options.history_is_named;
-  OPTRAIL_RETURN_IF_ERROR(tracker::CheckHistoryIsThere(common));
-  OPTRAIL_ASSIGN_OR_RETURN(const tracker::History history,
-                           tracker::History::Open(options.history));
-  OPTRAIL_ASSIGN_OR_RETURN(tracker::LoadedSeries loaded,
-                           tracker::LoadSeries(history));
+// The series of a report: all of their points, or what its page shows of them.
+struct ReportSeries {
+  tracker::LoadedSeries whole;
+  std::unique_ptr<tracker::HistoryIndex> index;
+  absl::optional<StoredSeries> stored;
+
+  const std::vector<proto::Run>& runs() const {
+    return stored ? stored->runs : whole.runs;
+  }
+  const std::vector<tracker::BadFile>& bad_files() const {
+    return stored ? stored->bad_files : whole.bad_files;
+  }
+  const std::vector<std::string>& notices() const {
+    return stored ? stored->notices : whole.notices;
+  }
+};
+
+absl::StatusOr<ReportSeries> LoadSeries(const tracker::History& history,
+                                        const BuildOptions& build,
+                                        bool is_page) {
+  ReportSeries series;
+  if (is_page) {
+    auto index = tracker::OpenWorthyIndex(history);
+    if (index.ok()) {
+      series.index = *std::move(index);
+      const tracker::TriageBook book(build.triage, build.now_unix_ns);
+      StoredOptions options;
+      options.book = &book;
+      options.recent_points = build.recent_points;
+      options.data_bytes = DataBytes(build.title);
+      options.program = RunningBinaryFingerprint();
+      auto stored = LoadStoredSeries(*series.index, options);
+      if (stored.ok()) {
+        series.stored = *std::move(stored);
+        return series;
+      }
+      // A damaged index is built again below.
+      series.index.reset();
+    }
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(series.whole, tracker::LoadSeries(history));
+  return series;
+}
+
+// Keeps what was found for the next report.
+ReportData Build(const tracker::History& history, ReportSeries series,
+                 const std::vector<proto::Session>& sessions,
+                 BuildOptions& build) {
+  if (series.stored) {
+    KeepStoredSeries(*series.index, *series.stored);
+    return BuildReportData(series.stored->runs, *series.stored->tables,
+                           std::move(series.stored->judged), sessions, build);
+  }
+  tracker::FoldMemory folds(std::move(series.whole.folds));
+  build.folds = &folds;
+  ReportData data = BuildReportData(
+      series.whole.runs, std::move(series.whole.series), sessions, build);
+  tracker::KeepFolds(history, folds.changed());
+  return data;
+}
+
+// The sessions that can be read.
+absl::StatusOr<std::vector<proto::Session>> LoadSessions(
+    const tracker::History& history, std::vector<tracker::BadFile>* bad) {
   OPTRAIL_ASSIGN_OR_RETURN(const tracker::SessionList listed,
                            history.ListSessions());
-  for (const std::string& notice : loaded.notices) {
-    std::cerr << "note: " << notice << "\n";
-  }
-  OPTRAIL_ASSIGN_OR_RETURN(tracker::LoadedTriage triage, history.LoadTriage());
-  std::vector<tracker::BadFile> bad = loaded.bad_files;
-  OPTRAIL_ASSIGN_OR_RETURN(tracker::LoadedDiagnoses diagnoses,
-                           history.LoadDiagnoses());
-  bad.insert(bad.end(), diagnoses.bad_files.begin(), diagnoses.bad_files.end());
-  bad.insert(bad.end(), triage.bad_files.begin(), triage.bad_files.end());
-  bad.insert(bad.end(), listed.bad_files.begin(), listed.bad_files.end());
+  bad->insert(bad->end(), listed.bad_files.begin(), listed.bad_files.end());
   std::vector<proto::Session> sessions;
   for (const tracker::SessionInfo& info : listed.sessions) {
     absl::StatusOr<proto::Session> session = history.ReadSession(info.id());
     if (session.ok()) {
       sessions.push_back(*std::move(session));
     } else {
-      bad.push_back({info.path, std::string(session.status().message())});
+      bad->push_back({info.path, std::string(session.status().message())});
     }
   }
-  tracker::WarnOfBadFiles(bad);
+  return sessions;
+}
+
+absl::StatusOr<ReportData> Load(const ReportCommand& options, bool is_page) {
+  tracker::CommonOptions common;
+  common.history = options.history;
+  common.history_is_named = options.history_is_named;
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckHistoryIsThere(common));
+  OPTRAIL_ASSIGN_OR_RETURN(const tracker::History history,
+                           tracker::History::Open(options.history));
+  OPTRAIL_ASSIGN_OR_RETURN(tracker::LoadedTriage triage, history.LoadTriage());
+  OPTRAIL_ASSIGN_OR_RETURN(tracker::LoadedDiagnoses diagnoses,
+                           history.LoadDiagnoses());
   BuildOptions build;
   build.title = options.title;
   build.source = options.history;
@@ -113,7 +175,18 @@ absl::StatusOr<ReportData> Load(const ReportCommand& options) {
   build.triage = std::move(triage.records);
   build.diagnoses = std::move(diagnoses.diagnoses);
   build.now_unix_ns = absl::GetCurrentTimeNanos();
-  for (const std::string& id : NewestOfWorkloads(loaded.runs)) {
+  OPTRAIL_ASSIGN_OR_RETURN(ReportSeries series,
+                           LoadSeries(history, build, is_page));
+  for (const std::string& notice : series.notices()) {
+    std::cerr << "note: " << notice << "\n";
+  }
+  std::vector<tracker::BadFile> bad = series.bad_files();
+  bad.insert(bad.end(), diagnoses.bad_files.begin(), diagnoses.bad_files.end());
+  bad.insert(bad.end(), triage.bad_files.begin(), triage.bad_files.end());
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<proto::Session> sessions,
+                           LoadSessions(history, &bad));
+  tracker::WarnOfBadFiles(bad);
+  for (const std::string& id : NewestOfWorkloads(series.runs())) {
     absl::StatusOr<proto::Run> run = history.ReadRun(id);
     if (run.ok()) {
       build.workload_runs.push_back(*std::move(run));
@@ -125,11 +198,7 @@ absl::StatusOr<ReportData> Load(const ReportCommand& options) {
   build.explain = [&](const tracker::Change& change) {
     return tracker::ChangedWith(tracker::EvidenceOf(change), change, explainer);
   };
-  tracker::FoldMemory folds(std::move(loaded.folds));
-  build.folds = &folds;
-  ReportData data =
-      BuildReportData(loaded.runs, std::move(loaded.series), sessions, build);
-  tracker::KeepFolds(history, folds.changed());
+  ReportData data = Build(history, std::move(series), sessions, build);
   tracker::KeepJudgements(history, JudgementsOf(data));
   for (const tracker::BadFile& file : bad) {
     data.warnings.push_back(
@@ -147,7 +216,8 @@ absl::StatusOr<int> RunReport(const ReportCommand& options, std::ostream& log,
     return absl::InvalidArgumentError(
         "--out=-: a PDF goes to a file, expected a path");
   }
-  OPTRAIL_ASSIGN_OR_RETURN(const ReportData data, Load(options));
+  const bool is_page = format == "html" || format == "pdf";
+  OPTRAIL_ASSIGN_OR_RETURN(const ReportData data, Load(options, is_page));
 
   std::string text;
   if (format == "json") {

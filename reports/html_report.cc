@@ -82,20 +82,26 @@ std::string Fill(
   return filled;
 }
 
+std::string EscapedTitle(const std::string& title) {
+  return EscapeHtml(title.empty() ? "Optrail report" : title);
+}
+
 }  // namespace
 
-std::string WriteHtmlReport(const ReportData& data,
-                            const HtmlReportOptions& options) {
-  const std::string title =
-      EscapeHtml(data.title.empty() ? "Optrail report" : data.title);
-  const std::string policy = ContentSecurityPolicy();
+int64_t DataBytes(const std::string& title, const HtmlReportOptions& options) {
   const int64_t frame_bytes =
       assets::kTemplate.size() + assets::kStyle.size() +
       assets::kEcharts.size() + assets::kEchartsLicense.size() +
-      assets::kScript.size() + title.size() + policy.size();
-  const std::string json = PageJson(data, options.max_bytes - frame_bytes);
-  return Fill(assets::kTemplate, {{"csp", policy},
-                                  {"title", title},
+      assets::kScript.size() + EscapedTitle(title).size() +
+      ContentSecurityPolicy().size();
+  return options.max_bytes - frame_bytes;
+}
+
+std::string WriteHtmlReport(const ReportData& data,
+                            const HtmlReportOptions& options) {
+  const std::string json = PageJson(data, DataBytes(data.title, options));
+  return Fill(assets::kTemplate, {{"csp", ContentSecurityPolicy()},
+                                  {"title", EscapedTitle(data.title)},
                                   {"style", assets::kStyle},
                                   {"data", json},
                                   {"echarts_license", assets::kEchartsLicense},

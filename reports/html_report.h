@@ -28,6 +28,10 @@ struct HtmlReportOptions {
   int64_t max_bytes = 5'800'000;
 };
 
+// How many bytes of the page are left for what it shows (page_data.h).
+int64_t DataBytes(const std::string& title,
+                  const HtmlReportOptions& options = {});
+
 // The same data gives the same bytes. Data without series and sessions gives a
 // page that says so and how to record some.
 std::string WriteHtmlReport(const ReportData& data,

@@ -32,14 +32,20 @@ void AddTrend(const SeriesView& series, Trend& trend) {
   std::vector<double>& log_sum = trend.log_sum;
   double first = kNaN;
   std::vector<double> at_commit(log_sum.size(), kNaN);
-  for (size_t i = 0; i < series.points().size(); ++i) {
-    const absl::optional<double>& value = series.points()[i].value;
-    if (!value || !(*value > 0) || !std::isfinite(*value)) continue;
-    if (std::isnan(first)) first = *value;
-    const int commit = series.commits[i];
-    if (commit < 0 || commit >= at_commit.size()) continue;
-    at_commit[commit] = std::log(*value / first);
+  const auto add = [&](int commit, double value) {
+    if (!(value > 0) || !std::isfinite(value)) return;
+    if (std::isnan(first)) first = value;
+    if (commit < 0 || commit >= at_commit.size()) return;
+    at_commit[commit] = std::log(value / first);
     trend.ran[commit] = true;
+  };
+  if (series.drawn) {
+    for (const auto& [commit, value] : series.drawn->trend) add(commit, value);
+  } else {
+    for (size_t i = 0; i < series.points().size(); ++i) {
+      const absl::optional<double>& value = series.points()[i].value;
+      if (value) add(series.commits[i], *value);
+    }
   }
   double carried = kNaN;
   for (size_t i = 0; i < log_sum.size(); ++i) {

@@ -32,7 +32,8 @@ struct OverviewCell {
   // Per commit of ReportData the geometric mean, over this cell's time series,
   // of value / first value; NaN where nothing ran. A value is carried forward
   // from the last commit at which its series ran, so that a series that joins
-  // or pauses does not bend the line.
+  // or pauses does not bend the line. Only the newest kTrendCommits count where
+  // series have not all of their points.
   std::vector<double> trend;
   absl::optional<double> tuned_speedup;  // geometric mean, default / tuned
   absl::optional<double>

@@ -26,13 +26,11 @@ struct Limits {
   int processes_per_point = 0;
 };
 
-constexpr int kMostProcesses = 9;
 // If points must be few, the newest keep their fastest and slowest process.
 constexpr int kFewestProcesses = 2;
 constexpr size_t kPointsWithProcesses = 4;
 constexpr int kFewestPoints = 16;
 constexpr int kFewestTrials = 24;
-constexpr int kHeatMapCommits = 80;  // the newest
 constexpr int kMostMatrixRows = 200;
 
 Json PageCommitJson(const Commit& commit) {
@@ -184,13 +182,11 @@ Json WithoutUsualMembers(Json series) {
 
 Json SeriesJson(const ReportData& data, const SeriesView& series,
                 int family_index, const Limits& limits, SharedTexts* shared) {
-  std::vector<double> values;
-  for (const tracker::Point& point : series.points()) {
-    values.push_back(
-        point.value.value_or(std::numeric_limits<double>::quiet_NaN()));
-  }
   const std::vector<int> picked =
-      PickPoints(values, PointsToKeep(series), limits.points_per_series);
+      series.drawn && (series.drawn->limit <= limits.points_per_series ||
+                       series.point_count <= limits.points_per_series)
+          ? series.drawn->points
+          : DrawnPoints(series, limits.points_per_series);
   // The place of a point of the series among the points that were picked.
   const auto place = [&](int point) {
     return static_cast<int64_t>(
@@ -256,7 +252,7 @@ Json SeriesJson(const ReportData& data, const SeriesView& series,
         Rounded(series.ratio_high)}},
       {"e", Rounded(series.minimum_detectable_effect)},
       {"f", Rounded(series.roofline_fraction)},
-      {"t", series.points().size()},
+      {"t", series.point_count},
       {"c", std::move(commits)},
       {"y", std::move(medians)},
       {"p", std::move(processes)},
@@ -317,7 +313,7 @@ Json OverviewJson(const Overview& overview) {
     Json at = Json::array();
     Json trend = Json::array();
     const int commits = static_cast<int>(cell.trend.size());
-    for (int i = std::max(0, commits - kHeatMapCommits); i < commits; ++i) {
+    for (int i = std::max(0, commits - kTrendCommits); i < commits; ++i) {
       if (std::isnan(cell.trend[i])) continue;
       at.push_back(i);
       trend.push_back(Rounded(cell.trend[i]));
@@ -428,32 +424,64 @@ std::string Write(const ReportData& data, const Overview& overview,
   });
 }
 
+// The width of a step of PointsPerSeries: an eighth of the power of two below.
+int Step(int limit) {
+  int step = 1;
+  while (16 * step <= limit) step *= 2;
+  return step;
+}
+
 }  // namespace
+
+PageCounts CountsOf(const ReportData& data) {
+  PageCounts counts;
+  counts.series = static_cast<int64_t>(data.series.size());
+  for (const SeriesView& series : data.series) {
+    counts.points += series.point_count;
+    counts.processes += series.process_count;
+  }
+  return counts;
+}
+
+int PointsPerSeries(const PageCounts& counts, int64_t max_bytes) {
+  // A first guess from what series and points take as text, so that one pass is
+  // enough as a rule.
+  constexpr double kSeriesBytes = 500;
+  constexpr int kMost = 500;
+  const double point_bytes =
+      20 + 5.0 * counts.processes / std::max<int64_t>(counts.points, 1);
+  const double fit =
+      (0.9 * max_bytes / std::max<int64_t>(counts.series, 1) - kSeriesBytes) /
+      point_bytes;
+  int limit = kFewestPoints;
+  // In steps of 6 to 12%: a history that grows seldom gets another one, which
+  // makes what was kept of its series useless.
+  while (limit < kMost && limit + Step(limit) <= fit) limit += Step(limit);
+  return std::min(limit, kMost);
+}
+
+std::vector<int> DrawnPoints(const SeriesView& series, int limit) {
+  std::vector<double> values;
+  values.reserve(series.points().size());
+  for (const tracker::Point& point : series.points()) {
+    values.push_back(
+        point.value.value_or(std::numeric_limits<double>::quiet_NaN()));
+  }
+  return PickPoints(values, PointsToKeep(series), limit);
+}
 
 std::string PageJson(const ReportData& data, int64_t max_bytes) {
   const Overview overview = Summarize(data);
-  const double series_count = std::max<double>(data.series.size(), 1);
   const double session_count = std::max<double>(data.sessions.size(), 1);
-  int64_t points = 0;
-  int64_t processes = 0;
   // More than there are is no limit that could be lowered.
   double most_points = kFewestPoints, most_trials = kFewestTrials;
   for (const TuningSession& session : data.sessions) {
     most_trials = std::max<double>(most_trials, session.of.trial_count());
   }
   for (const SeriesView& series : data.series) {
-    points += series.points().size();
-    most_points = std::max<double>(most_points, series.points().size());
-    for (const tracker::Point& point : series.points()) {
-      processes += std::min<int64_t>(point.processes.size(), kMostProcesses);
-    }
+    most_points = std::max<double>(most_points, series.point_count);
   }
-  // A first guess from what trials, series and points take as text, so that one
-  // pass is enough as a rule.
   constexpr double kTrialBytes = 50;
-  constexpr double kSeriesBytes = 500;
-  const double point_bytes =
-      20 + 5.0 * processes / std::max<int64_t>(points, 1);
   const auto between = [](double low, double value, double high) {
     return static_cast<int>(std::min(high, std::max(low, value)));
   };
@@ -461,10 +489,8 @@ std::string PageJson(const ReportData& data, int64_t max_bytes) {
   limits.trials_per_session =
       between(kFewestTrials, 0.2 * max_bytes / session_count / kTrialBytes,
               std::min(1500., most_trials));
-  limits.points_per_series =
-      between(kFewestPoints,
-              (0.9 * max_bytes / series_count - kSeriesBytes) / point_bytes,
-              std::min(500., most_points));
+  limits.points_per_series = static_cast<int>(std::min<double>(
+      most_points, PointsPerSeries(CountsOf(data), max_bytes)));
   limits.processes_per_point = kMostProcesses;
 
   while (true) {

@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/types/optional.h"
@@ -99,6 +100,20 @@ struct SeriesView {
   std::vector<int> commits;
   // Points before which a run of the series' suites has none of it.
   std::vector<int> gaps;
+  // How many points it has, and how many processes of them a page may draw
+  // (kMostProcesses of each).
+  int64_t point_count = 0;
+  int64_t process_count = 0;
+  // Where `of` has only the points that a page of `limit` points a series shows
+  // (reports/digest.h): those that are drawn, and what a trend needs of all.
+  // Places elsewhere are those among the points that are there.
+  struct Drawn {
+    int limit = 0;
+    std::vector<int> points;  // ascending
+    // Commit and value of the first point and of those at the newest commits.
+    std::vector<std::pair<int, double>> trend;
+  };
+  absl::optional<Drawn> drawn;
   std::vector<ChangeView> changes;
   std::vector<tracker::Level> levels;
 
@@ -125,6 +140,11 @@ struct SeriesView {
   // Indices of the points with which an epoch begins, the first one's left out.
   std::vector<int> EpochStarts() const;
 };
+
+// Of many processes a page draws so many, the extremes among them.
+inline constexpr int kMostProcesses = 9;
+// Trends are shown over so many commits, the newest.
+inline constexpr int kTrendCommits = 80;
 
 // "" of an outcome that is OK, else "CRASHED", "CONTENDED", ...
 std::string OutcomeText(const tracker::Point& point);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <set>
 #include <tuple>
 #include <unordered_map>
 
@@ -63,6 +64,17 @@ int EarliestPlace(const Series& series, int begin, const ChangePoint& change) {
     earliest = i;
   }
   return earliest;
+}
+
+// When each of the series' points began.
+std::vector<int64_t> TimesOf(const Series& series) {
+  if (series.times != nullptr) return *series.times;
+  std::vector<int64_t> times;
+  times.reserve(series.points.size());
+  for (const Point& point : series.points) {
+    times.push_back(point.runs->first_started_unix_ns);
+  }
+  return times;
 }
 
 absl::optional<ChangePoint> ChangeAcrossNames(const Series& from,
@@ -237,9 +249,9 @@ std::vector<Renaming> FindRenamings(const std::vector<Series>& series) {
     bool equal = true;
     for (const int i : group) {
       Life life;
-      for (const Point& point : series[i].points) {
-        life.first = std::min(life.first, point.runs->first_started_unix_ns);
-        life.last = std::max(life.last, point.runs->first_started_unix_ns);
+      for (const int64_t time : TimesOf(series[i])) {
+        life.first = std::min(life.first, time);
+        life.last = std::max(life.last, time);
       }
       all.first = std::min(all.first, life.first);
       all.last = std::max(all.last, life.last);
@@ -249,10 +261,13 @@ std::vector<Renaming> FindRenamings(const std::vector<Series>& series) {
     }
     if (equal) continue;
     std::vector<int64_t> times;
+    // Series that are always measured together share theirs.
+    std::set<const std::vector<int64_t>*> shared;
     for (const int i : group) {
-      for (const Point& point : series[i].points) {
-        times.push_back(point.runs->first_started_unix_ns);
-      }
+      const auto* const known = series[i].times.get();
+      if (known != nullptr && !shared.insert(known).second) continue;
+      const std::vector<int64_t> more = TimesOf(series[i]);
+      times.insert(times.end(), more.begin(), more.end());
     }
     std::sort(times.begin(), times.end());
     times.erase(std::unique(times.begin(), times.end()), times.end());

@@ -28,29 +28,27 @@ LevelEvidence LevelOf(const Series& series, int begin, int end) {
     level.run_ids.insert(level.run_ids.end(), point.runs->ids.begin(),
                          point.runs->ids.end());
   }
+  level.behind = static_cast<int>(std::count_if(
+      series.points.begin() + end, series.points.end(),
+      [](const Point& point) { return point.value.has_value(); }));
   std::sort(level.run_ids.begin(), level.run_ids.end());
   level.run_ids.erase(std::unique(level.run_ids.begin(), level.run_ids.end()),
                       level.run_ids.end());
+  level.runs = static_cast<int>(level.run_ids.size());
   return level;
 }
 
-// A level is taken from what had been measured when the change was confirmed.
-int PointsBehind(const Series& series, const LevelEvidence& level) {
-  return static_cast<int>(std::count_if(
-      series.points.begin() + level.end, series.points.end(),
-      [](const Point& point) { return point.value.has_value(); }));
-}
-
 // "2.1 ms over 4 points (5 runs)", "2.1 ms over the first 4 of 8 points (5
-// runs)" where `behind` more were measured since.
+// runs)" where `behind` more were measured since: a level is taken from what
+// had been measured when the change was confirmed.
 std::string LevelText(double value, const Series& series,
                       const LevelEvidence& level, int behind) {
   return absl::StrCat(
       FormatValue(value, series.key.unit),
       behind > 0 ? " over the first " : " over ", level.points,
       behind > 0 ? absl::StrCat(" of ", level.points + behind) : "",
-      level.points + behind == 1 ? " point (" : " points (",
-      level.run_ids.size(), level.run_ids.size() == 1 ? " run)" : " runs)");
+      level.points + behind == 1 ? " point (" : " points (", level.runs,
+      level.runs == 1 ? " run)" : " runs)");
 }
 
 constexpr size_t kShort = 12;
@@ -85,6 +83,7 @@ std::string ChangeText(const Change& change) {
 }
 
 Evidence EvidenceOf(const Change& change) {
+  if (change.evidence != nullptr) return *change.evidence;
   Evidence evidence;
   const Series& series = *change.series;
   const ChangePoint& point = change.change;
@@ -210,7 +209,7 @@ std::string EvidenceText(const Change& change, const Evidence& evidence) {
   }
   absl::StrAppend(&text, ", ",
                   LevelText(point.level_after, series, evidence.after,
-                            PointsBehind(series, evidence.after)),
+                            evidence.after.behind),
                   " since ", ShortId(change.after().runs->commit),
                   change.kind == ChangeKind::kCreep ? "; little by little over "
                                                     : "; suspected: ",

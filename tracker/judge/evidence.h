@@ -30,6 +30,10 @@ namespace optrail::tracker {
 struct LevelEvidence {
   int begin = 0, end = 0;  // places of the series, `end` not included
   int points = 0;          // how many of these places have a value
+  int behind = 0;          // how many from `end` on have one
+  int runs = 0;            // of these points
+  // Theirs, ascending. Where the series has only some of its points, the first
+  // and the last one.
   std::vector<std::string> run_ids;
 };
 

@@ -39,6 +39,7 @@
 namespace optrail::tracker {
 
 class FoldMemory;
+struct Evidence;
 
 struct JudgeOptions {
   // A change decides the standing for as many points after it; one for the
@@ -91,6 +92,9 @@ struct Change {
   // The last point before the change that was measured; null if none was. For
   // kRenamed it is another series'.
   const Point* before = nullptr;
+  // What EvidenceOf answers where the series has only some of its points; null
+  // where it has all.
+  std::shared_ptr<const Evidence> evidence;
 
   const Point& after() const { return series->points[change.index]; }
   // A change for the worse that may be one, and that nobody has answered.
@@ -177,6 +181,16 @@ std::vector<Judgement> JudgeAll(const std::vector<Series>& series,
                                 const TriageBook& book,
                                 const JudgeOptions& options = {},
                                 int threads = 0);
+
+// The second half of JudgeAll: what one series says of another, where
+// JudgeSeries judged each.
+void JudgeTogether(const std::vector<Series>& series, const TriageBook& book,
+                   const JudgeOptions& options,
+                   std::vector<Judgement>& judgements);
+// By series: whether JudgeTogether looks at all of its points. Of the others
+// the ends, the newest point that works and Series::times are enough.
+std::vector<bool> NeedsAllPoints(const std::vector<Series>& series,
+                                 const JudgeOptions& options);
 
 }  // namespace optrail::tracker
 

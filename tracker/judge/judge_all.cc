@@ -209,6 +209,13 @@ std::vector<Judgement> JudgeAll(const std::vector<Series>& series,
   ParallelFor(static_cast<int64_t>(series.size()), threads, [&](int64_t i) {
     judgements[i] = JudgeSeries(series[i], book, options);
   });
+  JudgeTogether(series, book, options, judgements);
+  return judgements;
+}
+
+void JudgeTogether(const std::vector<Series>& series, const TriageBook& book,
+                   const JudgeOptions& options,
+                   std::vector<Judgement>& judgements) {
   for (const Renaming& renaming : FindRenamings(series)) {
     judgements[renaming.from].renamed_to =
         DisplayName(series[renaming.to].key.benchmark);
@@ -221,7 +228,16 @@ std::vector<Judgement> JudgeAll(const std::vector<Series>& series,
   JudgeMissing(series, missing, book, judgements);
   ForgetPastFailures(series, judgements);
   AskTheTime(series, missing, judgements);
-  return judgements;
+}
+
+std::vector<bool> NeedsAllPoints(const std::vector<Series>& series,
+                                 const JudgeOptions& options) {
+  std::vector<bool> needed(series.size(), false);
+  if (options.runs != nullptr) needed = FindMissing(series, *options.runs);
+  for (const Renaming& renaming : FindRenamings(series)) {
+    needed[renaming.from] = needed[renaming.to] = true;
+  }
+  return needed;
 }
 
 }  // namespace optrail::tracker

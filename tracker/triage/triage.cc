@@ -264,6 +264,15 @@ std::vector<const TriageBook::Entry*> TriageBook::Covering(
   return entries;
 }
 
+std::string TriageBook::SayingsOf(const Series& series) const {
+  std::string sayings;
+  for (const Entry* entry : Covering(series)) {
+    const std::string record = entry->record.SerializeAsString();
+    absl::StrAppend(&sayings, record.size(), ":", record);
+  }
+  return sayings;
+}
+
 absl::optional<int> TriageBook::LastAcknowledged(const Series& series,
                                                  int points) const {
   absl::optional<int> last;

@@ -84,6 +84,10 @@ class TriageBook {
 
   Opinion OpinionOf(const Series& series, const ChangePoint& change) const;
 
+  // All that the book may say of the series, whatever its points: equal texts
+  // mean equal opinions.
+  std::string SayingsOf(const Series& series) const;
+
   // The last of the first `points` points of the series at which somebody
   // acknowledged its level; nullopt if nobody did.
   absl::optional<int> LastAcknowledged(const Series& series, int points) const;

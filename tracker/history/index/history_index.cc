@@ -20,7 +20,7 @@ constexpr absl::string_view kFileName = "index.sqlite";
 constexpr absl::string_view kLockName = "index.lock";
 
 // Raised when the tables or what is in them change their meaning.
-constexpr int kSchemaVersion = 8;
+constexpr int kSchemaVersion = 9;
 
 // Fewer files are read as quickly as an index of them is made.
 constexpr int kWorthAnIndex = 100;
@@ -401,22 +401,26 @@ absl::StatusOr<LoadedSeries> LoadSeriesFromFiles(const History& history,
   return loaded;
 }
 
+absl::StatusOr<std::unique_ptr<HistoryIndex>> OpenWorthyIndex(
+    const History& history) {
+  OPTRAIL_RETURN_IF_ERROR(WorthAnIndex(history));
+  return HistoryIndex::Open(history);
+}
+
 absl::StatusOr<LoadedSeries> LoadSeries(const History& history,
                                         const SeriesQuery& query) {
-  if (WorthAnIndex(history).ok()) {
-    const auto index = HistoryIndex::Open(history);
-    if (index.ok()) {
-      absl::StatusOr<LoadedSeries> loaded = (*index)->LoadSeries(query);
-      if (loaded.ok()) return loaded;
-    }
+  const auto index = OpenWorthyIndex(history);
+  if (index.ok()) {
+    absl::StatusOr<LoadedSeries> loaded = (*index)->LoadSeries(query);
+    if (loaded.ok()) return loaded;
   }
   return LoadSeriesFromFiles(history, query);
 }
 
 void KeepFolds(const History& history,
                const std::map<std::string, std::string>& folds) {
-  if (folds.empty() || !WorthAnIndex(history).ok()) return;
-  const auto index = HistoryIndex::Open(history);
+  if (folds.empty()) return;
+  const auto index = OpenWorthyIndex(history);
   if (index.ok()) (void)(*index)->KeepFolds(folds);
 }
 

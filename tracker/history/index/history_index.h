@@ -65,6 +65,41 @@ struct LoadedSeries {
   absl::optional<std::unordered_map<std::string, std::string>> folds;
 };
 
+// A series of a scan, without its points.
+struct ListedSeries {
+  int64_t row = 0;
+  SeriesKey key;
+  std::string text;
+  std::string digest;  // as KeepDigests kept it; "" where it did not
+};
+
+// The series of one state of an index: all but the points, and the points of
+// those that are asked for. So a report reads what it does not know yet, and
+// never holds all of a history.
+class SeriesScan {
+ public:
+  virtual ~SeriesScan() = default;
+
+  // In the order of series, without their results.
+  const OrderedRuns& runs() const { return *runs_; }
+  // By place in runs(); a row is of one run for ever.
+  const std::vector<int64_t>& run_rows() const { return run_rows_; }
+  // By text. One may be without points.
+  const std::vector<ListedSeries>& series() const { return series_; }
+  virtual absl::StatusOr<std::unordered_map<std::string, std::string>>
+  ReadFolds() const = 0;
+  // Calls `take` with the place in series() and the whole series, on several
+  // threads and in any order. `wanted` is ascending.
+  virtual absl::Status Read(
+      const std::vector<size_t>& wanted,
+      const std::function<void(size_t, Series)>& take) const = 0;
+
+ protected:
+  absl::optional<OrderedRuns> runs_;
+  std::vector<int64_t> run_rows_;
+  std::vector<ListedSeries> series_;
+};
+
 // The report's verdict on a series and its changes, for dashboards.
 struct KeptJudgement {
   std::string verdict;  // "slower"
@@ -108,9 +143,14 @@ class HistoryIndex {
   // BuildSeries makes of History::LoadRuns, field by field.
   absl::StatusOr<LoadedSeries> LoadSeries(const SeriesQuery& query = {});
 
+  // Calls `use` within one transaction; what it returns is the answer.
+  absl::Status Scan(const std::function<absl::Status(const SeriesScan&)>& use);
+
   // Keeps what was found in series, by text, for LoadedSeries::folds. Does
   // nothing where the index is none that lasts.
   absl::Status KeepFolds(const std::map<std::string, std::string>& folds);
+  // The same of ListedSeries::digest.
+  absl::Status KeepDigests(const std::map<std::string, std::string>& digests);
 
   // Replaces what is kept of all series, by text. Does nothing unless the index
   // is in PostgreSQL: dashboards read nothing else.
@@ -129,6 +169,7 @@ class HistoryIndex {
  private:
   struct FileState;
   class SeriesReader;
+  class IndexScan;
   // Runs in the order of series, and where each row of the index is among them.
   struct PlacedRuns {
     OrderedRuns runs;
@@ -162,7 +203,10 @@ class HistoryIndex {
   absl::StatusOr<Series> ReadSeriesRow(int64_t row, SeriesKey key,
                                        std::string text);
   absl::StatusOr<LoadedSeries> LoadSeriesOnce(const SeriesQuery& query);
-  absl::StatusOr<std::unordered_map<int64_t, std::string>> LoadFolds();
+  absl::StatusOr<std::unordered_map<int64_t, std::string>> LoadKept(
+      absl::string_view table);
+  absl::Status Keep(absl::string_view table,
+                    const std::map<std::string, std::string>& kept);
 
   // Calls `query`; if the index turns out to be damaged, builds it again and
   // calls it once more.
@@ -186,6 +230,11 @@ class HistoryIndex {
   absl::optional<PlacedRuns> all_runs_;  // of `headers_`, once asked for
   int series_read_ = 0;
 };
+
+// The index of the history, which is made once there are a hundred runs.
+// FailedPrecondition where there are too few to be worth one.
+absl::StatusOr<std::unique_ptr<HistoryIndex>> OpenWorthyIndex(
+    const History& history);
 
 // The same answer from the index, which is made once there are a hundred runs,
 // or else from the files: they are what counts, and an index that can't be had

@@ -125,6 +125,18 @@ namespace {
 constexpr size_t kSeriesTogether = 64;
 constexpr int64_t kFarthestTogether = 2;
 
+// Where the group ends that begins with one of `count` series, of ascending
+// rows.
+template <typename RowOf>
+size_t EndOfGroup(size_t begin, size_t count, const RowOf& row_of) {
+  size_t end = begin + 1;
+  while (end < count && end - begin < kSeriesTogether &&
+         row_of(end) - row_of(end - 1) <= kFarthestTogether) {
+    ++end;
+  }
+  return end;
+}
+
 // Series that are read one by one with their own runs.
 constexpr int kSeriesReadAlone = 8;
 
@@ -192,36 +204,48 @@ absl::StatusOr<Series> HistoryIndex::ReadSeriesRow(int64_t row, SeriesKey key,
   return reader.Build(row, std::move(key), std::move(text), all_runs_->runs);
 }
 
-absl::StatusOr<std::unordered_map<int64_t, std::string>>
-HistoryIndex::LoadFolds() {
-  OPTRAIL_ASSIGN_OR_RETURN(Statement get,
-                           db_->Prepare("SELECT series, bytes FROM folds"));
-  std::unordered_map<int64_t, std::string> folds;
+absl::StatusOr<std::unordered_map<int64_t, std::string>> HistoryIndex::LoadKept(
+    absl::string_view table) {
+  OPTRAIL_ASSIGN_OR_RETURN(
+      Statement get,
+      db_->Prepare(absl::StrCat("SELECT series, bytes FROM ", table)));
+  std::unordered_map<int64_t, std::string> kept;
   while (true) {
     OPTRAIL_ASSIGN_OR_RETURN(const bool more, get.Step());
-    if (!more) return folds;
-    folds.emplace(get.Int(0), get.Bytes(1));
+    if (!more) return kept;
+    kept.emplace(get.Int(0), get.Bytes(1));
   }
 }
 
 absl::Status HistoryIndex::KeepFolds(
     const std::map<std::string, std::string>& folds) {
-  if (read_only_ || path_.empty()) return absl::OkStatus();
+  return Keep("folds", folds);
+}
+
+absl::Status HistoryIndex::KeepDigests(
+    const std::map<std::string, std::string>& digests) {
+  return Keep("digests", digests);
+}
+
+absl::Status HistoryIndex::Keep(
+    absl::string_view table, const std::map<std::string, std::string>& kept) {
+  if (kept.empty() || read_only_ || path_.empty()) return absl::OkStatus();
   Transaction transaction(*db_);
   OPTRAIL_RETURN_IF_ERROR(transaction.Begin(db_->begin_writing()));
   OPTRAIL_ASSIGN_OR_RETURN(Statement get,
                            db_->Prepare("SELECT series, text FROM series"));
   OPTRAIL_ASSIGN_OR_RETURN(
       Statement put,
-      db_->Prepare("INSERT INTO folds (series, bytes) VALUES (?, ?) "
-                   "ON CONFLICT (series) DO UPDATE SET bytes = "
-                   "excluded.bytes"));
+      db_->Prepare(absl::StrCat("INSERT INTO ", table,
+                                " (series, bytes) VALUES (?, ?) "
+                                "ON CONFLICT (series) DO UPDATE SET bytes = "
+                                "excluded.bytes")));
   while (true) {
     OPTRAIL_ASSIGN_OR_RETURN(const bool more, get.Step());
     if (!more) break;
-    const auto kept = folds.find(std::string(get.Bytes(1)));
-    if (kept == folds.end()) continue;
-    OPTRAIL_RETURN_IF_ERROR(put.With(get.Int(0), Blob{kept->second}).Run());
+    const auto one = kept.find(std::string(get.Bytes(1)));
+    if (one == kept.end()) continue;
+    OPTRAIL_RETURN_IF_ERROR(put.With(get.Int(0), Blob{one->second}).Run());
   }
   get.Reset();
   return transaction.Commit();
@@ -276,7 +300,7 @@ absl::StatusOr<LoadedSeries> HistoryIndex::LoadSeriesOnce(
   }
   std::unordered_map<int64_t, std::string> folds;
   if (TakesWholeSeries(query.runs)) {
-    OPTRAIL_ASSIGN_OR_RETURN(folds, LoadFolds());
+    OPTRAIL_ASSIGN_OR_RETURN(folds, LoadKept("folds"));
     loaded.folds.emplace();
   }
   OPTRAIL_ASSIGN_OR_RETURN(
@@ -302,11 +326,8 @@ absl::StatusOr<LoadedSeries> HistoryIndex::LoadSeriesOnce(
   get.Reset();
   OPTRAIL_ASSIGN_OR_RETURN(SeriesReader reader, SeriesReader::Create(*db_));
   for (size_t begin = 0, end = 0; begin < wanted.size(); begin = end) {
-    end = begin + 1;
-    while (end < wanted.size() && end - begin < kSeriesTogether &&
-           wanted[end].row - wanted[end - 1].row <= kFarthestTogether) {
-      ++end;
-    }
+    end = EndOfGroup(begin, wanted.size(),
+                     [&](size_t i) { return wanted[i].row; });
     OPTRAIL_RETURN_IF_ERROR(
         reader.Fetch(wanted[begin].row, wanted[end - 1].row, placed.places));
     std::vector<absl::StatusOr<Series>> built(end - begin);
@@ -331,6 +352,93 @@ absl::StatusOr<LoadedSeries> HistoryIndex::LoadSeriesOnce(
   OPTRAIL_ASSIGN_OR_RETURN(loaded.bad_files, BadFiles());
   loaded.notices = notices_;
   return loaded;
+}
+
+class HistoryIndex::IndexScan : public SeriesScan {
+ public:
+  explicit IndexScan(HistoryIndex* index) : index_(index) {}
+
+  absl::Status Begin() {
+    OPTRAIL_RETURN_IF_ERROR(index_->LoadHeaders());
+    PlacedRuns placed = index_->Place({});
+    places_ = std::move(placed.places);
+    runs_.emplace(std::move(placed.runs));
+    run_rows_.resize(runs_->size());
+    for (const auto& [row, place] : places_) run_rows_[place] = row;
+    OPTRAIL_ASSIGN_OR_RETURN(auto digests, index_->LoadKept("digests"));
+    OPTRAIL_ASSIGN_OR_RETURN(
+        Statement get,
+        index_->db_->Prepare(absl::StrCat(kSeriesColumns, "FROM series")));
+    while (true) {
+      OPTRAIL_ASSIGN_OR_RETURN(const bool more, get.Step());
+      if (!more) break;
+      OPTRAIL_ASSIGN_OR_RETURN(SeriesKey key, KeyOf(get));
+      ListedSeries listed = {get.Int(0), std::move(key),
+                             std::string(get.Bytes(1)), ""};
+      const auto kept = digests.find(listed.row);
+      if (kept != digests.end()) listed.digest = std::move(kept->second);
+      series_.push_back(std::move(listed));
+    }
+    std::sort(series_.begin(), series_.end(),
+              [](const ListedSeries& a, const ListedSeries& b) {
+                return a.text < b.text;
+              });
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::unordered_map<std::string, std::string>> ReadFolds()
+      const override {
+    OPTRAIL_ASSIGN_OR_RETURN(auto by_row, index_->LoadKept("folds"));
+    std::unordered_map<std::string, std::string> folds;
+    for (const ListedSeries& one : series_) {
+      const auto kept = by_row.find(one.row);
+      if (kept != by_row.end()) folds[one.text] = std::move(kept->second);
+    }
+    return folds;
+  }
+
+  absl::Status Read(
+      const std::vector<size_t>& wanted,
+      const std::function<void(size_t, Series)>& take) const override {
+    std::vector<size_t> by_row = wanted;
+    std::sort(by_row.begin(), by_row.end(), [&](size_t a, size_t b) {
+      return series_[a].row < series_[b].row;
+    });
+    OPTRAIL_ASSIGN_OR_RETURN(SeriesReader reader,
+                             SeriesReader::Create(*index_->db_));
+    for (size_t begin = 0, end = 0; begin < by_row.size(); begin = end) {
+      end = EndOfGroup(begin, by_row.size(),
+                       [&](size_t i) { return series_[by_row[i]].row; });
+      OPTRAIL_RETURN_IF_ERROR(reader.Fetch(
+          series_[by_row[begin]].row, series_[by_row[end - 1]].row, places_));
+      std::vector<absl::Status> statuses(end - begin);
+      ParallelFor(
+          static_cast<int64_t>(statuses.size()), /*threads=*/0, [&](int64_t i) {
+            const size_t place = by_row[begin + i];
+            const ListedSeries& one = series_[place];
+            auto built = reader.Build(one.row, one.key, one.text, *runs_);
+            statuses[i] = built.status();
+            if (built.ok()) take(place, *std::move(built));
+          });
+      for (const absl::Status& status : statuses) {
+        OPTRAIL_RETURN_IF_ERROR(status);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  HistoryIndex* const index_;
+  std::unordered_map<int64_t, int> places_;  // by row of the run
+};
+
+absl::Status HistoryIndex::Scan(
+    const std::function<absl::Status(const SeriesScan&)>& use) {
+  Transaction transaction(*db_);
+  OPTRAIL_RETURN_IF_ERROR(transaction.Begin(db_->begin_reading()));
+  IndexScan scan(this);
+  OPTRAIL_RETURN_IF_ERROR(scan.Begin());
+  return use(scan);
 }
 
 }  // namespace optrail::tracker

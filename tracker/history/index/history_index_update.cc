@@ -155,7 +155,7 @@ absl::StatusOr<IndexUpdate> HistoryIndex::UpdateOnce() {
     OPTRAIL_ASSIGN_OR_RETURN(
         IndexWriter writer,
         IndexWriter::Create(
-            *db_, "UPDATE series SET runs = runs + 1 WHERE series = ?"));
+            *db_, "UPDATE series SET runs = runs + ? WHERE series = ?"));
     OPTRAIL_ASSIGN_OR_RETURN(
         Statement add_file,
         db_->Prepare("INSERT INTO files VALUES (?, ?, ?, ?, ?)"));
@@ -177,6 +177,7 @@ absl::StatusOr<IndexUpdate> HistoryIndex::UpdateOnce() {
       }
       ++update.added;
     }
+    OPTRAIL_RETURN_IF_ERROR(writer.Finish());
     OPTRAIL_RETURN_IF_ERROR(transaction.Commit());
   }
 }

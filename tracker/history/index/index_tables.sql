@@ -43,3 +43,7 @@ CREATE TABLE folds (
   series INTEGER PRIMARY KEY,
   bytes BLOB NOT NULL         -- proto.SeriesFolds: judge/fold_memory.h
 );
+CREATE TABLE digests (
+  series INTEGER PRIMARY KEY,
+  bytes BLOB NOT NULL         -- proto.SeriesDigest: reports/digest.h
+);

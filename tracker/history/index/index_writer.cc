@@ -1,9 +1,10 @@
 #include "tracker/history/index/index_writer.h"
 
-#include <set>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/statistics.h"
 #include "base/status_macros.h"
 #include "tracker/history/index/index_rows.h"
@@ -24,7 +25,7 @@ absl::StatusOr<int64_t> RunForRow(Statement& statement) {
 }  // namespace
 
 absl::StatusOr<IndexWriter> IndexWriter::Create(Database& db,
-                                                const char* count_run) {
+                                                const char* count_runs) {
   IndexWriter writer;
   const std::pair<absl::optional<Statement>*, const char*> statements[] = {
       {&writer.add_run_,
@@ -47,8 +48,8 @@ absl::StatusOr<IndexWriter> IndexWriter::Create(Database& db,
       db.PrepareInsert(
           "observations",
           "series, run, ordinal, attributes, value, outcome, bytes"));
-  if (count_run != nullptr) {
-    OPTRAIL_ASSIGN_OR_RETURN(writer.count_run_, db.Prepare(count_run));
+  if (count_runs != nullptr) {
+    OPTRAIL_ASSIGN_OR_RETURN(writer.count_runs_, db.Prepare(count_runs));
   }
   return writer;
 }
@@ -74,19 +75,50 @@ absl::Status IndexWriter::AddRun(const std::string& path, proto::Run run) {
   run.clear_checksum();
   OPTRAIL_ASSIGN_OR_RETURN(const int64_t row,
                            AddRunRow(path, run, results.size()));
-  std::set<int64_t> seen;
+  std::unordered_set<int64_t> seen;
   for (int i = 0; i < results.size(); ++i) {
+    const std::string benchmark = results[i].key().SerializeAsString();
     for (const Observation& observation : Observe(results[i])) {
-      const SeriesKey key = {results[i].key(), observation.metric.metric,
-                             observation.metric.unit, run.hardware().id(),
-                             run.commit().branch()};
-      OPTRAIL_ASSIGN_OR_RETURN(const int64_t series, SeriesRow(key));
+      OPTRAIL_ASSIGN_OR_RETURN(
+          const int64_t series,
+          SeriesRow(results[i].key(), benchmark, observation.metric, run));
       OPTRAIL_RETURN_IF_ERROR(AddObservation(series, row, i, observation));
-      if (!count_run_.has_value() || !seen.insert(series).second) continue;
-      OPTRAIL_RETURN_IF_ERROR(count_run_->With(series).Run());
+      if (count_runs_.has_value() && seen.insert(series).second) {
+        ++runs_of_series_[series];
+      }
     }
   }
   return absl::OkStatus();
+}
+
+// Once for all runs of a transaction, and not for each observation.
+absl::Status IndexWriter::Finish() {
+  if (!count_runs_.has_value()) return absl::OkStatus();
+  for (const auto& [series, runs] : runs_of_series_) {
+    OPTRAIL_RETURN_IF_ERROR(count_runs_->With(runs, series).Run());
+  }
+  runs_of_series_.clear();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> IndexWriter::SeriesRow(
+    const proto::BenchmarkKey& benchmark, const std::string& benchmark_bytes,
+    const MetricInfo& metric, const proto::Run& run) {
+  std::string parts;
+  for (const std::string* part :
+       {&metric.metric, &metric.unit, &run.hardware().id(),
+        &run.commit().branch()}) {
+    absl::StrAppend(&parts, part->size(), ":", *part);
+  }
+  parts += benchmark_bytes;
+  const auto known = series_by_parts_.find(parts);
+  if (known != series_by_parts_.end()) return known->second;
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const int64_t row,
+      SeriesRow(SeriesKey{benchmark, metric.metric, metric.unit,
+                          run.hardware().id(), run.commit().branch()}));
+  series_by_parts_.emplace(std::move(parts), row);
+  return row;
 }
 
 // The row of what `find` looks for by `key`, or `add` puts there.

@@ -9,6 +9,7 @@
 //   OPTRAIL_ASSIGN_OR_RETURN(IndexWriter writer,
 //                            IndexWriter::Create(db, nullptr));
 //   OPTRAIL_RETURN_IF_ERROR(writer.AddRun("runs/2026/ID.pb", std::move(run)));
+//   OPTRAIL_RETURN_IF_ERROR(writer.Finish());
 //   OPTRAIL_RETURN_IF_ERROR(transaction.Commit());
 //
 // It lives within one transaction. Thread safety: that of its database.
@@ -29,13 +30,15 @@ namespace optrail::tracker {
 
 class IndexWriter {
  public:
-  // `count_run` is run with a series' row for each run that says something of
-  // it; null where the database counts by itself.
+  // `count_runs` is run by Finish with a number of runs and the row of a series
+  // that they say something of; null where the database counts by itself.
   static absl::StatusOr<IndexWriter> Create(Database& db,
-                                            const char* count_run);
+                                            const char* count_runs);
 
   // `path` is the run's place below the history.
   absl::Status AddRun(const std::string& path, proto::Run run);
+  // Call it before the transaction is committed, where runs are counted.
+  absl::Status Finish();
 
  private:
   IndexWriter() = default;
@@ -46,14 +49,21 @@ class IndexWriter {
                                 Statement& find, const Add& add);
   absl::StatusOr<int64_t> AddRunRow(const std::string& path,
                                     const proto::Run& header, int result_count);
+  absl::StatusOr<int64_t> SeriesRow(const proto::BenchmarkKey& benchmark,
+                                    const std::string& benchmark_bytes,
+                                    const MetricInfo& metric,
+                                    const proto::Run& run);
   absl::StatusOr<int64_t> SeriesRow(const SeriesKey& key);
   absl::StatusOr<int64_t> AttributesRow(const Observation& observation);
   absl::Status AddObservation(int64_t series, int64_t run, int ordinal,
                               const Observation& observation);
 
-  absl::optional<Statement> add_run_, find_series_, add_series_, count_run_,
+  absl::optional<Statement> add_run_, find_series_, add_series_, count_runs_,
       find_attributes_, add_attributes_, add_observation_;
   std::unordered_map<std::string, int64_t> series_, attributes_;
+  // The same rows by the parts of their keys: a text takes longer to make.
+  std::unordered_map<std::string, int64_t> series_by_parts_;
+  std::unordered_map<int64_t, int64_t> runs_of_series_;  // not counted yet
 };
 
 }  // namespace optrail::tracker

@@ -215,22 +215,26 @@ class Postgres::CopyStatement : public Statement::Engine {
       : db_(db), begin_(std::move(begin)) {}
 
   void Bind(int index, int64_t value) override {
-    At(index) = WithLength(BigEndian(static_cast<uint64_t>(value), 8));
+    std::string& field = Clear(index);
+    Append(8, 4, field);
+    Append(static_cast<uint64_t>(value), 8, field);
   }
   void Bind(int index, double value) override {
     uint64_t bits = 0;
     std::memcpy(&bits, &value, sizeof(bits));
-    At(index) = WithLength(BigEndian(bits, 8));
+    std::string& field = Clear(index);
+    Append(8, 4, field);
+    Append(bits, 8, field);
   }
   void Bind(int index, std::nullptr_t) override {
-    At(index) = BigEndian(~uint64_t{0}, 4);
+    Append(~uint64_t{0}, 4, Clear(index));
   }
   void Bind(int index, absl::string_view text) override {
-    At(index) = WithLength(text);
+    std::string& field = Clear(index);
+    Append(text.size(), 4, field);
+    field.append(text.data(), text.size());
   }
-  void Bind(int index, Blob blob) override {
-    At(index) = WithLength(blob.bytes);
-  }
+  void Bind(int index, Blob blob) override { Bind(index, blob.bytes); }
 
   absl::StatusOr<bool> Step() override {
     OPTRAIL_RETURN_IF_ERROR(Run());
@@ -239,7 +243,7 @@ class Postgres::CopyStatement : public Statement::Engine {
   absl::Status Run() override {
     std::string& rows = db_->copies_[begin_];
     if (rows.empty()) rows.assign(kCopyHeader, sizeof(kCopyHeader) - 1);
-    rows += BigEndian(fields_.size(), 2);
+    Append(fields_.size(), 2, rows);
     for (const std::string& field : fields_) rows += field;
     return rows.size() < kMostCopied ? absl::OkStatus() : db_->Settle();
   }
@@ -248,18 +252,18 @@ class Postgres::CopyStatement : public Statement::Engine {
   absl::string_view Bytes(int) const override { return ""; }
 
  private:
-  static std::string BigEndian(uint64_t value, int bytes) {
-    std::string text;
-    for (int i = bytes - 1; i >= 0; --i) {
-      text.push_back(static_cast<char>(value >> (8 * i)));
+  // The highest byte first.
+  static void Append(uint64_t value, int bytes, std::string& text) {
+    char big_endian[8];
+    for (int i = 0; i < bytes; ++i) {
+      big_endian[i] = static_cast<char>(value >> (8 * (bytes - 1 - i)));
     }
-    return text;
+    text.append(big_endian, static_cast<size_t>(bytes));
   }
-  static std::string WithLength(absl::string_view bytes) {
-    return absl::StrCat(BigEndian(bytes.size(), 4), bytes);
-  }
-  std::string& At(int index) {
+  // Fields keep their memory from row to row.
+  std::string& Clear(int index) {
     if (fields_.size() < static_cast<size_t>(index)) fields_.resize(index);
+    fields_[index - 1].clear();
     return fields_[index - 1];
   }
 

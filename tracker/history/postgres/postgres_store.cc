@@ -345,7 +345,7 @@ class PostgresStore : public RecordStore {
       OPTRAIL_RETURN_IF_ERROR(
           session.db->Execute("DELETE FROM observations; DELETE FROM runs;"
                               "DELETE FROM series; DELETE FROM attributes;"
-                              "DELETE FROM folds"));
+                              "DELETE FROM folds; DELETE FROM digests"));
       for (const RecordFile& file : files.files) {
         OPTRAIL_ASSIGN_OR_RETURN(const Key key, KeyOf(file.path));
         const auto bytes = ReadIn(session, key, file.path);

@@ -25,13 +25,17 @@ constexpr char kHistory3[] =
 #include "tracker/history/postgres/history_3.inc"
     ;
 
+constexpr char kHistory4[] =
+#include "tracker/history/postgres/history_4.inc"
+    ;
+
 constexpr char kHistoryRights[] =
 #include "tracker/history/postgres/history_rights.inc"
     ;
 
 const SchemaComponent& HistoryComponent() {
-  static const auto& component =
-      *new SchemaComponent{"history", {kHistory1, kHistory2, kHistory3}};
+  static const auto& component = *new SchemaComponent{
+      "history", {kHistory1, kHistory2, kHistory3, kHistory4}};
   return component;
 }
 
