@@ -324,7 +324,7 @@ absl::StatusOr<int> RunServe(const std::vector<std::string>& paths) {
   command.model.record = absl::GetFlag(FLAGS_record);
   command.model.history = HistoryFolder();
   // `graph tune` reads JSON, many times, and says so itself.
-  if (IsForPeople(command.model.format)) AdviseServingIfShared();
+  if (tracker::IsForPeople(command.model.format)) AdviseServingIfShared();
   return CodeOf(suites::ServeGraph(command, std::cout));
 }
 

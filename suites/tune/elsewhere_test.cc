@@ -429,7 +429,8 @@ TEST_F(TwoWorkersTest, AnUnknownNameIsLeftOutLikeAWorkerThatIsNotThere) {
   EXPECT_THAT(session->nodes(0).detail(), HasSubstr("gpu7.invalid"));
   EXPECT_TRUE(session->nodes(1).proves());
   const auto none =
-      Driver({"gpu7.invalid:7070", "gpu8.invalid:7070"}, folder_ + "/none")
+      Driver(std::vector<std::string>{"gpu7.invalid:7070", "gpu8.invalid:7070"},
+             folder_ + "/none")
           .Run();
   EXPECT_EQ(none.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(none.status().message()), HasSubstr("gpu7.invalid"));
