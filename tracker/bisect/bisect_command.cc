@@ -12,11 +12,11 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/progress.h"
+#include "base/prose.h"
 #include "base/status_macros.h"
 #include "base/table.h"
 #include "base/units.h"
@@ -32,12 +32,7 @@ namespace {
 // The first few of "+1.1%, -11.0%, ...", and how many more there are.
 std::string FirstLooks(const std::string& looks) {
   constexpr size_t kShown = 4;
-  std::vector<std::string> shown = absl::StrSplit(looks, ", ");
-  const size_t all = shown.size();
-  if (all <= kShown) return looks;
-  shown.resize(kShown);
-  return absl::StrCat(absl::StrJoin(shown, ", "), " and ", all - kShown,
-                      " more");
+  return JoinFirst(absl::StrSplit(looks, ", "), kShown);
 }
 
 class Bisection {
@@ -209,11 +204,8 @@ class Bisection {
     }
     if (texts.empty()) return "";
     constexpr size_t kNamed = 3;
-    const size_t count = texts.size();
-    texts.resize(std::min(count, kNamed));
     return absl::StrCat(
-        absl::StrJoin(texts, "; "),
-        count > kNamed ? absl::StrCat("; and ", count - kNamed, " more") : "",
+        JoinFirst(texts, kNamed, "; "),
         ": at BAD that has no time to search by; `git bisect run` finds the "
         "commit that broke it");
   }
