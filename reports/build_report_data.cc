@@ -157,21 +157,6 @@ std::string VariantText(const proto::BenchmarkKey& key) {
   return absl::StrJoin(parts, ", ");
 }
 
-std::string SelectionText(const proto::BenchmarkKey& key) {
-  switch (key.selection()) {
-    case proto::DEFAULT:
-      return "default";
-    case proto::TUNED:
-      return key.objective().empty()
-                 ? "tuned"
-                 : absl::StrCat("tuned for ", key.objective());
-    case proto::NAMED:
-      return key.config_name();
-    default:
-      return "";
-  }
-}
-
 // "BM_Sort" of "BM_Sort/1024", "io/test_a.py" of "io/test_a.py::test_b[1]".
 std::string FamilyOf(const std::string& imported) {
   const size_t file = imported.find(".py::");
@@ -197,7 +182,7 @@ SeriesView ConvertSeries(const tracker::Series& series,
   if (key.shape().dims_size() > 0 || key.shape().data_types_size() > 0) {
     result.shape = tuning::CanonicalText(key.shape());
   }
-  result.selection = SelectionText(key);
+  result.selection = tracker::SelectionName(key);
   result.variant = VariantText(key);
   result.hardware = hardware;
   for (const tracker::Point& point : series.points) {
@@ -207,6 +192,12 @@ SeriesView ConvertSeries(const tracker::Series& series,
     }
   }
   return result;
+}
+
+bool IsAnswered(const tracker::Change& change) {
+  tracker::ChangeCounts one;
+  if (IsListed(change, tracker::kLeastEffect)) one.Add(change);
+  return one.muted + one.answered > 0;
 }
 
 void ConvertJudgement(const tracker::Judgement& judgement, SeriesView& result) {
@@ -226,6 +217,7 @@ void ConvertJudgement(const tracker::Judgement& judgement, SeriesView& result) {
         change.provisional ||
         (change.kind == tracker::ChangeKind::kCreep && !change.stands_apart);
     point.for_the_worse = change.worse_by > 0;
+    point.answered = IsAnswered(change);
     point.state = tracker::ChangeText(change);
     if (change.kind == tracker::ChangeKind::kRenamed) {
       absl::StrAppend(&point.state, ": called ", change.cause, " before");
@@ -397,6 +389,11 @@ ReportData BuildReportData(const std::vector<proto::Run>& runs,
     ConvertJudgement(judgements[i], converted);
     converted.gaps = suites.GapsOf(series, converted.commits);
     converted.main = main[i];
+    for (const tracker::Change& change : judgements[i].changes) {
+      if (main[i] && IsListed(change, tracker::kLeastEffect)) {
+        data.changes.Add(change);
+      }
+    }
     data.series.push_back(std::move(converted));
   }
 
