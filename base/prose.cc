@@ -100,12 +100,14 @@ std::string FillParagraph(absl::string_view text, int width, int first,
   return filled;
 }
 
-std::string JoinFirst(const std::vector<std::string>& names, size_t most) {
+std::string JoinFirst(const std::vector<std::string>& names, size_t most,
+                      absl::string_view separator) {
   const size_t shown = std::min(names.size(), most);
   std::string text = absl::StrJoin(
-      names.begin(), names.begin() + static_cast<int>(shown), ", ");
+      names.begin(), names.begin() + static_cast<int>(shown), separator);
   if (shown < names.size()) {
-    absl::StrAppend(&text, " and ", names.size() - shown, " more");
+    absl::StrAppend(&text, separator == ", " ? " " : separator, "and ",
+                    names.size() - shown, " more");
   }
   return text;
 }

@@ -33,7 +33,10 @@ std::string FillParagraph(absl::string_view text, int width, int first,
                           int indent);
 
 // "a, b, c and 4 more": a list of names that stops after the first `most`.
-std::string JoinFirst(const std::vector<std::string>& names, size_t most);
+// Lists whose members have commas take the separator "; ": "a, b; c, d; and 4
+// more".
+std::string JoinFirst(const std::vector<std::string>& names, size_t most,
+                      absl::string_view separator = ", ");
 
 }  // namespace optrail
 

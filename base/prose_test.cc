@@ -107,6 +107,8 @@ TEST(JoinFirst, StopsAfterSoMany) {
   EXPECT_EQ(JoinFirst({}, 3), "");
   EXPECT_EQ(JoinFirst({"a", "b", "c"}, 3), "a, b, c");
   EXPECT_EQ(JoinFirst({"a", "b", "c", "d", "e"}, 3), "a, b, c and 2 more");
+  EXPECT_EQ(JoinFirst({"a, b", "c", "d"}, 2, "; "), "a, b; c; and 1 more");
+  EXPECT_EQ(JoinFirst({"a, b", "c"}, 2, "; "), "a, b; c");
 }
 
 }  // namespace

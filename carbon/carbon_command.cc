@@ -413,6 +413,10 @@ absl::StatusOr<ExitCode> RunCarbonVerify(const CarbonVerifyCommand& command,
     OPTRAIL_RETURN_IF_ERROR(PublicKeyOf(key).status());
   }
   const absl::Status verified = VerifyCertificate(json, history, key);
+  if (absl::IsNotFound(verified)) {
+    out << "can't tell: " << EscapeForTerminal(verified.message()) << "\n";
+    return ExitCode::kNotEnoughData;
+  }
   if (!verified.ok()) {
     out << "refused: " << EscapeForTerminal(verified.message()) << "\n";
     return ExitCode::kCheckFailed;

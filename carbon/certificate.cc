@@ -2,15 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/json.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
+#include "carbon/certified_work.h"
 #include "carbon/energy_of.h"
 #include "carbon/signature.h"
 #include "nlohmann/json.hpp"
@@ -25,11 +26,19 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr absl::string_view kFormatName = "optrail-carbon-certificate/";
+// Since kWorkloadFormat certificates of workloads count each layer once; others
+// are as in kFormat.
 constexpr int kFormat = 2;
+constexpr int kWorkloadFormat = 3;
+constexpr absl::string_view kRunOf = "a run of ";  // functional unit
 constexpr char kMethod[] =
     "SCI (ISO/IEC 21031): (E x I + M) / R, without offsets";
 constexpr double kJoulesPerKwh = 3.6e6;
 constexpr double kSecondsPerHour = 3600;
+
+int FormatOfUnit(absl::string_view functional_unit) {
+  return absl::StartsWith(functional_unit, kRunOf) ? kWorkloadFormat : kFormat;
+}
 
 Json InputsJson(const CertificateInputs& inputs) {
   Json intervals = Json::array();
@@ -164,19 +173,6 @@ absl::StatusOr<Evidence> ReadEvidence(const tracker::History& history,
   return evidence;
 }
 
-using Results = std::map<std::string, const proto::BenchmarkResult*>;
-
-Results ResultsOf(const proto::Run& run, const RE2& filter) {
-  Results results;
-  for (const proto::BenchmarkResult& result : run.results()) {
-    const std::string name = tracker::CanonicalText(result.key());
-    if (result.outcome() == proto::OK && RE2::PartialMatch(name, filter)) {
-      results[name] = &result;
-    }
-  }
-  return results;
-}
-
 // A benchmark that failed in one of the runs emits nobody knows what: without
 // it, the certificate would be of less work than it seems.
 absl::Status CheckNoneFailed(const proto::Run& run, const RE2& filter) {
@@ -201,29 +197,16 @@ absl::Status CheckNoneFailed(const proto::Run& run, const RE2& filter) {
 }
 
 // Returns whether the model's watts of a device are in a side's energy.
-bool TakesWatts(const proto::Run& run, const Results& results,
-                const Results& others, const PowerModel& model) {
-  return std::any_of(results.begin(), results.end(), [&](const auto& result) {
-    return others.count(result.first) > 0 &&
-           EnergyOfCall(*result.second, run.hardware(), model).of_device_watts;
+bool TakesWatts(const proto::Run& run, const std::vector<CountedCall>& work,
+                const PowerModel& model) {
+  return std::any_of(work.begin(), work.end(), [&](const CountedCall& call) {
+    return EnergyOfCall(*call.result, run.hardware(), model).of_device_watts;
   });
 }
 
-// How often a unit of work calls it: once, or as the workload's layers say.
-double CallsOf(const proto::BenchmarkResult& result, const proto::Run& run) {
-  if (run.workload_layers().empty()) return 1;
-  for (const proto::WorkloadLayer& layer : run.workload_layers()) {
-    if (layer.operator_name() == result.key().operator_name() &&
-        layer.shape() == tuning::CanonicalText(result.key().shape())) {
-      return std::max(layer.count(), 1);
-    }
-  }
-  return 0;
-}
-
 // E, M and SCI of one side.
-absl::StatusOr<Json> Side(const Evidence& evidence, const Results& results,
-                          const Results& others,
+absl::StatusOr<Json> Side(const Evidence& evidence,
+                          const std::vector<CountedCall>& work,
                           const CertificateInputs& inputs) {
   const double intensity = MeanIntensity(inputs.intensity);
   Json benchmarks = Json::array();
@@ -231,42 +214,37 @@ absl::StatusOr<Json> Side(const Evidence& evidence, const Results& results,
   // that it tells.
   double joules = 0, variance = 0, common = 0, seconds = 0;
   bool estimated = false;
-  for (const auto& [name, result] : results) {
-    if (others.count(name) == 0) continue;
-    const double calls = CallsOf(*result, evidence.run);
-    if (calls == 0) continue;
+  for (const CountedCall& call : work) {
     const Energy energy =
-        EnergyOfCall(*result, evidence.run.hardware(), inputs.model);
+        EnergyOfCall(*call.result, evidence.run.hardware(), inputs.model);
     if (!energy.known) {
       return absl::FailedPreconditionError(absl::StrCat(
-          "run ", evidence.run.run_id(), ": the energy of ", name,
+          "run ", evidence.run.run_id(), ": the energy of ", call.benchmark,
           " is not known: it was not metered, and the power model does not "
           "know ",
           evidence.run.hardware().id(),
           "; next: optrail bench --objective=joules --record, or --watts"));
     }
-    joules += calls * energy.joules;
-    const double of_all = calls * energy.joules;
+    const double of_all = call.calls * energy.joules;
+    joules += of_all;
     if (energy.estimated) {
       common += of_all * energy.uncertainty;
     } else {
       common += of_all * kMeterUncertainty;
       variance += std::pow(of_all * energy.uncertainty, 2);
     }
-    seconds += calls * energy.seconds;
+    seconds += call.calls * energy.seconds;
     estimated |= energy.estimated;
-    benchmarks.push_back({{"benchmark", name},
-                          {"calls_per_unit", calls},
-                          {"joules_per_call", energy.joules},
-                          {"uncertainty", energy.uncertainty},
-                          {"estimated", energy.estimated},
-                          {"method", energy.basis},
-                          {"time_ns", energy.seconds * 1e9}});
-  }
-  if (benchmarks.empty()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "runs ", inputs.base, " and ", inputs.candidate,
-        " have no benchmark in common that matches \"", inputs.filter, "\""));
+    Json benchmark = {
+        {"benchmark", call.benchmark},      {"calls_per_unit", call.calls},
+        {"joules_per_call", energy.joules}, {"uncertainty", energy.uncertainty},
+        {"estimated", energy.estimated},    {"method", energy.basis},
+        {"time_ns", energy.seconds * 1e9}};
+    if (!call.layer.empty()) {
+      benchmark["layer"] = call.layer;
+      benchmark["variant"] = call.variant;
+    }
+    benchmarks.push_back(std::move(benchmark));
   }
   const double kwh = joules / kJoulesPerKwh * inputs.pue;
   const double operational = kwh * intensity;
@@ -299,15 +277,6 @@ absl::StatusOr<Json> Side(const Evidence& evidence, const Results& results,
   };
 }
 
-std::string UnitOf(const proto::Run& run, size_t benchmarks) {
-  if (!run.workload().empty()) {
-    return absl::StrCat("a run of ", run.workload());
-  }
-  return benchmarks == 1
-             ? "a call"
-             : absl::StrCat("one call of each of ", benchmarks, " benchmarks");
-}
-
 absl::Status CheckFilter(const RE2& filter) {
   if (filter.ok() && filter.pattern().size() <= 1000) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
@@ -325,34 +294,31 @@ absl::StatusOr<Json> Compute(const CertificateInputs& inputs,
                            ReadEvidence(history, inputs.base));
   OPTRAIL_ASSIGN_OR_RETURN(const Evidence candidate,
                            ReadEvidence(history, inputs.candidate));
-  if (base.run.workload() != candidate.run.workload()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("run ", inputs.base, " is of workload \"",
-                     base.run.workload(), "\" and ", inputs.candidate, " of \"",
-                     candidate.run.workload(), "\", expected the same"));
+  OPTRAIL_ASSIGN_OR_RETURN(const CertifiedWork work,
+                           CertifiedWorkOf(base.run, candidate.run, filter));
+  if (work.base.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "runs ", inputs.base, " and ", inputs.candidate,
+        " have no benchmark in common that matches \"", inputs.filter, "\""));
   }
-  const Results base_results = ResultsOf(base.run, filter);
-  const Results candidate_results = ResultsOf(candidate.run, filter);
   if (is_new) {
     for (const proto::Run* run : {&base.run, &candidate.run}) {
       OPTRAIL_RETURN_IF_ERROR(CheckNoneFailed(*run, filter));
     }
   }
-  Json json = {{"format", absl::StrCat(kFormatName, kFormat)},
+  Json json = {{"format", absl::StrCat(kFormatName, FormatOfUnit(work.unit))},
                {"method", kMethod}};
   json["inputs"] = InputsJson(inputs);
-  OPTRAIL_ASSIGN_OR_RETURN(json["base"],
-                           Side(base, base_results, candidate_results, inputs));
-  OPTRAIL_ASSIGN_OR_RETURN(json["candidate"], Side(candidate, candidate_results,
-                                                   base_results, inputs));
+  OPTRAIL_ASSIGN_OR_RETURN(json["base"], Side(base, work.base, inputs));
+  OPTRAIL_ASSIGN_OR_RETURN(json["candidate"],
+                           Side(candidate, work.candidate, inputs));
   if (is_new) {
     OPTRAIL_RETURN_IF_ERROR(CheckWattsAreTaken(
         inputs.model,
-        TakesWatts(base.run, base_results, candidate_results, inputs.model) ||
-            TakesWatts(candidate.run, candidate_results, base_results,
-                       inputs.model)));
+        TakesWatts(base.run, work.base, inputs.model) ||
+            TakesWatts(candidate.run, work.candidate, inputs.model)));
   }
-  json["functional_unit"] = UnitOf(base.run, json["base"]["benchmarks"].size());
+  json["functional_unit"] = work.unit;
   const double before = json["base"]["sci_gco2e_per_unit"];
   const double after = json["candidate"]["sci_gco2e_per_unit"];
   json["saved_fraction"] = before > 0 ? 1 - after / before : 0;
@@ -436,7 +402,19 @@ int FormatOf(const Json& json) {
   return number;
 }
 
-bool IsOlder(int format) { return format > 0 && format < kFormat; }
+// The format that a certificate of this functional unit has to have.
+int ExpectedFormat(const Json& json) {
+  const Json* const unit = json.is_object() && json.contains("functional_unit")
+                               ? &json["functional_unit"]
+                               : nullptr;
+  return unit != nullptr && unit->is_string()
+             ? FormatOfUnit(unit->get<std::string>())
+             : kFormat;
+}
+
+bool IsOlder(int format, const Json& json) {
+  return format > 0 && format < ExpectedFormat(json);
+}
 
 // "BASE CANDIDATE", by their ids where the certificate has such.
 std::string RunsToCertify(const Json& json) {
@@ -455,30 +433,50 @@ std::string RunsToCertify(const Json& json) {
 
 absl::Status CheckFormat(const Json& json) {
   const int format = FormatOf(json);
-  if (format == kFormat) return absl::OkStatus();
-  if (IsOlder(format)) {
+  const int expected = ExpectedFormat(json);
+  if (format == expected) return absl::OkStatus();
+  if (IsOlder(format, json)) {
     return absl::DataLossError(absl::StrCat(
         "certificate: an older Optrail wrote it, in format ", format,
-        ", and this one checks format ", kFormat,
+        ", and this one checks format ", expected,
         " only; next: optrail carbon certify ", RunsToCertify(json)));
   }
-  if (format > kFormat) {
+  if (format > kWorkloadFormat) {
     return absl::DataLossError(absl::StrCat(
         "certificate: a newer Optrail wrote it, in format ", format,
-        ", and this one checks format ", kFormat, " only; next: update it"));
+        ", and this one checks format ", expected, " only; next: update it"));
   }
   return absl::DataLossError(
       absl::StrCat("certificate: format is ", ShortJson(json.at("format")),
-                   ", expected \"", kFormatName, kFormat, "\""));
+                   ", expected \"", kFormatName, expected, "\""));
+}
+
+// The certificate by itself, where no history can tell: NotFound unless it is
+// not even what its own digest and signature say.
+absl::Status CheckAlone(absl::string_view text, const Json& json,
+                        const std::string& public_key_pem,
+                        const absl::Status& lacking) {
+  if (json.at("digest") != DigestOf(json) || text != Text(json)) {
+    return absl::DataLossError("certificate: its bytes were changed");
+  }
+  OPTRAIL_RETURN_IF_ERROR(CheckSigned(json, public_key_pem));
+  return absl::NotFoundError(absl::StrCat(
+      "the history lacks a run that it is made of, so nobody can tell: ",
+      lacking.message(),
+      "; next: --history with the one that it was made from"));
 }
 
 absl::Status Verify(absl::string_view text, const Json& json,
                     const tracker::History& history,
                     const std::string& public_key_pem) {
   OPTRAIL_RETURN_IF_ERROR(CheckFormat(json));
-  OPTRAIL_ASSIGN_OR_RETURN(Json follows,
-                           Compute(InputsOf(json.at("inputs")), history,
-                                   /*is_new=*/false));
+  absl::StatusOr<Json> computed =
+      Compute(InputsOf(json.at("inputs")), history, /*is_new=*/false);
+  if (absl::IsNotFound(computed.status())) {
+    return CheckAlone(text, json, public_key_pem, computed.status());
+  }
+  OPTRAIL_RETURN_IF_ERROR(computed.status());
+  Json follows = *std::move(computed);
   follows["digest"] = DigestOf(follows);
   if (json.contains("signature")) follows["signature"] = json["signature"];
   const std::string where = Difference(json, follows, "");
@@ -508,16 +506,12 @@ absl::StatusOr<std::vector<std::string>> LeftOut(
     const CertificateInputs& inputs, const tracker::History& history) {
   const RE2 filter(inputs.filter, RE2::Quiet);
   OPTRAIL_RETURN_IF_ERROR(CheckFilter(filter));
-  std::map<std::string, int> sides;
-  for (const std::string& id : {inputs.base, inputs.candidate}) {
-    OPTRAIL_ASSIGN_OR_RETURN(const proto::Run run, history.ReadRun(id));
-    for (const auto& [name, result] : ResultsOf(run, filter)) ++sides[name];
-  }
-  std::vector<std::string> left_out;
-  for (const auto& [name, count] : sides) {
-    if (count == 1) left_out.push_back(name);
-  }
-  return left_out;
+  OPTRAIL_ASSIGN_OR_RETURN(const proto::Run base, history.ReadRun(inputs.base));
+  OPTRAIL_ASSIGN_OR_RETURN(const proto::Run candidate,
+                           history.ReadRun(inputs.candidate));
+  OPTRAIL_ASSIGN_OR_RETURN(const CertifiedWork work,
+                           CertifiedWorkOf(base, candidate, filter));
+  return work.left_out;
 }
 
 absl::StatusOr<std::string> SignCertificate(
@@ -540,7 +534,10 @@ absl::Status VerifyCertificate(absl::string_view json,
   try {
     const absl::Status verified =
         Verify(json, *parsed, history, public_key_pem);
-    if (verified.ok() || absl::IsDataLoss(verified)) return verified;
+    if (verified.ok() || absl::IsDataLoss(verified) ||
+        absl::IsNotFound(verified)) {
+      return verified;
+    }
     return absl::DataLossError(
         absl::StrCat("certificate: ", verified.message()));
   } catch (const Json::exception& error) {
@@ -552,7 +549,7 @@ absl::Status VerifyCertificate(absl::string_view json,
 
 bool IsOfOlderFormat(absl::string_view json) {
   const absl::StatusOr<Json> parsed = ParseJson(json, "certificate");
-  return parsed.ok() && IsOlder(FormatOf(*parsed));
+  return parsed.ok() && IsOlder(FormatOf(*parsed), *parsed);
 }
 
 }  // namespace optrail::carbon

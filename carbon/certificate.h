@@ -13,11 +13,10 @@
 //   OPTRAIL_RETURN_IF_ERROR(VerifyCertificate(json, history, ""));
 //
 // E is the energy of a unit, metered or labelled estimated, I the intensity of
-// the grid, M the share of what making the hardware emitted, R one call of each
-// benchmark that both runs have or, where they have one, one run of the
-// workload. docs/method/carbon.md has the formulas and what a check does not
-// show: a certificate without a signature may have been forged together with
-// its history.
+// the grid, M the share of what making the hardware emitted, R the unit of
+// carbon/certified_work.h. docs/method/carbon.md has the formulas and what a
+// check does not show: a certificate without a signature may have been forged
+// together with its history.
 
 #include <cstdint>
 #include <string>
@@ -72,8 +71,10 @@ absl::StatusOr<std::string> SignCertificate(absl::string_view json,
                                             const std::string& private_key_pem);
 
 // DataLoss, naming what does not follow, unless all of it is as MakeCertificate
-// would make it from this history today, to the byte. `public_key_pem`: it has
-// to be signed by this key; "": a signature that is there has to be right.
+// would make it from this history today, to the byte; NotFound where the
+// history lacks a run of it, so that only digest and signature are checked.
+// `public_key_pem`: it has to be signed by this key; "": a signature that is
+// there has to be right.
 absl::Status VerifyCertificate(absl::string_view json,
                                const tracker::History& history,
                                const std::string& public_key_pem);

@@ -176,6 +176,9 @@ std::string CheckedCertificates::LeftOut() const {
                      " of an older format left out; next: optrail carbon "
                      "certify BASE CANDIDATE"));
   }
+  if (lacking > 0) {
+    parts.push_back(absl::StrCat(lacking, " of runs that the history lacks"));
+  }
   if (refused > 0) {
     parts.push_back(absl::StrCat(
         refused, " refused; next: optrail carbon verify ", first_refused));
@@ -192,8 +195,12 @@ absl::StatusOr<CheckedCertificates> CheckCertificates(
   for (const std::string& name : names) {
     const std::string path = JoinPath(folder, name);
     const auto json = ReadRegularFile(path);
-    if (json.ok() && VerifyCertificate(*json, history, "").ok()) {
+    const absl::Status verified =
+        json.ok() ? VerifyCertificate(*json, history, "") : json.status();
+    if (verified.ok()) {
       ++checked.verified;
+    } else if (json.ok() && absl::IsNotFound(verified)) {
+      ++checked.lacking;
     } else if (json.ok() && IsOfOlderFormat(*json)) {
       ++checked.older;
     } else {

@@ -57,6 +57,7 @@ absl::StatusOr<CopiedCertificates> CopyCertificates(const std::string& from,
 struct CheckedCertificates {
   int verified = 0;
   int older = 0;              // of a format that is not checked any more
+  int lacking = 0;            // of runs that the history lacks
   int refused = 0;            // others, and files that cannot be read
   std::string first_refused;  // its path
 

@@ -72,6 +72,10 @@ std::string Benchmarks(const Json& json) {
     for (const Json& one : json.at(side).at("benchmarks")) {
       absl::StrAppend(
           &html, "<tr><td>", side, "</td><td>", Show(one.at("benchmark")),
+          one.contains("variant")
+              ? absl::StrCat(", ", Show(one.at("variant")), " of the layer ",
+                             Show(one.at("layer")))
+              : "",
           "</td><td class=\"n\">", Show(one.at("calls_per_unit")),
           "</td><td class=\"n\">", Show(one.at("joules_per_call")),
           "</td><td class=\"n\">",

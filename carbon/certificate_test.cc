@@ -53,6 +53,101 @@ TEST_F(CertificateTest, VerifiesFromACopyOfTheHistoryAlone) {
   EXPECT_TRUE(verified.ok()) << verified;
 }
 
+// Nobody can tell without the runs, but digest and signature speak all the
+// same.
+TEST_F(CertificateTest, WithoutItsRunsNobodyCanTell) {
+  const std::string key = NewKey();
+  const std::string certificate = *SignCertificate(Make(), key);
+  const auto empty = *tracker::History::Open(Folder("empty"));
+  const auto code_of = [&](const std::string& text, const std::string& of) {
+    return VerifyCertificate(text, empty, of).code();
+  };
+  EXPECT_EQ(code_of(certificate, ""), absl::StatusCode::kNotFound);
+  EXPECT_EQ(code_of(certificate, key), absl::StatusCode::kNotFound);
+  EXPECT_EQ(code_of(certificate, NewKey()), absl::StatusCode::kDataLoss);
+  json changed = json::parse(certificate);
+  changed["base"]["joules_per_unit"] = 7;
+  EXPECT_EQ(code_of(changed.dump(2) + "\n", ""), absl::StatusCode::kDataLoss);
+  CarbonVerifyCommand command;
+  command.common.history = Folder("other");
+  const auto other = *tracker::History::Open(command.common.history);
+  ASSERT_TRUE(other.AppendRun(*history_.ReadRun(inputs_.base)).ok());
+  command.certificate = JoinPath(dir_, "c.json");
+  ASSERT_TRUE(WriteFileAtomically(command.certificate, certificate).ok());
+  std::ostringstream out;
+  EXPECT_EQ(*RunCarbonVerify(command, out), ExitCode::kNotEnoughData);
+  EXPECT_THAT(out.str(), HasSubstr(inputs_.candidate));
+}
+
+// A layer of a workload counts once, in the variant that the model would use.
+TEST_F(CertificateTest, AWorkloadCountsEachLayerOnce) {
+  const auto record = [&](int day, bool tuned, int threads = 1) {
+    proto::Run run;
+    run.set_started_unix_ns((1767225600 + day * 86400LL) * 1'000'000'000);
+    run.set_elapsed_ns(60'000'000'000);
+    run.set_run_id(absl::StrCat("2026010", day, "T000000Z-00000000000", day));
+    run.set_workload("tiny");
+    run.mutable_hardware()->set_id("machine");
+    run.mutable_hardware()->set_device_kind(proto::CPU);
+    run.mutable_hardware()->set_cores(2);
+    for (const auto& [name, way] : {std::make_pair("attention", "fused"),
+                                    {"softmax", "separate"},
+                                    {"norm", ""},
+                                    {"gone", ""}}) {
+      proto::WorkloadLayer* layer = run.add_workload_layers();
+      layer->set_operator_name(name);
+      layer->set_shape("m=2/f32");
+      layer->set_count(3);
+      layer->set_way(way);
+      if (*way != '\0') layer->set_part("heads");
+      if (std::string(name) == "gone") continue;
+      for (int variant = 0; variant < (tuned ? 2 : 1); ++variant) {
+        for (int i = 1; i <= threads; ++i) {
+          proto::BenchmarkResult* result = run.add_results();
+          proto::BenchmarkKey* key = result->mutable_key();
+          key->set_operator_name(name);
+          proto::Dim* dim = key->mutable_shape()->add_dims();
+          dim->set_name("m");
+          dim->set_value(2);
+          key->mutable_shape()->add_data_types(proto::F32);
+          key->set_threads(i);
+          key->set_selection(variant == 0 ? proto::DEFAULT : proto::TUNED);
+          result->set_outcome(proto::OK);
+          result->add_measurements()->set_median_ns(variant == 0 ? 4e6 : 1e6);
+        }
+      }
+    }
+    EXPECT_TRUE(history_.AppendRun(run).ok());
+    return run.run_id();
+  };
+  inputs_.base = record(5, /*tuned=*/false);
+  inputs_.candidate = record(6, /*tuned=*/true);
+  const std::string certificate = Make();
+  const json made = json::parse(certificate);
+  EXPECT_EQ(made["functional_unit"], "a run of tiny, 2 of 3 layers");
+  EXPECT_EQ(made["base"]["benchmarks"].size(), 2u);
+  EXPECT_DOUBLE_EQ(made["base"]["seconds_per_unit"], 2 * 3 * 4e-3);
+  EXPECT_DOUBLE_EQ(made["candidate"]["seconds_per_unit"], 2 * 3 * 1e-3);
+  EXPECT_EQ(made["base"]["benchmarks"][0]["variant"], "default");
+  EXPECT_EQ(made["candidate"]["benchmarks"][0]["variant"], "tuned");
+  EXPECT_EQ(made["candidate"]["benchmarks"][0]["layer"], "attention m=2/f32");
+  EXPECT_THAT(*LeftOut(inputs_, history_),
+              testing::ElementsAre("gone m=2/f32"));
+  EXPECT_TRUE(VerifyCertificate(certificate, history_, "").ok());
+  EXPECT_THAT(*CertificatePage(certificate),
+              HasSubstr(", tuned of the layer norm m=2/f32"));
+  json older = made;
+  older["format"] = "optrail-carbon-certificate/2";
+  EXPECT_TRUE(IsOfOlderFormat(older.dump()));
+  EXPECT_THAT(
+      std::string(VerifyCertificate(older.dump(), history_, "").message()),
+      HasSubstr("an older Optrail wrote it, in format 2"));
+  inputs_.candidate = record(7, /*tuned=*/true, /*threads=*/2);
+  EXPECT_THAT(
+      std::string(MakeCertificate(inputs_, history_).status().message()),
+      HasSubstr("has 2 variants of the layer attention m=2/f32"));
+}
+
 // Among the tamperings below: OPTRAIL_TEST_SEED=7 draws others.
 uint64_t Seed() {
   const char* const text = std::getenv("OPTRAIL_TEST_SEED");

@@ -180,6 +180,13 @@ ReportData BuildReportData(const std::vector<proto::Run>& runs,
     }
     data.series[i] = std::move(view);
   });
+  for (size_t i = 0; i < all.size(); ++i) {
+    for (const tracker::Change& change : judged.judgements[i].changes) {
+      if (main[i] && IsListed(change, tracker::kLeastEffect)) {
+        data.changes.Add(change);
+      }
+    }
+  }
 
   if (options.explain != nullptr) ExplainAlerts(options.explain, data.series);
 

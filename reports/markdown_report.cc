@@ -292,19 +292,9 @@ std::string WriteMarkdownReport(const ReportData& data,
     return out;
   }
   const Overview overview = Summarize(data);
-  std::vector<std::pair<int, std::string>> counts;
-  for (const auto& [verdict, count] : overview.verdicts) {
-    counts.emplace_back(
-        tracker::VerdictRank(verdict),
-        absl::StrCat(count, " ", tracker::VerdictName(verdict)));
-  }
-  std::sort(counts.begin(), counts.end());
-  absl::StrAppend(&out, "**", overview.series, " series**: ",
-                  absl::StrJoin(counts, ", ",
-                                [](std::string* text, const auto& count) {
-                                  absl::StrAppend(text, count.second);
-                                }),
-                  ".\n");
+  absl::StrAppend(&out, "**", overview.series,
+                  " series**: ", tracker::CountsText(overview.verdicts), ".\n",
+                  data.changes.Text(tracker::kLeastEffect), ".\n");
   const int others = static_cast<int>(data.series.size()) - overview.series;
   if (others > 0) {
     absl::StrAppend(&out, others,

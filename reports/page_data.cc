@@ -221,7 +221,7 @@ Json SeriesJson(const ReportData& data, const SeriesView& series,
                        Rounded(change.relative_change_high),
                        Rounded(change.confidence), change.provisional ? 1 : 0,
                        change.for_the_worse ? 1 : 0,
-                       change.state.substr(0, 400)});
+                       change.state.substr(0, 400), change.answered ? 1 : 0});
   }
   Json epochs = Json::array();
   for (const int i : series.EpochStarts()) {
@@ -404,6 +404,7 @@ std::string Write(const ReportData& data, const Overview& overview,
       {"synthetic", data.synthetic},
       {"runs", data.run_count},
       {"verdicts", VerdictsJson()},
+      {"changes", data.changes.Text(tracker::kLeastEffect)},
       {"families", families},
       {"commits", ListOf(data.commits, PageCommitJson)},
       {"hardware", AllRounded(ListOf(data.hardware, HardwareJson))},

@@ -76,7 +76,8 @@ struct ChangeView {
   absl::optional<double> confidence;  // 0..1
   bool provisional = false;
   bool for_the_worse = false;
-  std::string state;  // "new", "acknowledged: the new codec", ...
+  std::string state;      // "new", "acknowledged: the new codec", ...
+  bool answered = false;  // ChangeCounts count it as answered or muted
 };
 
 // A series of the tracker with its name, its place and its verdict.
@@ -220,6 +221,8 @@ struct ReportData {
   std::vector<Hardware> hardware;
   std::vector<SeriesView> series;
   std::shared_ptr<const std::vector<tracker::Series>> tracked;
+  // Changes of kLeastEffect and more in the main series, as `changes` counts.
+  tracker::ChangeCounts changes;
   std::vector<TuningSession> sessions;
   std::vector<WorkloadView> workloads;      // by name, hardware, threads
   std::vector<proto::Diagnosis> diagnoses;  // the newest first

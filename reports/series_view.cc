@@ -45,27 +45,18 @@ std::string VariantText(const proto::BenchmarkKey& key) {
   return absl::StrJoin(parts, ", ");
 }
 
-std::string SelectionText(const proto::BenchmarkKey& key) {
-  switch (key.selection()) {
-    case proto::DEFAULT:
-      return "default";
-    case proto::TUNED:
-      return key.objective().empty()
-                 ? "tuned"
-                 : absl::StrCat("tuned for ", key.objective());
-    case proto::NAMED:
-      return key.config_name();
-    default:
-      return "";
-  }
-}
-
 // "BM_Sort" of "BM_Sort/1024", "io/test_a.py" of "io/test_a.py::test_b[1]".
 std::string FamilyOf(const std::string& imported) {
   const size_t file = imported.find(".py::");
   const size_t end =
       file != std::string::npos ? file + 3 : imported.find_first_of("/[(<");
   return end == 0 ? imported : imported.substr(0, end);
+}
+
+bool IsAnswered(const tracker::Change& change) {
+  tracker::ChangeCounts one;
+  if (IsListed(change, tracker::kLeastEffect)) one.Add(change);
+  return one.muted + one.answered > 0;
 }
 
 }  // namespace
@@ -170,7 +161,7 @@ SeriesView ViewOf(const tracker::Series& series, const RunTables& tables,
   if (key.shape().dims_size() > 0 || key.shape().data_types_size() > 0) {
     result.shape = tuning::CanonicalText(key.shape());
   }
-  result.selection = SelectionText(key);
+  result.selection = tracker::SelectionName(key);
   result.variant = VariantText(key);
   result.hardware = hardware;
   result.commits.reserve(series.points.size());
@@ -207,6 +198,7 @@ void AddJudgement(const tracker::Judgement& judgement, SeriesView& result) {
         change.provisional ||
         (change.kind == tracker::ChangeKind::kCreep && !change.stands_apart);
     point.for_the_worse = change.worse_by > 0;
+    point.answered = IsAnswered(change);
     point.state = tracker::ChangeText(change);
     if (change.kind == tracker::ChangeKind::kRenamed) {
       absl::StrAppend(&point.state, ": called ", change.cause, " before");

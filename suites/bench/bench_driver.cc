@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/interrupt_note.h"
 #include "base/progress.h"
+#include "base/prose.h"
 #include "base/statistics.h"
 #include "base/status_macros.h"
 #include "ops/core/built_from.h"
@@ -375,11 +376,7 @@ proto::Run BegunRun(const std::vector<BenchCase>& cases,
     run.mutable_commit()->set_dirty(true);
     std::cerr << "note: this binary was built from other sources than those "
                  "here: "
-              << changed[0]
-              << (changed.size() > 1
-                      ? absl::StrCat(" and ", changed.size() - 1, " more")
-                      : "")
-              << "; next: build again\n";
+              << JoinFirst(changed, /*most=*/1) << "; next: build again\n";
   }
   *run.mutable_hardware() = context.hardware;
   *run.mutable_toolchain() = context.toolchain;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/exit_code.h"
 #include "base/file.h"
+#include "base/prose.h"
 #include "base/status_macros.h"
 #include "base/units.h"
 #include "base/writable_folder.h"
@@ -247,9 +248,7 @@ absl::StatusOr<int> RunExport(const ExportCommand& command, std::ostream& out,
   const bool is_none = manifest["kernels"].empty();
   if (is_none && refused.size() <= 1) return first_error;
   for (const auto& [why, tasks] : refused) {
-    notes << "note: " << tasks[0];
-    if (tasks.size() > 1) notes << " and " << tasks.size() - 1 << " more";
-    notes << ": " << why << "\n";
+    notes << "note: " << JoinFirst(tasks, /*most=*/1) << ": " << why << "\n";
   }
   if (is_none) return first_error;
   const std::string text = manifest.dump(1) + "\n";

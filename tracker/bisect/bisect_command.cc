@@ -11,11 +11,11 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/host_name.h"
+#include "base/prose.h"
 #include "base/status_macros.h"
 #include "base/table.h"
 #include "base/units.h"
@@ -30,12 +30,7 @@ namespace {
 // The first few of "+1.1%, -11.0%, ...", and how many more there are.
 std::string FirstLooks(const std::string& looks) {
   constexpr size_t kShown = 4;
-  std::vector<std::string> shown = absl::StrSplit(looks, ", ");
-  const size_t all = shown.size();
-  if (all <= kShown) return looks;
-  shown.resize(kShown);
-  return absl::StrCat(absl::StrJoin(shown, ", "), " and ", all - kShown,
-                      " more");
+  return JoinFirst(absl::StrSplit(looks, ", "), kShown);
 }
 
 class Bisection {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/progress.h"
+#include "base/prose.h"
 #include "base/status_macros.h"
 #include "base/table.h"
 #include "base/units.h"
@@ -27,11 +27,8 @@ std::string BrokenText(const Comparison& comparison) {
   }
   if (texts.empty()) return "";
   constexpr size_t kNamed = 3;
-  const size_t count = texts.size();
-  texts.resize(std::min(count, kNamed));
   return absl::StrCat(
-      absl::StrJoin(texts, "; "),
-      count > kNamed ? absl::StrCat("; and ", count - kNamed, " more") : "",
+      JoinFirst(texts, kNamed, "; "),
       ": at BAD that has no time to search by; `git bisect run` finds the "
       "commit that broke it");
 }

@@ -1,8 +1,8 @@
 #include "tracker/command/filter_values.h"
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/closest.h"
+#include "base/prose.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "tracker/command/command_support.h"
@@ -16,14 +16,9 @@ std::string UnknownValueText(absl::string_view flag, const std::string& value,
   if (value.empty() || known.count(value) > 0) return "";
   constexpr size_t kMostListed = 10;
   const std::vector<std::string> names(known.begin(), known.end());
-  std::vector<std::string> listed = names;
-  if (listed.size() > kMostListed) {
-    listed.resize(kMostListed);
-    listed.push_back(absl::StrCat(names.size() - kMostListed, " more"));
-  }
   return EscapeForTerminal(
       absl::StrCat("; --", flag, "=", value, ": there are ",
-                   absl::StrJoin(listed, ", "), DidYouMean(value, names)));
+                   JoinFirst(names, kMostListed), DidYouMean(value, names)));
 }
 
 std::string UnknownFilterText(const std::vector<RunInfo>& runs,

@@ -299,14 +299,9 @@ absl::StatusOr<absl::optional<Series>> SeriesNamed(const History& history,
   if (found.size() == 1) return absl::make_optional(std::move(found[0]));
   constexpr size_t kShown = 5;
   std::vector<std::string> texts;
-  for (const Series& series : found) {
-    if (texts.size() < kShown) texts.push_back(series.text);
-  }
-  if (found.size() > kShown) {
-    texts.push_back(absl::StrCat("and ", found.size() - kShown, " more"));
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "'", name, "' could be any of: ", absl::StrJoin(texts, ", ")));
+  for (const Series& series : found) texts.push_back(series.text);
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", name, "' could be any of: ", JoinFirst(texts, kShown)));
 }
 
 // A filter chooses among the benchmarks of a run; other things have none.

@@ -1,5 +1,9 @@
 #include "tracker/compare/verdict.h"
 
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/check.h"
 
 namespace optrail::tracker {
@@ -30,12 +34,20 @@ constexpr VerdictInfo kVerdicts[] = {
      false, false, true, "the benchmark changed its meaning; not compared"},
     {Verdict::kFaster, "faster", Tone::kBetter, "down", "▼", false, true, true,
      true, "a confirmed change for the better"},
+    {Verdict::kMaybeFaster, "maybe faster", Tone::kBetter, "down", "?", false,
+     true, false, true, "looks better, not confirmed yet"},
     {Verdict::kNoBaseline, "no baseline", Tone::kNeutral, "dot", "=", false,
      false, false, true, "too little history for a verdict"},
     {Verdict::kSkipped, "skipped", Tone::kNeutral, "dot", "=", false, false,
      false, true, "it says that it can't run here, and never did"},
     {Verdict::kNew, "new", Tone::kNeutral, "dot", "=", false, false, false,
      false, "the baseline lacks it"},
+    {Verdict::kAcknowledged, "acknowledged", Tone::kNeutral, "bars", "=", false,
+     false, false, true, "it got worse, which somebody has acknowledged"},
+    {Verdict::kExpected, "expected", Tone::kNeutral, "bars", "=", false, false,
+     false, true, "it got worse by no more than somebody expects"},
+    {Verdict::kMuted, "muted", Tone::kNeutral, "bars", "=", false, false, false,
+     true, "it got worse, and somebody has muted it"},
     {Verdict::kUnchanged, "unchanged", Tone::kNeutral, "bars", "=", false,
      false, false, true, "a change for the worse that matters is excluded"},
 };
@@ -86,6 +98,16 @@ int VerdictRank(Verdict verdict) {
 
 const VerdictInfo& InfoOf(Verdict verdict) {
   return kVerdicts[VerdictRank(verdict)];
+}
+
+std::string CountsText(const std::map<Verdict, int>& counts) {
+  std::vector<std::string> texts;
+  for (const VerdictInfo& info : kVerdicts) {
+    const auto count = counts.find(info.verdict);
+    if (count == counts.end()) continue;
+    texts.push_back(absl::StrCat(count->second, " ", info.name));
+  }
+  return absl::StrJoin(texts, ", ");
 }
 
 }  // namespace optrail::tracker

@@ -9,6 +9,9 @@
 //
 // What a verdict leads to is the policy's affair: see tracker/gate/policy.h.
 
+#include <map>
+#include <string>
+
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
@@ -20,6 +23,7 @@ enum class Verdict {
   kSlowerInMostSamples,  // the fastest sample does not show it
   kMaybeSlower,          // of a series: not confirmed yet
   kFaster,
+  kMaybeFaster,  // of a series: not confirmed yet
   kCannotTell,
   kNoBaseline,
   kSkipped,  // and never measured before
@@ -27,6 +31,10 @@ enum class Verdict {
   kNew,
   kRenamed,
   kNewVersion,
+  // Of a series: it got worse, and somebody has answered that (ChangeState).
+  kAcknowledged,
+  kExpected,
+  kMuted,
   kFailed,  // of a series: its newest point has no value
   kCrashed,
   kWrongResult,
@@ -61,6 +69,9 @@ const VerdictInfo& InfoOf(Verdict verdict);
 inline absl::string_view VerdictName(Verdict verdict) {
   return InfoOf(verdict).name;
 }
+
+// "2 slower, 1 acknowledged, 7 unchanged", the most severe first.
+std::string CountsText(const std::map<Verdict, int>& counts);
 
 }  // namespace optrail::tracker
 

@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/prose.h"
 #include "base/statistics.h"
 #include "base/units.h"
 #include "tracker/series/series.h"
@@ -418,11 +419,7 @@ std::string ConfigDifference(const std::string& before,
     const std::string from = value_in(a, name), to = value_in(b, name);
     if (from != to) changed.push_back(absl::StrCat(name, " ", Arrow(from, to)));
   }
-  const size_t beyond =
-      changed.size() > kMostKnobs ? changed.size() - kMostKnobs : 0;
-  changed.resize(changed.size() - beyond);
-  if (beyond > 0) changed.push_back(absl::StrCat(beyond, " more"));
-  return absl::StrJoin(changed, ", ");
+  return JoinFirst(changed, kMostKnobs);
 }
 
 std::vector<std::string> WhatChanged(const Recorded& before,

@@ -8,6 +8,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/prose.h"
+#include "base/quote.h"
 #include "base/status_macros.h"
 #include "base/units.h"
 #include "tracker/compare/row_table.h"
@@ -113,8 +115,7 @@ void NoteUnanswered(bool is_norm, GateReport* report) {
   std::vector<std::string> commits;
   for (const auto& [commit, of] : names) {
     commits.push_back(absl::StrCat(
-        "since ", commit, " ", *of.begin(),
-        of.size() == 1 ? "" : absl::StrCat(" and ", of.size() - 1, " more")));
+        "since ", commit, " ", JoinFirst({of.begin(), of.end()}, /*most=*/1)));
   }
   AddNote(
       absl::StrCat("nobody has answered ", count,
@@ -142,16 +143,14 @@ void NoteUnconfirmed(GateReport* report) {
         change.next.empty() ? "" : absl::StrCat(", next: ", change.next)));
   }
   if (texts.empty()) return;
-  const size_t count = texts.size();
-  texts.resize(std::min(count, kNamed));
   AddNote(
       absl::StrCat(
-          "`changes` has ", count, count == 1 ? " change" : " changes",
+          "`changes` has ", texts.size(),
+          texts.size() == 1 ? " change" : " changes",
           " for the worse that it can't confirm yet; runs since then may be in "
           "the baseline: ",
-          absl::StrJoin(texts, "; "),
-          count > kNamed ? absl::StrCat("; and ", count - kNamed, " more") : "",
-          "; next: optrail changes", report->history_flag.value_or("")),
+          JoinFirst(texts, kNamed, "; "), "; next: optrail changes",
+          report->history_flag.value_or("")),
       report);
 }
 
@@ -345,18 +344,15 @@ void KnownChanges::NoteForgotten(GateReport* report) const {
                                  ShortHash(last.runs->commit.id()), ")"));
   }
   if (texts.empty()) return;
-  const size_t count = texts.size();
-  texts.resize(std::min(count, kNamed));
-  AddNote(
-      absl::StrCat(
-          count, count == 1 ? " benchmark is" : " benchmarks are",
-          " missing for so long that the baseline lacks ",
-          count == 1 ? "it" : "them", ", too: ", absl::StrJoin(texts, "; "),
-          count > kNamed ? absl::StrCat("; and ", count - kNamed, " more") : "",
-          "; next: bring them back or, if they were removed on purpose, "
-          "optrail ack NAME HEAD --reason=WHY",
-          report->history_flag.value_or("")),
-      report);
+  const bool is_one = texts.size() == 1;
+  AddNote(absl::StrCat(
+              texts.size(), is_one ? " benchmark is" : " benchmarks are",
+              " missing for so long that the baseline lacks ",
+              is_one ? "it" : "them", ", too: ", JoinFirst(texts, kNamed, "; "),
+              "; next: bring them back or, if they were removed on purpose, "
+              "optrail ack NAME HEAD --reason=WHY",
+              report->history_flag.value_or("")),
+          report);
 }
 
 void KnownChanges::HeedRemoval(const Series& series, GateRow* row) const {
@@ -406,10 +402,22 @@ void KnownChanges::HeedAnswers(GateReport* report) const {
     }
     const Opinion opinion = book_.OpinionOf(series, change);
     if (opinion.state == ChangeState::kAcknowledged && !opinion.names_change) {
-      row.answer = absl::StrCat("the ack at ", opinion.commit,
-                                " names no size for this (", opinion.record_id,
-                                "); next: optrail ack again, now that it is "
-                                "measured");
+      // One more would know no more than one that came after the measurement.
+      const bool is_of_now =
+          opinion.commit == ShortHash(of.candidate.commit.id()) &&
+          opinion.created_unix_ns >
+              series.points[place].runs->first_started_unix_ns;
+      row.answer = absl::StrCat(
+          "the ack at ", opinion.commit, " names no size for this (",
+          opinion.record_id,
+          is_of_now
+              ? "), as the history has no point before it to compare with; "
+                "next: an exemption of the policy, with a day and a reason"
+              : absl::StrCat("); next: optrail ack ",
+                             QuoteForShell(PatternOf(of.name)), " ",
+                             ShortHash(of.candidate.commit.id()),
+                             " --reason=WHY", report->history_flag.value_or(""),
+                             ", now that it is measured"));
     } else if (opinion.state == ChangeState::kAcknowledged) {
       row.action = proto::WARN;
       row.exempted = absl::StrCat(

@@ -443,6 +443,10 @@ proto::Action Policy::ActionFor(Verdict verdict, const RuleView& rule) const {
       return milder(proto_.on_crashed());
     case Verdict::kFailed:
     case Verdict::kMaybeSlower:
+    case Verdict::kMaybeFaster:
+    case Verdict::kAcknowledged:
+    case Verdict::kExpected:
+    case Verdict::kMuted:
     case Verdict::kNoBaseline:
       break;  // of series alone
   }

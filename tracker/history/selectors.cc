@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/git.h"
+#include "base/prose.h"
 #include "base/status_macros.h"
 
 namespace optrail::tracker {
@@ -63,14 +64,9 @@ std::string FilterText(const RunFilter& filter) {
 absl::Status Ambiguous(absl::string_view selector,
                        const std::set<std::string>& meanings) {
   constexpr size_t kShown = 5;
-  std::vector<std::string> shown(meanings.begin(), meanings.end());
-  const size_t all = shown.size();
-  if (all > kShown) {
-    shown.resize(kShown);
-    shown.push_back(absl::StrCat("and ", all - kShown, " more"));
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "'", selector, "' could be any of: ", absl::StrJoin(shown, ", ")));
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", selector, "' could be any of: ",
+                   JoinFirst({meanings.begin(), meanings.end()}, kShown)));
 }
 
 // Series order, in which a date of the future decides nothing: a run without a

@@ -162,7 +162,8 @@ absl::optional<std::string> LoopBehind(const Series& series, int begin,
   return behind;
 }
 
-absl::optional<ChangePoint> FindNewest(const Series& series, int begin) {
+absl::optional<ChangePoint> FindNewest(const Series& series, int begin,
+                                       bool for_the_worse) {
   std::vector<int> places;  // of the values, the newest first
   for (int i = static_cast<int>(series.points.size()) - 1;
        i >= begin && static_cast<int>(places.size()) < 2 * kLevelPoints; --i) {
@@ -186,7 +187,8 @@ absl::optional<ChangePoint> FindNewest(const Series& series, int begin) {
                                               kNoisePoints, LogOfValue)));
     const auto is_off = [&](int place) {
       const double shift = *LogOfValue(series.points[place]) - middle;
-      return WorseBy(series, std::expm1(shift)) >= kLeastEffect &&
+      const double worse_by = WorseBy(series, std::expm1(shift));
+      return (for_the_worse ? worse_by : -worse_by) >= kLeastEffect &&
              std::abs(shift) > noise;
     };
     if (std::all_of(places.begin(), places.begin() + k, is_off)) {
@@ -201,12 +203,13 @@ absl::optional<ChangePoint> FindNewest(const Series& series, int begin) {
 }
 
 absl::optional<ChangePoint> DifferenceAt(const Series& series, int begin,
-                                         int place, int end) {
+                                         int place, int end, bool of_few) {
   const std::vector<double> before =
       Logs(series, place - 1, begin - 1, -1, kLevelPoints, LogOfValue);
   const std::vector<double> after =
       Logs(series, place, end, 1, kLevelPoints, LogOfValue);
-  if (static_cast<int>(before.size()) < kFewestEnd || after.empty()) {
+  if (static_cast<int>(before.size()) < (of_few ? 1 : kFewestEnd) ||
+      after.empty()) {
     return absl::nullopt;
   }
   ChangePoint change = ChangeOfLogs(LevelsOf(before, after), place);

@@ -49,15 +49,19 @@ absl::optional<ChangePoint> FindCreep(const Series& series, int begin,
 // creep climbs by less.
 bool JumpsAt(const Series& series, int begin, const ChangePoint& change);
 
-// The newest points that stand off the level from `begin` on for the worse, by
-// at least kLeastEffect and beyond its noise, where they are too few for a
-// detector: one run is what the gate judges. nullopt where the newest does not.
-absl::optional<ChangePoint> FindNewest(const Series& series, int begin);
+// The newest points that stand off the level from `begin` on, for the worse or
+// for the better, by at least kLeastEffect and beyond its noise, where they are
+// too few for a detector: one run is what the gate judges. nullopt where the
+// newest does not.
+absl::optional<ChangePoint> FindNewest(const Series& series, int begin,
+                                       bool for_the_worse = true);
 
 // What lies between the levels of [begin, place) and [place, end), be it a
-// change or not; nullopt where the points before are too few to tell the noise.
+// change or not; nullopt where the points before are too few to tell the noise,
+// or where there is none if `of_few`.
 absl::optional<ChangePoint> DifferenceAt(const Series& series, int begin,
-                                         int place, int end);
+                                         int place, int end,
+                                         bool of_few = false);
 
 // The change from the first point on that is nearer to the level after, where a
 // detector put it later: it needs more points of the level before. nullopt

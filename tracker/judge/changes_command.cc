@@ -1,7 +1,6 @@
 #include "tracker/judge/changes_command.h"
 
 #include <algorithm>
-#include <cmath>
 #include <iostream>
 #include <iterator>
 #include <map>
@@ -37,11 +36,6 @@
 
 namespace optrail::tracker {
 namespace {
-
-bool IsNoChangeOfTheCode(const Change& change) {
-  return change.kind == ChangeKind::kEpoch ||
-         change.kind == ChangeKind::kMachine;
-}
 
 // Sorts changes that want an answer first, then by how much worse it got.
 void SortByUrgency(std::vector<Change>& changes) {
@@ -115,44 +109,23 @@ void NameMissing(const std::vector<Series>& series,
   }
 }
 
-// Returns the name by which a series without news is counted: one that changed,
-// and was answered, is not called unchanged.
-std::string StandingName(const Judgement& judgement) {
-  const std::vector<Change>& changes = judgement.changes;
-  const auto answered =
-      std::find_if(changes.rbegin(), changes.rend(), [](const Change& change) {
-        return change.worse_by >= kLeastEffect && !change.undone &&
-               !IsNoChangeOfTheCode(change) &&
-               change.kind != ChangeKind::kReturn &&
-               change.opinion.state != ChangeState::kNew;
-      });
-  if (judgement.standing == Verdict::kUnchanged && answered != changes.rend()) {
-    return std::string(ChangeStateName(answered->opinion.state));
-  }
-  return std::string(VerdictName(judgement.standing));
-}
-
 // How many series stand how, which are missing, and why the judge could not
 // tell of some.
 void PrintStandings(const std::vector<Series>& series,
                     const std::vector<Judgement>& judgements,
                     const std::string& history_flag, std::ostream& out) {
   if (judgements.empty()) return;
-  std::map<std::pair<int, std::string>, int> counts;  // by rank and name
+  std::map<Verdict, int> counts;
   std::map<std::string, int> not_judged;
   for (const Judgement& judgement : judgements) {
-    ++counts[{VerdictRank(judgement.standing), StandingName(judgement)}];
+    ++counts[judgement.standing];
     if (judgement.standing == Verdict::kNoBaseline ||
         judgement.standing == Verdict::kCannotTell) {
       ++not_judged[judgement.why];
     }
   }
-  const std::string standings =
-      absl::StrJoin(counts, ", ", [](std::string* text, const auto& count) {
-        absl::StrAppend(text, count.second, " ", count.first.second);
-      });
   out << WrapProse(
-      absl::StrCat(judgements.size(), " series: ", standings, "\n"),
+      absl::StrCat(judgements.size(), " series: ", CountsText(counts), "\n"),
       TerminalWidth());
   NameMissing(series, judgements, history_flag, out);
   std::vector<std::pair<int, std::string>> reasons;
@@ -190,36 +163,13 @@ size_t ShownFirst(const RE2* metric, std::vector<Series>& series) {
   return count;
 }
 
-// "1 new for the worse, 4 changes of at least 3% (1 muted, 2 answered)": counts
-// of the rows, but for failures.
-std::string CountsText(const std::vector<Change>& changes, double min_effect) {
-  int alerts = 0, muted = 0, answered = 0;
-  for (const Change& change : changes) {
-    const ChangeState state = change.opinion.state;
-    alerts += change.IsAlert();
-    if (IsNoChangeOfTheCode(change)) continue;  // its row names no answer
-    muted += state == ChangeState::kMuted;
-    answered +=
-        state == ChangeState::kAcknowledged || state == ChangeState::kExpected;
-  }
-  std::vector<std::string> parts;
-  if (muted > 0) parts.push_back(absl::StrCat(muted, " muted"));
-  if (answered > 0) parts.push_back(absl::StrCat(answered, " answered"));
-  return absl::StrCat(
-      alerts, " new for the worse, ", changes.size(),
-      changes.size() == 1 ? " change" : " changes", " of at least ",
-      FormatShortPercent(min_effect),
-      parts.empty() ? "" : absl::StrCat(" (", absl::StrJoin(parts, ", "), ")"));
-}
-
 // The changes to show, what wants an answer first.
 std::vector<Change> ChangesOf(const std::vector<Judgement>& judgements,
                               const ChangesCommand& options) {
   std::vector<Change> changes;
   for (const Judgement& judgement : judgements) {
     for (const Change& change : judgement.changes) {
-      if (change.kind == ChangeKind::kReturn ||
-          std::abs(change.worse_by) < options.min_effect ||
+      if (!IsListed(change, options.min_effect) ||
           (options.only_new && (IsNoChangeOfTheCode(change) ||
                                 change.opinion.state != ChangeState::kNew))) {
         continue;
@@ -301,8 +251,9 @@ absl::StatusOr<int> RunChanges(const ChangesCommand& options,
     if (has_rows) out << rows;
     std::ostringstream text;
     PrintEvidence(changes, history_flag, explainer, text);
-    text << (has_rows ? "\n" : "") << CountsText(changes, options.min_effect)
-         << "\n";
+    ChangeCounts counts;
+    for (const Change& change : changes) counts.Add(change);
+    text << (has_rows ? "\n" : "") << counts.Text(options.min_effect) << "\n";
     PrintStandings(series, judgements, history_flag, text);
     out << (format == OutputFormat::kMarkdown
                 ? "\n" + BlockForMarkdown(

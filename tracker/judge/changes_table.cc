@@ -31,7 +31,8 @@ std::string Explanation(const Change& change) {
     parts.push_back(absl::StrCat("note: ", note));
   }
   if (change.kind == ChangeKind::kMachine) parts.push_back(change.cause);
-  if (change.kind == ChangeKind::kProvisional && change.IsOpen()) {
+  if (change.kind == ChangeKind::kProvisional &&
+      change.opinion.state == ChangeState::kNew) {
     parts.push_back(change.AnswerText());
   }
   if (change.kind == ChangeKind::kRenamed) {

@@ -51,6 +51,20 @@ std::string LevelText(double value, const Series& series,
       level.runs == 1 ? " run)" : " runs)");
 }
 
+// What lies between the levels where the points before are too few to tell the
+// noise: it may be off by the effect that matters.
+absl::optional<ChangePoint> ChangeOfFew(const Series& series, int begin,
+                                        int place, int end) {
+  auto change = DifferenceAt(series, begin, place, end, /*of_few=*/true);
+  if (change) {
+    change->relative_change_low =
+        (1 + change->relative_change_low) / (1 + kLeastEffect) - 1;
+    change->relative_change_high =
+        (1 + change->relative_change_high) * (1 + kLeastEffect) - 1;
+  }
+  return change;
+}
+
 constexpr size_t kShort = 12;
 
 std::string ShortId(const proto::Commit& commit) {
@@ -231,6 +245,22 @@ std::vector<std::string> ChangedWith(const Evidence& evidence,
                           evidence.after.run_ids.front(), 1 + change.worse_by});
 }
 
+absl::optional<ChangePoint> ChangeSince(const std::vector<Point>& past,
+                                        const Series& series, int place) {
+  Series whole;
+  whole.points = past;
+  whole.points.insert(whole.points.end(), series.points.begin() + place,
+                      series.points.end());
+  const int begin = static_cast<int>(past.size());
+  auto change =
+      ChangeOfFew(whole, 0, begin, static_cast<int>(whole.points.size()));
+  if (!change) return change;
+  change->index = change->earliest = change->latest = place;
+  change->begin = place;
+  change->end += place - begin;
+  return change;
+}
+
 absl::optional<ChangePoint> ChangeAsMeasured(const Judgement& judgement,
                                              const Series& series, int place) {
   int begin = 0, end = static_cast<int>(series.points.size());
@@ -240,7 +270,11 @@ absl::optional<ChangePoint> ChangeAsMeasured(const Judgement& judgement,
   };
   for (const int epoch : judgement.epoch_begins) bound(epoch);
   for (const Change& change : judgement.changes) bound(change.change.index);
-  return DifferenceAt(series, begin, place, end);
+  const auto change = DifferenceAt(series, begin, place, end);
+  if (change) return change;
+  // A few points, or those of another epoch, say about how much it is.
+  const auto about = ChangeOfFew(series, begin, place, end);
+  return about ? about : ChangeOfFew(series, 0, place, end);
 }
 
 std::vector<bool> MainSeries(const std::vector<Series>& series) {

@@ -93,6 +93,11 @@ std::vector<std::string> ChangedWith(const Evidence& evidence,
 absl::optional<ChangePoint> ChangeAsMeasured(const Judgement& judgement,
                                              const Series& series, int place);
 
+// The same of a series that begins at `place` or whose points before it say
+// nothing: `past` has those of the same benchmark on the branch that it left.
+absl::optional<ChangePoint> ChangeSince(const std::vector<Point>& past,
+                                        const Series& series, int place);
+
 // By series: whether it is what its benchmark is judged by unless somebody asks
 // for more: its time or, of a benchmark without one, every metric. Counts of
 // verdicts are over these, since cpu_time beside time counts everything twice.

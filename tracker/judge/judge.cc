@@ -184,9 +184,10 @@ class Case {
         std::max(result_.levels.back().begin, result_.epoch_begins.back());
     // A step that is marked already does not hide one that came after it.
     int begin = level_begin;
-    bool is_marked = false;
+    bool is_marked = false, is_any_marked = false;
     for (const Change& change : result_.changes) {
       if (!change.provisional) continue;
+      is_any_marked = true;
       is_marked |= change.worse_by >= kLeastEffect;
       begin = std::max(begin, change.change.index);
     }
@@ -194,6 +195,9 @@ class Case {
     if (!found && is_marked) return;
     if (!found) found = FindNewest(series_, level_begin);
     if (!found) found = FindNewestAcknowledged();
+    if (!found && !is_any_marked) {
+      found = FindNewest(series_, level_begin, /*for_the_worse=*/false);
+    }
     if (!found) return;
     Add(ChangeKind::kProvisional, *found);
     result_.changes.back().provisional = true;

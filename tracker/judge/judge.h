@@ -116,6 +116,24 @@ struct Change {
 
 inline constexpr int kMostToAnswer = 40;
 
+// It lies between levels that were measured with other things, or the machine
+// made it: nobody has to answer it.
+bool IsNoChangeOfTheCode(const Change& change);
+// Lists of changes have it: it is news of at least `min_effect`.
+bool IsListed(const Change& change, double min_effect);
+
+// How many changes a list has: `changes` and the report print this one count.
+struct ChangeCounts {
+  int alerts = 0;
+  int all = 0;
+  int muted = 0;
+  int answered = 0;  // acknowledged or expected
+
+  void Add(const Change& change);
+  // "1 new for the worse, 4 changes of at least 3% (1 muted, 2 answered)".
+  std::string Text(double min_effect) const;
+};
+
 // A stretch of a series between two shifts of its level.
 struct Level {
   int begin = 0, end = 0;  // places of the series, `end` not included

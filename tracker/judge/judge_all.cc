@@ -34,18 +34,21 @@ void AddRenaming(const Series& from, const Series& to, const ChangePoint& point,
   judgement.FindUndone();
   const Change& renamed = judgement.changes[0];
   const int points = static_cast<int>(to.points.size());
-  // Until it has a level of its own to be judged by, or an answer.
+  const bool answered = renamed.opinion.state != ChangeState::kNew;
+  // Until it has a level of its own to be judged by. What was answered is not
+  // called unchanged later.
   const bool alert = renamed.IsAlert() && renamed.worse_by >= kLeastEffect;
   if (judgement.standing == Verdict::kSlower || renamed.undone ||
       !to.points.back().value ||
       (!alert &&
-       (judgement.decided_by >= 0 || points > options.recent_points))) {
+       (judgement.decided_by >= 0 ||
+        (points > options.recent_points &&
+         !(answered && judgement.standing == Verdict::kUnchanged))))) {
     return;
   }
-  const bool answered = renamed.opinion.state != ChangeState::kNew;
-  judgement.standing = alert                  ? Verdict::kSlower
-                       : renamed.worse_by < 0 ? Verdict::kFaster
-                                              : Verdict::kUnchanged;
+  judgement.standing = renamed.worse_by < 0
+                           ? Verdict::kFaster
+                           : VerdictOfAnswer(renamed.opinion.state);
   judgement.why = absl::StrCat(
       answered ? absl::StrCat(ChangeStateName(renamed.opinion.state), ": ",
                               renamed.opinion.reason, "; ")

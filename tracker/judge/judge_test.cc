@@ -52,6 +52,48 @@ TEST_F(JudgeTest, AStepThatStandsApartAlertsBeforeItIsConfirmed) {
   }
 }
 
+// The gate calls the newest run alone faster: the series is not unchanged.
+TEST_F(JudgeTest, AGainOfOnePointIsSuspectedAndNoAlert) {
+  for (const int before : {7, 30}) {
+    runs_.clear();
+    Measure(before, 100);
+    EXPECT_THAT(Judge().changes, SizeIs(0)) << before;
+    Measure(1, 80);
+    Judgement judgement = Judge();
+    ASSERT_THAT(judgement.changes, SizeIs(1)) << before;
+    EXPECT_EQ(ChangeText(judgement.changes[0]), "provisional, new");
+    EXPECT_EQ(judgement.changes[0].change.index, before);
+    EXPECT_LT(judgement.changes[0].worse_by, -.15);
+    EXPECT_EQ(judgement.standing, Verdict::kMaybeFaster) << before;
+    Measure(5, 80);
+    judgement = Judge();
+    EXPECT_EQ(judgement.standing, Verdict::kFaster) << before;
+    EXPECT_FALSE(judgement.changes[0].IsAlert());
+  }
+}
+
+TEST_F(JudgeTest, WhatWasAnsweredIsNeverUnchanged) {
+  Measure(40, 100);
+  Measure(60, 120);
+  for (const auto& [kind, verdict] :
+       {std::make_pair(proto::MUTE, Verdict::kMuted),
+        std::make_pair(proto::EXPECT, Verdict::kExpected),
+        std::make_pair(proto::ACKNOWLEDGE, Verdict::kAcknowledged)}) {
+    records_.clear();
+    Say(kind, 40);
+    const Judgement judgement = Judge();
+    EXPECT_EQ(judgement.standing, verdict);
+    EXPECT_THAT(judgement.why, HasSubstr("because; since 60 points"));
+    ChangeCounts counts;
+    counts.Add(judgement.changes.at(0));
+    EXPECT_EQ(counts.Text(.03),
+              kind == proto::MUTE
+                  ? "0 new for the worse, 1 change of at least 3% (1 muted)"
+                  : "0 new for the worse, 1 change of at least 3% (1 "
+                    "answered)");
+  }
+}
+
 // A commit alone may be a bad run; the gate judges it.
 TEST_F(JudgeTest, AStepFarFromTheNoiseAlertsFromItsSecondCommitOn) {
   Measure(20, 100);
@@ -177,7 +219,7 @@ TEST_F(JudgeTest, AnAcknowledgementWithinACreepAnswersWhatItCovers) {
     EXPECT_EQ(ChangeText(judgement.changes[0]), "creep, acknowledged");
     EXPECT_EQ(judgement.changes[0].change.relative_change,
               creep.relative_change);
-    EXPECT_EQ(judgement.standing, Verdict::kUnchanged) << place;
+    EXPECT_EQ(judgement.standing, Verdict::kAcknowledged) << place;
     // The acknowledgement does not cover twice the creep.
     const std::vector<proto::Run> known = runs_;
     for (int i = 60; i < 130; ++i) Measure(1, 100 * (1 + .003 * i));
@@ -228,7 +270,7 @@ TEST_F(JudgeTest, AnAcknowledgedPointHasARowBeforeItIsConfirmed) {
   const Judgement judgement = Judge();
   ASSERT_THAT(judgement.changes, SizeIs(1));
   EXPECT_EQ(judgement.changes[0].opinion.state, ChangeState::kAcknowledged);
-  EXPECT_EQ(judgement.standing, Verdict::kUnchanged);
+  EXPECT_EQ(judgement.standing, Verdict::kAcknowledged);
   const TriageBook book(records_, 0);
   EXPECT_EQ(judgement.NormOf(14, series_[0], book), 12);
   EXPECT_EQ(judgement.NormOf(12, series_[0], book), 0) << "not known then";
@@ -245,7 +287,7 @@ TEST_F(JudgeTest, ARegressionThatNobodyAnsweredStaysForEver) {
   });
   EXPECT_EQ(Judge().standing, Verdict::kSlower);
   Say(proto::ACKNOWLEDGE, 40);
-  EXPECT_EQ(Judge().standing, Verdict::kUnchanged);
+  EXPECT_EQ(Judge().standing, Verdict::kAcknowledged);
 }
 
 // Too few points for the detector: the gate is red at the first of them.
@@ -311,7 +353,7 @@ TEST_F(JudgeTest, WhatIsAnsweredIsNoRegression) {
     records_.clear();
     Say(kind, 40, kind == proto::EXPECT ? .12 : 0);
     const Judgement judgement = Judge();
-    EXPECT_EQ(judgement.standing, Verdict::kUnchanged) << kind;
+    EXPECT_NE(judgement.standing, Verdict::kSlower) << kind;
     EXPECT_THAT(judgement.why, HasSubstr("because"));
     ASSERT_THAT(judgement.changes, SizeIs(1));
     EXPECT_FALSE(judgement.changes[0].IsAlert());

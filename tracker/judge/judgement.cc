@@ -5,6 +5,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/units.h"
 #include "tracker/judge/beside.h"
 #include "tracker/judge/judge.h"
 
@@ -56,6 +58,36 @@ int Change::PointsSince() const {
   return static_cast<int>(std::count_if(
       series->points.begin() + change.index, series->points.end(),
       [](const Point& point) { return point.value.has_value(); }));
+}
+
+bool IsNoChangeOfTheCode(const Change& change) {
+  return change.kind == ChangeKind::kEpoch ||
+         change.kind == ChangeKind::kMachine;
+}
+
+bool IsListed(const Change& change, double min_effect) {
+  return change.kind != ChangeKind::kReturn &&
+         std::abs(change.worse_by) >= min_effect;
+}
+
+void ChangeCounts::Add(const Change& change) {
+  ++all;
+  alerts += change.IsAlert();
+  if (IsNoChangeOfTheCode(change)) return;  // its row names no answer
+  const ChangeState state = change.opinion.state;
+  muted += state == ChangeState::kMuted;
+  answered +=
+      state == ChangeState::kAcknowledged || state == ChangeState::kExpected;
+}
+
+std::string ChangeCounts::Text(double min_effect) const {
+  std::vector<std::string> parts;
+  if (muted > 0) parts.push_back(absl::StrCat(muted, " muted"));
+  if (answered > 0) parts.push_back(absl::StrCat(answered, " answered"));
+  return absl::StrCat(
+      alerts, " new for the worse, ", all, all == 1 ? " change" : " changes",
+      " of at least ", FormatShortPercent(min_effect),
+      parts.empty() ? "" : absl::StrCat(" (", absl::StrJoin(parts, ", "), ")"));
 }
 
 std::string Change::AnswerText() const {

@@ -63,7 +63,7 @@ class Decision {
           absl::StrCat("noise hides what is smaller than ",
                        FormatShortPercent(*result_.minimum_detectable_effect)));
     }
-    Say(Verdict::kUnchanged, "");
+    if (!DecideByAnswer()) Say(Verdict::kUnchanged, "");
   }
 
  private:
@@ -169,8 +169,6 @@ class Decision {
       }
       const bool provisional = change.kind == ChangeKind::kProvisional;
       const bool worse = change.worse_by > 0;
-      // A suspected improvement is no news yet.
-      if (provisional && !worse) continue;
       if (change.kind == ChangeKind::kMachine) {
         Say(Verdict::kUnchanged,
             absl::StrCat(change.provisional ? "provisional, " : "",
@@ -184,16 +182,39 @@ class Decision {
         absl::StrAppend(&since, "; ", change.AnswerText());
       }
       if (worse && change.opinion.state != ChangeState::kNew) {
-        Say(Verdict::kUnchanged,
-            absl::StrCat(ChangeStateName(change.opinion.state), ": ",
-                         change.opinion.reason, "; ", since),
-            k);
+        Say(VerdictOfAnswer(change.opinion.state), AnsweredText(change), k);
+      } else if (worse) {
+        Say(Verdict::kMaybeSlower, since, k);
       } else {
-        Say(provisional ? Verdict::kMaybeSlower : Verdict::kFaster, since, k);
+        Say(provisional && !change.stands_apart ? Verdict::kMaybeFaster
+                                                : Verdict::kFaster,
+            since, k);
       }
       return true;
     }
     return false;
+  }
+
+  std::string AnsweredText(const Change& change) const {
+    return absl::StrCat(
+        ChangeStateName(change.opinion.state), ": ", change.opinion.reason,
+        change.kind == ChangeKind::kProvisional ? "; suspected " : "; ",
+        SinceText(change));
+  }
+
+  // However long ago, a series that got worse is not called unchanged.
+  bool DecideByAnswer() {
+    const auto answered =
+        std::find_if(result_.changes.rbegin(), result_.changes.rend(),
+                     [](const Change& change) {
+                       return change.worse_by >= kLeastEffect &&
+                              !change.undone && !IsNoChangeOfTheCode(change) &&
+                              change.kind != ChangeKind::kReturn &&
+                              change.opinion.state != ChangeState::kNew;
+                     });
+    if (answered == result_.changes.rend()) return false;
+    Say(VerdictOfAnswer(answered->opinion.state), AnsweredText(*answered));
+    return true;
   }
 
   bool DecideByCreep() {
@@ -202,7 +223,7 @@ class Decision {
         [](const Change& change) { return change.kind == ChangeKind::kCreep; });
     if (creep == result_.changes.end()) return false;
     const bool is_new = creep->opinion.state == ChangeState::kNew;
-    Say(is_new ? Verdict::kMaybeSlower : Verdict::kUnchanged,
+    Say(is_new ? Verdict::kMaybeSlower : VerdictOfAnswer(creep->opinion.state),
         absl::StrCat(CreepText(*creep),
                      is_new ? "" : "; " + creep->opinion.reason),
         static_cast<int>(creep - result_.changes.begin()));
@@ -226,6 +247,20 @@ std::vector<double> ValuesOf(const Series& series, int begin, int end) {
 
 bool IsWorking(const Point& point) {
   return point.value.has_value() && !tuning::IsFailure(point.outcome);
+}
+
+Verdict VerdictOfAnswer(ChangeState answer) {
+  switch (answer) {
+    case ChangeState::kMuted:
+      return Verdict::kMuted;
+    case ChangeState::kExpected:
+      return Verdict::kExpected;
+    case ChangeState::kAcknowledged:
+      return Verdict::kAcknowledged;
+    case ChangeState::kNew:
+      break;
+  }
+  return Verdict::kSlower;
 }
 
 void DecideStanding(const Series& series, int recent_points,

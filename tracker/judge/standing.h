@@ -19,6 +19,9 @@ std::vector<double> ValuesOf(const Series& series, int begin, int end);
 // Returns whether the point has a value and nothing went wrong.
 bool IsWorking(const Point& point);
 
+// The verdict on a series that got worse, which has this answer.
+Verdict VerdictOfAnswer(ChangeState answer);
+
 // Fills in known_points, standing, why, decided_by and
 // minimum_detectable_effect of a judgement whose changes and baseline are
 // known; `recent_points` is that of JudgeOptions.

@@ -355,6 +355,21 @@ std::string CanonicalText(const proto::BenchmarkKey& key) {
   return text;
 }
 
+std::string SelectionName(const proto::BenchmarkKey& key) {
+  switch (key.selection()) {
+    case proto::DEFAULT:
+      return "default";
+    case proto::TUNED:
+      return key.objective().empty()
+                 ? "tuned"
+                 : absl::StrCat("tuned for ", key.objective());
+    case proto::NAMED:
+      return key.config_name();
+    default:
+      return "";
+  }
+}
+
 std::string DisplayName(const proto::BenchmarkKey& key) {
   if (!IsImported(key)) return CanonicalText(key);
   if (key.version() == 0) return key.operator_name();

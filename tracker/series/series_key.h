@@ -54,6 +54,10 @@ absl::StatusOr<SeriesKey> ParseSeriesKey(absl::string_view text);
 // an operator's benchmark, the plain name of an imported one. Not unique.
 std::string DisplayName(const proto::BenchmarkKey& key);
 
+// For people: "default", "tuned", "tuned for joules", the name of a named
+// config; "" of a benchmark without a selection.
+std::string SelectionName(const proto::BenchmarkKey& key);
+
 // The key without its version: results of different versions belong to the
 // same benchmark but are not compared.
 std::string TextWithoutVersion(const proto::BenchmarkKey& key);

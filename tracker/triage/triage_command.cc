@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <iostream>
-#include <map>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,12 +19,12 @@
 #include "tracker/history/history.h"
 #include "tracker/history/index/history_index.h"
 #include "tracker/history/selectors.h"
-#include "tracker/judge/evidence.h"
 #include "tracker/judge/fold_memory.h"
 #include "tracker/judge/judge.h"
 #include "tracker/series/commit.h"
 #include "tracker/series/series.h"
 #include "tracker/series/series_key.h"
+#include "tracker/triage/answered_change.h"
 #include "tracker/triage/triage.h"
 #include "tuning/proto/canonical.h"
 
@@ -130,62 +128,6 @@ absl::StatusOr<int> Store(const History& history, const CommonOptions& common,
   return 0;
 }
 
-// How far the place is from what the change's first point could be.
-int DistanceTo(const ChangePoint& change, int place) {
-  return std::max({0, change.earliest - place, place - change.latest});
-}
-
-// The change that somebody means who names the point at `place`; null if the
-// judge has found none there.
-const Change* ChangeAt(const Judgement& judgement, int place) {
-  const Change* nearest = nullptr;
-  const auto distance = [place](const Change& change) {
-    return std::make_pair(DistanceTo(change.change, place),
-                          std::abs(change.change.index - place));
-  };
-  for (const Change& change : judgement.changes) {
-    if (change.kind == ChangeKind::kEpoch ||
-        change.kind == ChangeKind::kReturn ||
-        DistanceTo(change.change, place) > TriageBook::kPlaceTolerance) {
-      continue;
-    }
-    if (nearest == nullptr || distance(change) < distance(*nearest)) {
-      nearest = &change;
-    }
-  }
-  return nearest;
-}
-
-void SetCommit(const proto::Commit& from, proto::Commit* to) {
-  to->set_id(from.id());
-  if (from.has_first_parent_position()) {
-    to->set_first_parent_position(from.first_parent_position());
-  }
-}
-
-// Returns the change that an answer to the point at `place` covers.
-proto::AnsweredChange AnswerOf(const Judgement& judgement, const Series& series,
-                               int place) {
-  const Change* const found = ChangeAt(judgement, place);
-  const absl::optional<ChangePoint> change =
-      found != nullptr ? absl::make_optional(found->change)
-                       : ChangeAsMeasured(judgement, series, place);
-  const int earliest = change ? change->earliest : place;
-  proto::AnsweredChange answered;
-  answered.set_series(series.text);
-  if (earliest > 0) {
-    SetCommit(series.points[earliest - 1].runs->commit,
-              answered.mutable_last_before());
-  }
-  SetCommit(series.points[change ? change->latest : place].runs->commit,
-            answered.mutable_last());
-  if (change) {
-    answered.set_effect_low(change->relative_change_low);
-    answered.set_effect_high(change->relative_change_high);
-  }
-  return answered;
-}
-
 std::vector<std::string> NamesOf(const std::vector<Series>& series) {
   std::vector<std::string> names;
   for (const Series& one : series) {
@@ -230,56 +172,6 @@ absl::Status OnlyFailures(const std::string& failure) {
       "reason, which the gate heeds"));
 }
 
-// Names a series of any branch.
-std::string TextOfAllBranches(const SeriesKey& key) {
-  return absl::StrJoin(
-      {CanonicalText(key.benchmark), key.metric, key.hardware_id}, "|");
-}
-
-// Tells what the runs at a commit lack, of whatever branch they are: a branch
-// that removes a benchmark is gated before its base lacks it.
-class RunsAtCommit {
- public:
-  RunsAtCommit(const LoadedSeries& loaded, const proto::Commit& commit) {
-    for (const proto::Run& run : loaded.runs) {
-      suites_of_[run.run_id()] = SuiteOn(run);
-      if (!commit.id().empty() && run.commit().id() == commit.id()) {
-        suites_.insert(SuiteOn(run));
-      }
-    }
-    if (suites_.empty()) return;
-    for (const Series& series : loaded.series) {
-      for (const Point& point : series.points) {
-        if (point.runs->commit.id() == commit.id() &&
-            (point.value || tuning::IsFailure(point.outcome))) {
-          measured_.insert(TextOfAllBranches(series.key));
-        }
-      }
-    }
-  }
-
-  // `last` is the last point of the series with a value.
-  bool Lack(const Series& series, const Point& last) const {
-    if (measured_.count(TextOfAllBranches(series.key)) > 0) return false;
-    for (const std::string& id : last.runs->ids) {
-      const auto suite = suites_of_.find(id);
-      if (suite != suites_of_.end() && suites_.count(suite->second) > 0) {
-        return true;
-      }
-    }
-    return false;
-  }
-
- private:
-  static std::string SuiteOn(const proto::Run& run) {
-    return absl::StrCat(run.suite(), "|", run.hardware().id());
-  }
-
-  std::map<std::string, std::string> suites_of_;  // by run id
-  std::set<std::string> suites_;                  // of the runs at the commit
-  std::set<std::string> measured_;                // there
-};
-
 // Names in the record what it is an answer to, in every series that it means.
 // NotFound for an acknowledgement of nothing; what is expected or muted may
 // still come, so that is only said: often it is a typing error.
@@ -323,9 +215,7 @@ absl::Status NameWhatIsAnswered(const History& history, int64_t now_unix_ns,
       if (last != nullptr && (judgements[i].standing == Verdict::kMissing ||
                               there.Lack(series, *last))) {
         ++removed;
-        proto::AnsweredChange& answered = *record.add_answered();
-        answered.set_series(series.text);
-        SetCommit(last->runs->commit, answered.mutable_last_before());
+        *record.add_answered() = AnswerOfRemoval(series, *last);
         continue;
       }
     }
@@ -333,7 +223,8 @@ absl::Status NameWhatIsAnswered(const History& history, int64_t now_unix_ns,
     ++placed;
     if (!names_changes) continue;
     changed += ChangeAt(judgements[i], *place) != nullptr;
-    proto::AnsweredChange answered = AnswerOf(judgements[i], series, *place);
+    proto::AnsweredChange answered =
+        AnswerOf(judgements[i], loaded.series, series, *place);
     if (record.has_effect()) {  // that is the size
       answered.clear_effect_low();
       answered.clear_effect_high();

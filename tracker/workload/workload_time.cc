@@ -8,8 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
-#include "absl/types/span.h"
+#include "base/prose.h"
 #include "base/statistics.h"
 #include "base/units.h"
 #include "base/utf8.h"
@@ -97,10 +96,6 @@ LayerTime TimeOfLayer(const proto::WorkloadLayer& layer, const proto::Run& run,
   return time;
 }
 
-std::string NameOf(const proto::WorkloadLayer& layer) {
-  return absl::StrCat(layer.operator_name(), " ", layer.shape());
-}
-
 // A layer that counts and was measured.
 struct MeasuredLayer {
   std::string name;
@@ -150,17 +145,12 @@ std::string LibrarySummary(const LibraryTime& library, double tuned_ns) {
       "%s: %s (%.2f of our time)", library.library,
       FormatDurationNs(library.time_ns), library.time_ns / tuned_ns);
   if (library.holes.empty()) return absl::StrCat(text, "\n");
-  const size_t named = std::min(library.holes.size(), kNamed);
   absl::StrAppendFormat(
       &text, ", with holes: %d of %d layers its own (%.2f), %s ours, of %s",
       library.layers, library.layers + library.holes.size(),
       (library.time_ns - library.ours_ns) / (tuned_ns - library.ours_ns),
       FormatDurationNs(library.ours_ns),
-      EscapeForTerminal(
-          absl::StrJoin(absl::MakeSpan(library.holes).first(named), ", ")));
-  if (named < library.holes.size()) {
-    absl::StrAppend(&text, " and ", library.holes.size() - named, " more");
-  }
+      EscapeForTerminal(JoinFirst(library.holes, kNamed)));
   return absl::StrCat(text, "\n");
 }
 
@@ -201,17 +191,15 @@ WorkloadTime TimeOn(const proto::Run& run, int threads) {
   WorkloadTime time;
   time.name = run.workload();
   time.threads = threads;
-  std::map<std::string, std::string> first_way;  // by part
+  const std::vector<bool> counts = LayersThatCount(run);
   double counted_ns = 0;
   std::vector<MeasuredLayer> measured;
   bool limits_known = true;
-  for (const proto::WorkloadLayer& layer : run.workload_layers()) {
+  for (int i = 0; i < run.workload_layers_size(); ++i) {
+    const proto::WorkloadLayer& layer = run.workload_layers(i);
     LibraryTimes of_libraries;
     LayerTime of_layer = TimeOfLayer(layer, run, threads, &of_libraries);
-    if (!layer.part().empty()) {
-      const auto first = first_way.emplace(layer.part(), layer.way()).first;
-      of_layer.counts = first->second == layer.way();
-    }
+    of_layer.counts = counts[i];
     if (of_layer.counts) {
       ++time.counted;
       counted_ns += of_layer.best_ns;
@@ -219,7 +207,7 @@ WorkloadTime TimeOn(const proto::Run& run, int threads) {
         ++time.measured;
         if (of_layer.tuned_ns > 0) ++time.tuned;
         measured.push_back(
-            {NameOf(layer),
+            {LayerName(layer),
              of_layer.tuned_ns > 0 ? of_layer.tuned_ns : of_layer.default_ns,
              std::move(of_libraries)});
         time.default_ns += of_layer.default_ns;
@@ -228,7 +216,7 @@ WorkloadTime TimeOn(const proto::Run& run, int threads) {
         time.limit_ns += of_layer.limit_ns;
         limits_known = limits_known && of_layer.limit_ns > 0;
       } else {
-        time.missing.push_back(NameOf(layer));
+        time.missing.push_back(LayerName(layer));
       }
     }
     time.layers.push_back(std::move(of_layer));
@@ -248,6 +236,20 @@ WorkloadTime TimeOn(const proto::Run& run, int threads) {
 }
 
 }  // namespace
+
+std::string LayerName(const proto::WorkloadLayer& layer) {
+  return absl::StrCat(layer.operator_name(), " ", layer.shape());
+}
+
+std::vector<bool> LayersThatCount(const proto::Run& run) {
+  std::map<std::string, std::string> first_way;  // by part
+  std::vector<bool> counts;
+  for (const proto::WorkloadLayer& layer : run.workload_layers()) {
+    const auto first = first_way.emplace(layer.part(), layer.way()).first;
+    counts.push_back(layer.part().empty() || first->second == layer.way());
+  }
+  return counts;
+}
 
 std::vector<WorkloadTime> WorkloadTimes(const proto::Run& run) {
   if (run.workload_layers().empty()) return {};
@@ -277,7 +279,7 @@ Table WorkloadTable(const WorkloadTime& time) {
       return ns > 0 ? Cell::Number(ns, FormatDurationNs(ns)) : Cell::None();
     };
     table.AddRow(
-        {NameOf(layer.layer), Cell::Integer(CallsOf(layer.layer)),
+        {LayerName(layer.layer), Cell::Integer(CallsOf(layer.layer)),
          number(layer.default_ns), number(layer.tuned_ns),
          number(layer.best_ns), layer.best_backend, number(layer.limit_ns),
          layer.counts ? Cell::Number(layer.share, FormatPercent(layer.share))
@@ -321,15 +323,8 @@ std::string WorkloadSummary(const WorkloadTime& time) {
   }
   if (!time.missing.empty()) {
     constexpr size_t kNamed = 3;
-    const size_t named = std::min(kNamed, time.missing.size());
-    absl::StrAppend(
-        &text, "not measured: ",
-        EscapeForTerminal(absl::StrJoin(
-            absl::MakeConstSpan(time.missing).first(named), ", ")),
-        time.missing.size() > named
-            ? absl::StrCat(" and ", time.missing.size() - named, " more")
-            : "",
-        "\n");
+    absl::StrAppend(&text, "not measured: ",
+                    EscapeForTerminal(JoinFirst(time.missing, kNamed)), "\n");
   }
   for (const PartTime& part : time.parts) {
     for (size_t i = 1; i < part.ways.size(); ++i) {

@@ -81,6 +81,13 @@ struct WorkloadTime {
 // run of no workload.
 std::vector<WorkloadTime> WorkloadTimes(const proto::Run& run);
 
+// "softmax rows=1,cols=2/f32".
+std::string LayerName(const proto::WorkloadLayer& layer);
+
+// By layer of the run whether it counts for the model: the way that is listed
+// first of each part does, and so does a layer of no part.
+std::vector<bool> LayersThatCount(const proto::Run& run);
+
 // Layers that were measured.
 Table WorkloadTable(const WorkloadTime& time);
 

@@ -392,6 +392,43 @@ void AnAckCoversTheGateOfItsCommit(Workbench& bench, Findings& found) {
                absl::StrCat("red, and silent about the ack: ", of_larger.out));
 }
 
+// Whoever follows what the gate says of an ack comes to an end, however short
+// the history is, whenever the ack was given, and on a branch without a past.
+void TheAdviceForAnAckEnds(Workbench& bench, Findings& found) {
+  enum class Ack { kAfter, kBefore, kOnABranch };
+  for (int commits = 2; commits <= 12; ++commits) {
+    for (const Ack how : {Ack::kAfter, Ack::kBefore, Ack::kOnABranch}) {
+      bench.Delete(".optrail");
+      Rng rng(static_cast<uint64_t>(85 + commits));
+      for (int i = 1; i < commits; ++i) RecordCommit(bench, &rng, i, 1);
+      RunSpec spec;
+      spec.branch = how == Ack::kOnABranch ? "feature" : "main";
+      spec.commit = MadeCommit(commits, spec.branch);
+      spec.position = commits;
+      spec.started_unix_ns = kStartNs + commits * kHourNs;
+      spec.benchmarks = Slower(Benchmarks(3), 1, 1.3);
+      const std::vector<std::string> ack = {"ack", "BM_1", spec.commit,
+                                            "--reason=known"};
+      if (how == Ack::kBefore) bench.Ask(ack);
+      bench.Record(MakeRun(spec, &rng));
+      const auto gate = [&] {
+        return bench.AskJson({"gate", "--candidate=" + spec.commit,
+                              "--baseline=commit:" + MadeCommit(1)});
+      };
+      const int first = gate().exit_code;
+      found.Expect(first == 1 || how == Ack::kBefore,
+                   absl::StrCat("+30% after ", commits, " commits is ", first));
+      if (first == 0) continue;
+      found.ExpectExit(bench.Ask(ack), 0);
+      const Answer after = gate();
+      found.Expect(after.exit_code == 0,
+                   absl::StrCat("after an ack at commit ", commits, " on ",
+                                spec.branch, " the gate ends with ",
+                                after.exit_code, ": ", after.out));
+    }
+  }
+}
+
 void AnAckIsNoAnswerToTheNextChange(Workbench& bench, Findings& found) {
   Rng rng(82);
   for (int i = 1; i < 30; ++i) RecordCommit(bench, &rng, i, 1);
@@ -445,6 +482,7 @@ void SomebodyAlwaysTellsOfALargeStep(Workbench& bench, Findings& found) {
 std::vector<Case> SeriesCases() {
   return {
       {"AnAckCoversTheGateOfItsCommit", AnAckCoversTheGateOfItsCommit},
+      {"TheAdviceForAnAckEnds", TheAdviceForAnAckEnds},
       {"AnAckIsNoAnswerToTheNextChange", AnAckIsNoAnswerToTheNextChange},
       {"AnOldCandidateKnowsNoLaterPoints", AnOldCandidateKnowsNoLaterPoints},
       {"SomebodyAlwaysTellsOfALargeStep", SomebodyAlwaysTellsOfALargeStep},

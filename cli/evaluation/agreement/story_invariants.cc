@@ -6,8 +6,10 @@
 #include <set>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "base/check.h"
 #include "base/file.h"
@@ -195,6 +197,51 @@ void TheCountsOfChangesAreOfItsRows(Examination& of, Findings& found) {
                    " alerts, ", muted, " muted, ", answered, " answered"));
 }
 
+// "3 slower, 7 unchanged" of the map.
+std::string CountsOf(const std::vector<std::pair<std::string, int>>& counts) {
+  return absl::StrJoin(counts, ", ", [](std::string* text, const auto& count) {
+    absl::StrAppend(text, count.second, " ", count.first);
+  });
+}
+
+void TheReportCountsWhatChangesCounts(Examination& of, Findings& found) {
+  std::string text = of.Ask({"changes"}).out;
+  absl::RemoveExtraAsciiWhitespace(&text);  // long lines are wrapped
+  const Json report = of.Report();
+  std::vector<std::pair<std::string, int>> verdicts;
+  int all = 0;
+  const Json counted = At(report, "verdicts");
+  for (const auto& [verdict, count] : counted.items()) {
+    verdicts.emplace_back(verdict, count.get<int>());
+    all += count.get<int>();
+  }
+  // By severity, which JSON does not keep.
+  std::sort(verdicts.begin(), verdicts.end(),
+            [&](const auto& a, const auto& b) {
+              const auto place = [&](const auto& count) {
+                return text.find(CountsOf({count}), text.find(" series: "));
+              };
+              return place(a) < place(b);
+            });
+  const std::string told = absl::StrCat(all, " series: ", CountsOf(verdicts));
+  found.Expect(all == 0 || absl::StrContains(text, told),
+               absl::StrCat("the report counts ", told, "; changes: ", text));
+  std::string counts;
+  if (!RE2::PartialMatch(
+          text, "(\\d+ new for the worse, .*?%(?: \\([^)]*\\))?)", &counts)) {
+    return;
+  }
+  const Json changes = At(report, "changes");
+  for (const auto& [field, word] : {std::make_pair("all", "change"),
+                                    {"new_for_the_worse", "new for the worse"},
+                                    {"muted", "muted"},
+                                    {"answered", "answered"}}) {
+    found.Expect(NumberOf(changes, field) == CountOf(counts, word),
+                 absl::StrCat("the report has ", changes.dump(),
+                              ", changes says: ", counts));
+  }
+}
+
 // Whether `changes` has it from the same detector: a confirmed change of the
 // series' values, whatever the machine or people say of it.
 bool IsOfTheDetector(const Json& row) {
@@ -314,6 +361,9 @@ std::vector<Invariant> StoryInvariants() {
       {"the_counts_of_changes_are_of_its_rows",
        "the last lines of `changes` count the rows, the muted and the answered",
        TheCountsOfChangesAreOfItsRows},
+      {"the_report_counts_what_changes_counts",
+       "`changes` and the report count series by verdict, and changes, alike",
+       TheReportCountsWhatChangesCounts},
       {"detect_on_the_export_says_what_changes_says",
        "`detect` on an export has the changes of `changes` before triage",
        DetectOnTheExportSaysWhatChangesSays},

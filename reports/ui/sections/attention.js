@@ -160,15 +160,12 @@ function answersList() {
   report.series.forEach((series, index) => {
     if (!series.j) return;
     for (const change of series.cp) {
-      const state = change[7].replace(/^(provisional|creep|renamed), /, '');
-      if (/^(acknowledged|expected|muted)/.test(state)) {
-        rows.push([index, change, state]);
-      }
+      if (change[8]) rows.push([index, change]);
     }
   });
   if (rows.length === 0) return null;
   const body = el('tbody');
-  const more = withMore(rows.map(([index, change, state]) => () => el(
+  const more = withMore(rows.map(([index, change]) => () => el(
       'tr', {},
       el('td', {}, el('button', {
            type: 'button',
@@ -176,9 +173,10 @@ function answersList() {
            onclick: () => navigate({section: 'series', index}),
          }, data(titleOf(report.series[index])))),
       el('td', {class: 'num'}, signedPercent(change[1])),
-      el('td', {}, data(state)))), 20, body, 300);
+      el('td', {}, data(change[7])))), 20, body, 300);
   return el('details', {class: 'answers'},
-            el('summary', {}, plural(rows.length, 'answered change')),
+            el('summary', {}, plural(rows.length, 'change'),
+               ' that somebody answered or muted'),
             el('div', {class: 'card scroll-x'},
                el('table', {class: 'plain small'}, body), more));
 }

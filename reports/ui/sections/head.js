@@ -56,6 +56,8 @@ function headSection() {
           null,
       el('div', {}, el('h1', {}, el('bdi', {}, report.title)),
          el('p', {class: 'headline'}, headline()),
+         report.series.length ?
+             el('p', {class: 'muted small'}, report.changes, '.') : null,
          el('p', {class: 'muted small clip'}, newestText())),
       el('div', {class: 'chips', role: 'group',
                  'aria-label': 'Verdicts; each shows its series'}, chips));
