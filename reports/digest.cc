@@ -73,7 +73,7 @@ class Keeping {
   }
   static bool HasValue(const Point& point) { return point.value.has_value(); }
 
-  // What pages and verdicts ask of the newest points.
+  // Marks the newest points that pages and verdicts ask for.
   void MarkNewest() {
     const int measured = LastBefore(size(), HasValue);
     Mark(measured);

@@ -77,7 +77,8 @@ struct KeptDigest {
   static void Settle(const tracker::Series& all, tracker::Judgement& judgement);
 };
 
-// Of a whole series: `view` has its judgement. `limit`: DrawnPoints.
+// Encodes a whole series; `view` has its judgement. `limit` is that of
+// DrawnPoints.
 std::string EncodeDigest(uint64_t key, int limit, const SeriesView& view,
                          const tracker::Judgement& judgement,
                          const DigestRuns& runs);

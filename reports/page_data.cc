@@ -180,11 +180,26 @@ Json WithoutUsualMembers(Json series) {
   return series;
 }
 
+// How many points the series has, be they there or not.
+int64_t PointCount(const SeriesView& series) {
+  return series.drawn ? series.point_count
+                      : static_cast<int64_t>(series.points().size());
+}
+
+int64_t ProcessCount(const SeriesView& series) {
+  if (series.drawn) return series.process_count;
+  int64_t processes = 0;
+  for (const tracker::Point& point : series.points()) {
+    processes += std::min<int64_t>(point.processes.size(), kMostProcesses);
+  }
+  return processes;
+}
+
 Json SeriesJson(const ReportData& data, const SeriesView& series,
                 int family_index, const Limits& limits, SharedTexts* shared) {
   const std::vector<int> picked =
       series.drawn && (series.drawn->limit <= limits.points_per_series ||
-                       series.point_count <= limits.points_per_series)
+                       PointCount(series) <= limits.points_per_series)
           ? series.drawn->points
           : DrawnPoints(series, limits.points_per_series);
   // The place of a point of the series among the points that were picked.
@@ -252,7 +267,7 @@ Json SeriesJson(const ReportData& data, const SeriesView& series,
         Rounded(series.ratio_high)}},
       {"e", Rounded(series.minimum_detectable_effect)},
       {"f", Rounded(series.roofline_fraction)},
-      {"t", series.point_count},
+      {"t", PointCount(series)},
       {"c", std::move(commits)},
       {"y", std::move(medians)},
       {"p", std::move(processes)},
@@ -438,8 +453,8 @@ PageCounts CountsOf(const ReportData& data) {
   PageCounts counts;
   counts.series = static_cast<int64_t>(data.series.size());
   for (const SeriesView& series : data.series) {
-    counts.points += series.point_count;
-    counts.processes += series.process_count;
+    counts.points += PointCount(series);
+    counts.processes += ProcessCount(series);
   }
   return counts;
 }
@@ -480,7 +495,7 @@ std::string PageJson(const ReportData& data, int64_t max_bytes) {
     most_trials = std::max<double>(most_trials, session.of.trial_count());
   }
   for (const SeriesView& series : data.series) {
-    most_points = std::max<double>(most_points, series.point_count);
+    most_points = std::max<double>(most_points, PointCount(series));
   }
   constexpr double kTrialBytes = 50;
   const auto between = [](double low, double value, double high) {

@@ -105,9 +105,9 @@ struct SeriesView {
   // (kMostProcesses of each).
   int64_t point_count = 0;
   int64_t process_count = 0;
-  // Where `of` has only the points that a page of `limit` points a series shows
-  // (reports/digest.h): those that are drawn, and what a trend needs of all.
-  // Places elsewhere are those among the points that are there.
+  // Set if `of` has only the points that a page of `limit` points a series
+  // shows (reports/digest.h): those that are drawn, and what a trend needs of
+  // all. Places elsewhere are those among the points that are there.
   struct Drawn {
     int limit = 0;
     std::vector<int> points;  // ascending
@@ -142,7 +142,7 @@ struct SeriesView {
   std::vector<int> EpochStarts() const;
 };
 
-// Of many processes a page draws so many, the extremes among them.
+// A page draws at most so many processes of a point, the extremes among them.
 inline constexpr int kMostProcesses = 9;
 // Trends are shown over so many commits, the newest.
 inline constexpr int kTrendCommits = 80;

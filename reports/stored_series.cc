@@ -20,7 +20,7 @@ namespace {
 using tracker::Series;
 using tracker::SeriesScan;
 
-// Of the first report of a history so many series tell how many processes its
+// In the first report of a history so many series tell how many processes its
 // points have.
 constexpr size_t kSampledSeries = 8;
 
@@ -169,7 +169,7 @@ class Loader {
     return absl::OkStatus();
   }
 
-  // Whether the digest draws what it would draw today.
+  // Returns whether the digest draws what it would draw today.
   bool IsDrawn(const One& one) const {
     const JudgedSeries::Digested& facts = one.digest.facts;
     return one.is_there &&

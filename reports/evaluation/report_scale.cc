@@ -1,5 +1,5 @@
-// What a report of a large history costs: the command's own code, with its time
-// on the clock, its processor time and the most memory that it took.
+// Makes a report of a large history by the command's own code, and prints its
+// time on the clock, its processor time and the most memory that it took.
 //
 //   bazel run -c opt //reports/evaluation:report_scale --
 //       --history=/path/to/history --out=/tmp/report.html

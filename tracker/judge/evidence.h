@@ -32,8 +32,8 @@ struct LevelEvidence {
   int points = 0;          // how many of these places have a value
   int behind = 0;          // how many from `end` on have one
   int runs = 0;            // of these points
-  // Theirs, ascending. Where the series has only some of its points, the first
-  // and the last one.
+  // Their ids, ascending; the first and the last one if the series has only
+  // some of its points.
   std::vector<std::string> run_ids;
 };
 

@@ -150,8 +150,8 @@ struct Series {
   std::vector<Epoch> epochs;  // at least one if there are points
   // How its points were measured, each once, as they came up.
   std::vector<proto::MeasurementSettings> settings;
-  // Where `points` are only those that a report shows: when each point of the
-  // series began. Null where all are there.
+  // When each point of the series began, if `points` are only those that a
+  // report shows; null if all are there.
   std::shared_ptr<const std::vector<int64_t>> times;
 };
 

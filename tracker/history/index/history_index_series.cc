@@ -125,8 +125,8 @@ namespace {
 constexpr size_t kSeriesTogether = 64;
 constexpr int64_t kFarthestTogether = 2;
 
-// Where the group ends that begins with one of `count` series, of ascending
-// rows.
+// Returns where the group ends that begins with one of `count` series, of
+// ascending rows.
 template <typename RowOf>
 size_t EndOfGroup(size_t begin, size_t count, const RowOf& row_of) {
   size_t end = begin + 1;
