@@ -116,15 +116,15 @@ class Bisection {
   // Looks at commits of the line, all at the same time.
   absl::Status LookAt(const std::vector<int>& batch, NoisyBisection& search) {
     std::vector<LookRequest> requests;
+    const int forecast = looked_ + search.ExpectedLooks();
     for (const int index : batch) {
       LookRequest request;
       request.commit = line_[index];
       // Another order each time.
       request.seed = options_.seed + 1000 * ++looked_;
-      request.title =
-          absl::StrCat("look ", looked_, " of about ",
-                       std::max(looked_, looked_ - 1 + search.ExpectedLooks()),
-                       ", at ", line_[index].substr(0, 12));
+      request.title = absl::StrCat("look ", looked_, " of about ",
+                                   std::max(looked_, forecast), ", at ",
+                                   line_[index].substr(0, 12));
       requests.push_back(std::move(request));
     }
     OPTRAIL_ASSIGN_OR_RETURN(const std::vector<Look> looks,
