@@ -363,13 +363,15 @@ FewColumns FewColumnsFor(const ProductSize& size) {
   constexpr int64_t kRows = 16;
   if (n >= lanes) return FewColumns::kNone;
   const int64_t in_tiles = kRows * k + 90;
-  // Multiplications, for a place of C: four in a row are stored at once.
-  const int64_t adding_up = n == 1 || n % 4 == 0 ? 2 : 4;
+  // To add up takes two multiplications for a place of C where four in a row
+  // are stored at once, else four.
+  const int64_t adding_up = 2 * n + (n == 1 ? 0 : 2 * (n % 4));
   int64_t transposing =
       lanes == kRows ? 30 + CeilDiv(k, kRows) * CeilDiv(n, 4) * 20 : n * k / 4;
   if (n == 1) transposing = 0;
   const int64_t along_sums =
-      kRows * n * (CeilDiv(k, lanes) + adding_up) + kRows * transposing / m;
+      kRows * (n * CeilDiv(k, lanes) + adding_up) * (n > 8 ? 9 : 8) / 8 +
+      kRows * transposing / m;
   const int64_t along_rows =
       m < kRows || n > 8 || k > ShortSums::kMostSteps || lanes != kRows
           ? in_tiles

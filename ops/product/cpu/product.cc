@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 #include "ops/product/cpu/product_bf16.h"
 
@@ -31,18 +32,28 @@ template <class T>
 void Product<T>::Run(const Call& call, const Left& a, const Right& b, T* c,
                      const Epilogue& epilogue) const {
   if (direct_.has_value()) {
+    if constexpr (std::is_same_v<T, float>) {
+      if (batch_ == 1) {
+        return direct_->Multiply(a.data, packs_b_ ? b.packed : b.data, c,
+                                 epilogue);
+      }
+    }
     const auto run = [&](int64_t first, int64_t count) {
       Task task;
       for (task.batch = first; task.batch < first + count; ++task.batch) {
         RunTask(task, a, b, c, epilogue, nullptr, nullptr);
       }
     };
-    if (batch_ == 1) return run(0, 1);
     return ForBlocks(call, batch_, direct_at_once_, run);
   }
   float* const partial_sums = partial_sums_.at(call, 0);
   if (task_count_ == 1) {
-    return RunTask(TaskAt(0), a, b, c, epilogue, workspaces_.at(call, 0),
+    // Without TaskAt, whose divisions take as long as a small product.
+    Task whole;
+    whole.rows = size_.m;
+    whole.columns = size_.n;
+    whole.steps = size_.k;
+    return RunTask(whole, a, b, c, epilogue, workspaces_.at(call, 0),
                    partial_sums);
   }
   Workspaces::Shared shared(workspaces_, call);
