@@ -118,7 +118,8 @@ class Alternatives {
       const Evaluation many =
           tools_.evaluator_for(many_task).Evaluate(subject_.config, options_);
       if (!few.time_ns || !many.time_ns) {
-        return absl::UnavailableError(absl::StrCat(few.detail, many.detail));
+        return absl::UnavailableError(
+            absl::StrCat("not tried: ", WhyUntimed(few.time_ns ? many : few)));
       }
       ratios.push_back(*many.time_ns / *few.time_ns);
       if (round == 0 && 1 - ratios[0] < least) break;
@@ -264,11 +265,15 @@ absl::StatusOr<proto::Config> SearchKnobs(
 }
 
 // What was timed arrives; what an experiment bounds, or a rule estimates, is
-// the most that a change of the code can bring.
+// the most that a change of the code can bring. More threads take cores and
+// leave the cause.
 double ExpectedGain(const proto::DiagnosisAdvice& advice) {
   double trust = 1;
   if (advice.confidence() == "inferred") trust = .5;
-  if (advice.confidence() == "estimated") trust = .25;
+  if (advice.confidence() == "estimated" ||
+      advice.kind() == proto::USE_THREADS) {
+    trust = .25;
+  }
   return trust * advice.predicted_gain();
 }
 

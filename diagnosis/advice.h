@@ -37,9 +37,9 @@ struct AdviceTools {
       search;
 };
 
-// The most to gain first, where a bound counts half and an estimate a quarter
-// of what was measured. Measures the other configs, backends and numbers of
-// threads that there are.
+// The most to gain first, where a bound counts half, and an estimate and more
+// threads a quarter, of what was measured. Measures the other configs, backends
+// and numbers of threads that there are.
 std::vector<proto::DiagnosisAdvice> AdviceFor(
     const Subject& subject, const AdviceTools& tools, const Numbers& numbers,
     const std::vector<proto::DiagnosisCause>& causes);

@@ -25,6 +25,7 @@ class FakeEvaluator : public suites::Evaluator {
       const std::vector<Contender>& contenders,
       const suites::EvaluationOptions& options) override {
     std::vector<Evaluation> evaluations;
+    fresh = options.fresh_process;
     for (const Contender& contender : contenders) {
       const double ns = time_ns(CanonicalText(contender.config));
       fresh_processes += options.fresh_process;
@@ -42,6 +43,7 @@ class FakeEvaluator : public suites::Evaluator {
 
   std::function<double(const std::string&)> time_ns;
   int fresh_processes = 0;
+  bool fresh = false;
 };
 
 class AdviceTest : public ::testing::Test {
@@ -90,6 +92,33 @@ TEST_F(AdviceTest, NamesTheKnobsThatMoveTheTime) {
   EXPECT_EQ(all[0].kind(), proto::TUNE_KNOBS);
   EXPECT_THAT(all[0].knobs(), ElementsAre("unroll"));
   EXPECT_NEAR(all[0].predicted_gain(), .4, .01);
+}
+
+// The best of six readings is too good: the neighbour is as slow in a fresh
+// process.
+TEST_F(AdviceTest, ANeighbourThatIsNoFasterInAFreshProcessIsNotAdvised) {
+  evaluator_.time_ns = [this](const std::string& config) {
+    return Holds(config, "unroll=4") && !evaluator_.fresh ? 60'000. : 100'000.;
+  };
+  for (const auto& advice : AdviceFor(subject_, tools_, {}, {})) {
+    EXPECT_NE(advice.kind(), proto::TUNE_KNOBS);
+  }
+  EXPECT_GE(evaluator_.fresh_processes, 1);
+}
+
+TEST_F(AdviceTest, WhatWasTimedComesBeforeALargerEstimateAndThreadsLast) {
+  tools_.hardware.set_cores(2);
+  tools_.cores = 2;
+  Numbers numbers;
+  numbers.Set("pass_gain", .9, "estimated");
+  proto::DiagnosisCause cause;
+  cause.add_chain()->set_class_name("extra_passes");
+  cause.set_recoverable(.9);
+  const auto all = AdviceFor(subject_, tools_, numbers, {cause});
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(all[0].kind(), proto::TUNE_KNOBS);
+  EXPECT_EQ(all[1].kind(), proto::CHANGE_CODE);
+  EXPECT_EQ(all[2].kind(), proto::USE_THREADS);
 }
 
 TEST_F(AdviceTest, TryingSearchesTheNamedKnobsAndMeasuresTheWinner) {

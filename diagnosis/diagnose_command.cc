@@ -235,7 +235,7 @@ class DiagnoseCall {
   void Print(const proto::Diagnosis& diagnosis) {
     if (options_.common.format == OutputFormat::kJson) return;
     const bool markdown = options_.common.format == OutputFormat::kMarkdown;
-    // Of several tasks the same is not known: once is enough.
+    // Several tasks lack the same numbers, which the summary names once.
     out_ << WrapProse(DiagnosisText(diagnosis, markdown,
                                     /*with_unknown=*/candidates_.size() < 2),
                       markdown ? 0 : TerminalWidth())

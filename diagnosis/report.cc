@@ -100,6 +100,10 @@ std::string InShort(const proto::DiagnosisAdvice& advice) {
       return absl::StrCat("backend ", advice.backend().empty()
                                           ? "of the device"
                                           : advice.backend());
+    case proto::CHANGE_CODE:
+      return "change the code";
+    case proto::CHANGE_SURROUNDINGS:
+      return "change a setting";
     default:
       return advice.text();
   }
