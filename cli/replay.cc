@@ -52,6 +52,15 @@ ABSL_FLAG(double, time_within, 0,
           "With --energy: configs slower than so many times the fastest are no "
           "result, such as 1.05; 0: all are.");
 
+ABSL_FLAG(
+    bool, optima, false,
+    "With --energy: print what the choice of a config can save at most in "
+    "each recording (within --time_within, 1.05 unless given), and judge "
+    "nothing.");
+ABSL_FLAG(double, joules_noise, 0,
+          "With --energy: relative standard deviation of a reading of joules "
+          "over a second, such as 0.01; 0: readings are as recorded.");
+
 namespace optrail::cli {
 namespace {
 
@@ -74,6 +83,10 @@ absl::StatusOr<int> ReplayEnergy(const tuning::ReplayCommand& options) {
   OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
       replays.run.time_limit == 0 || replays.run.time_limit >= 1, "time_within",
       replays.run.time_limit, "at least 1, or 0"));
+  replays.run.noise = absl::GetFlag(FLAGS_joules_noise);
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
+      replays.run.noise >= 0 && replays.run.noise < 1, "joules_noise",
+      replays.run.noise, "at least 0 and below 1"));
   replays.seeds = options.seeds;
   replays.jobs = options.jobs;
   if (!options.strategies.empty()) replays.strategies = options.strategies;
@@ -82,6 +95,17 @@ absl::StatusOr<int> ReplayEnergy(const tuning::ReplayCommand& options) {
   for (const std::string& file : files) {
     OPTRAIL_ASSIGN_OR_RETURN(replays.recordings.emplace_back(),
                              tuning::ReadRecording(file));
+  }
+  if (absl::GetFlag(FLAGS_optima)) {
+    constexpr double kTimeLimit = 1.05;
+    OPTRAIL_ASSIGN_OR_RETURN(
+        const std::string text,
+        tuning::DescribeEnergyOptima(
+            replays.recordings,
+            replays.run.time_limit > 0 ? replays.run.time_limit : kTimeLimit,
+            absl::GetFlag(FLAGS_format)));
+    std::cout << text;
+    return 0;
   }
   OPTRAIL_ASSIGN_OR_RETURN(
       const std::string text,
@@ -103,8 +127,8 @@ suites::Command ReplayCommand() {
                    "jobs",        "noise",           "compile_time_objective",
                    "transfer",    "transfer_trials", "shuffle_transfer",
                    "prior",       "top_k",           "energy",
-                   "time_within", "session",         "history",
-                   "format"};
+                   "time_within", "joules_noise",    "optima",
+                   "session",     "history",         "format"};
   command.max_arguments = -1;
   command.run =
       [](const std::vector<std::string>& files) -> absl::StatusOr<int> {

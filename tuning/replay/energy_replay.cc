@@ -1,6 +1,7 @@
 #include "tuning/replay/energy_replay.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <set>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/clock.h"
 #include "base/parallel_for.h"
 #include "base/random.h"
@@ -26,6 +28,10 @@ namespace optrail::tuning {
 namespace {
 
 constexpr double kNsPerMs = 1e6;
+// Readings vary by another stream than the strategy's choices.
+constexpr uint64_t kNoiseStream = 0x6a6f756c6573;
+// Windows of the proof are five times as long.
+constexpr double kNoiseOfProof = .5;
 
 // A recorded config with its knobs, of which the session's models learn.
 proto::Config ConfigOf(const Recording& recording, int64_t index) {
@@ -56,8 +62,8 @@ class RecordedConfigs {
   int64_t IndexOf(const proto::Config& config) const {
     return index_.at(CanonicalText(config));
   }
-  const RecordedConfig& operator[](const proto::Config& config) const {
-    return recording_.configs[IndexOf(config)];
+  const RecordedConfig& operator[](int64_t index) const {
+    return recording_.configs[index];
   }
 
  private:
@@ -67,19 +73,25 @@ class RecordedConfigs {
 
 class EnergyEvaluator : public OneAtATime {
  public:
-  EnergyEvaluator(const RecordedConfigs& configs, bool meter_all)
-      : configs_(configs), meter_all_(meter_all) {}
+  EnergyEvaluator(const RecordedConfigs& configs, const EnergyReplay& run)
+      : configs_(configs),
+        meter_all_(run.meter_all),
+        noise_(run.noise),
+        rng_(run.seed ^ kNoiseStream) {}
   absl::StatusOr<Offer> Open(const proto::Task&) override {
     Offer offer;
     if (!meter_all_) offer.costly_metrics = {kJoules};
     return offer;
   }
-  int metered() const { return static_cast<int>(metered_.size()); }
+  const std::set<int64_t>& tried() const { return tried_; }
+  const std::set<int64_t>& metered() const { return metered_; }
   double fastest_ms() const { return fastest_ms_; }
 
  protected:
   Answer Evaluate(const Request& request) override {
-    const RecordedConfig& config = configs_[request.config];
+    const int64_t index = configs_.IndexOf(request.config);
+    const RecordedConfig& config = configs_[index];
+    if (request.purpose == Purpose::kSearch) tried_.insert(index);
     Answer answer;
     answer.trial.set_outcome(config.outcome);
     if (config.outcome != proto::OK) return answer;
@@ -100,19 +112,28 @@ class EnergyEvaluator : public OneAtATime {
     if (request.meter_below_ns && time_ns >= *request.meter_below_ns) {
       return answer;
     }
-    metered_.insert(CanonicalText(request.config));
+    metered_.insert(index);
     proto::MetricSamples* joules = answer.trial.add_objectives();
     joules->set_metric(kJoules);
     joules->set_unit("J");
     joules->set_direction(proto::LOWER_IS_BETTER);
-    joules->add_values(config.joules);
+    joules->add_values(config.joules * NoiseOf(request.purpose));
     return answer;
   }
 
  private:
+  double NoiseOf(Purpose purpose) {
+    if (noise_ <= 0) return 1;
+    const double deviation =
+        purpose == Purpose::kProve ? kNoiseOfProof * noise_ : noise_;
+    return std::exp(deviation * rng_.Gaussian());
+  }
+
   const RecordedConfigs& configs_;
   const bool meter_all_;
-  std::set<std::string> metered_;
+  const double noise_;
+  Rng rng_;
+  std::set<int64_t> tried_, metered_;
   double fastest_ms_ = std::numeric_limits<double>::infinity();
 };
 
@@ -128,34 +149,52 @@ std::vector<proto::Objective> ObjectivesFor(const EnergyReplay& run) {
   return objectives;
 }
 
-// Returns the least joules of the configs that are results.
-absl::StatusOr<double> OptimumOf(const Recording& recording,
-                                 double time_limit) {
-  double fastest_ms = std::numeric_limits<double>::infinity();
-  for (const RecordedConfig& config : recording.configs) {
-    if (config.outcome == proto::OK) {
-      fastest_ms = std::min(fastest_ms, config.time_ms);
-    }
-  }
-  double least = std::numeric_limits<double>::infinity();
+bool IsResult(const RecordedConfig& config, double slowest_ms) {
+  return config.outcome == proto::OK && config.time_ms <= slowest_ms;
+}
+
+// What is best among all that was recorded.
+struct Optimum {
+  const RecordedConfig* fastest = nullptr;
+  double slowest_ms = std::numeric_limits<double>::infinity();  // of a result
+  const RecordedConfig* least = nullptr;  // the result with the least joules
+};
+
+absl::StatusOr<Optimum> OptimumOf(const Recording& recording,
+                                  double time_limit) {
+  Optimum optimum;
   for (const RecordedConfig& config : recording.configs) {
     if (config.outcome != proto::OK) continue;
     if (config.joules <= 0) {
       return absl::InvalidArgumentError(
           absl::StrCat(recording.name, ": configs without joules"));
     }
-    if (time_limit <= 0 || config.time_ms <= time_limit * fastest_ms) {
-      least = std::min(least, config.joules);
+    if (optimum.fastest == nullptr ||
+        config.time_ms < optimum.fastest->time_ms) {
+      optimum.fastest = &config;
     }
   }
-  return least;
+  if (optimum.fastest == nullptr) {
+    return absl::NotFoundError(
+        absl::StrCat(recording.name, ": no config that worked"));
+  }
+  if (time_limit > 0) {
+    optimum.slowest_ms = time_limit * optimum.fastest->time_ms;
+  }
+  for (const RecordedConfig& config : recording.configs) {
+    if (IsResult(config, optimum.slowest_ms) &&
+        (optimum.least == nullptr || config.joules < optimum.least->joules)) {
+      optimum.least = &config;
+    }
+  }
+  return optimum;
 }
 
 }  // namespace
 
 absl::StatusOr<EnergyReplayResult> RunEnergyReplay(const Recording& recording,
                                                    const EnergyReplay& run) {
-  OPTRAIL_ASSIGN_OR_RETURN(const double optimum,
+  OPTRAIL_ASSIGN_OR_RETURN(const Optimum optimum,
                            OptimumOf(recording, run.time_limit));
   const RecordedDomain domain(recording);
   const RecordedConfigs configs(recording);
@@ -164,7 +203,7 @@ absl::StatusOr<EnergyReplayResult> RunEnergyReplay(const Recording& recording,
   options.seed = run.seed;
   options.budget = run.trials;
   options.objectives = static_cast<int>(objectives.size());
-  EnergyEvaluator evaluator(configs, run.meter_all);
+  EnergyEvaluator evaluator(configs, run);
   SessionSetup setup;
   for (const proto::Objective& objective : objectives) {
     *setup.header.add_objectives() = objective;
@@ -172,11 +211,12 @@ absl::StatusOr<EnergyReplayResult> RunEnergyReplay(const Recording& recording,
   setup.header.mutable_budget()->set_trials(run.trials);
   // Any config stands for the default; it is not metered before the proof.
   Rng rng(run.seed);
+  int64_t default_index;
   do {
-    setup.default_config = configs.At(static_cast<int64_t>(
-        rng.UniformInt(static_cast<int64_t>(recording.configs.size()))));
-  } while (configs[setup.default_config].outcome != proto::OK);
-  setup.rank_rounds = 2;
+    default_index =
+        rng.UniformInt(static_cast<int64_t>(recording.configs.size()));
+  } while (configs[default_index].outcome != proto::OK);
+  setup.default_config = configs.At(default_index);
   setup.propose = [&](const proto::Session&,
                       int) -> absl::StatusOr<std::unique_ptr<Proposer>> {
     OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<Strategy> strategy,
@@ -196,18 +236,25 @@ absl::StatusOr<EnergyReplayResult> RunEnergyReplay(const Recording& recording,
   if (!session.has_winner()) {
     return absl::NotFoundError(absl::StrCat(recording.name, ": no winner"));
   }
-  const RecordedConfig& winner = configs[session.winner()];
+  const RecordedConfig& winner = configs[configs.IndexOf(session.winner())];
+  const auto has_nearly_best = [&](const std::set<int64_t>& indices) {
+    return std::any_of(indices.begin(), indices.end(), [&](int64_t i) {
+      return IsResult(configs[i], optimum.slowest_ms) &&
+             configs[i].joules <= optimum.least->joules * (1 + kNearlyBest);
+    });
+  };
   EnergyReplayResult result;
-  result.loss = winner.joules / optimum - 1;
+  result.loss = winner.joules / optimum.least->joules - 1;
   result.trials = session.trials_size();
-  result.metered = evaluator.metered();
+  result.metered = static_cast<int>(evaluator.metered().size());
   result.time_over_best = winner.time_ms / evaluator.fastest_ms();
+  result.tried_nearly_best = has_nearly_best(evaluator.tried());
+  result.metered_nearly_best = has_nearly_best(evaluator.metered());
   return result;
 }
 
 absl::StatusOr<std::string> RunEnergyReplays(const EnergyReplays& replays,
                                              OutputFormat format) {
-  constexpr double kNearlyBest = .02;
   Table table({{"space"},
                {"configs", Align::kRight},
                {"strategy"},
@@ -216,7 +263,10 @@ absl::StatusOr<std::string> RunEnergyReplays(const EnergyReplays& replays,
                {"most metered", Align::kRight, "most_metered"},
                {"mean loss", Align::kRight, "mean_loss"},
                {"worst loss", Align::kRight, "worst_loss"},
-               {"within 2%", Align::kRight, "within_2_percent"}});
+               {"within 2%", Align::kRight, "within_2_percent"},
+               {"not tried", Align::kRight, "not_tried"},
+               {"not read", Align::kRight, "not_read"},
+               {"not chosen", Align::kRight, "not_chosen"}});
   for (const Recording& recording : replays.recordings) {
     for (const std::string& strategy : replays.strategies) {
       for (const bool meter_all : {false, true}) {
@@ -230,12 +280,21 @@ absl::StatusOr<std::string> RunEnergyReplays(const EnergyReplays& replays,
           results[i] = RunEnergyReplay(recording, run);
         });
         int most = 0, trials = 0, near = 0;
+        int not_tried = 0, not_read = 0, not_chosen = 0;
         double sum = 0, worst = 0;
         for (const auto& result : results) {
           if (!result.ok()) return result.status();
           most = std::max(most, result->metered);
           trials = std::max(trials, result->trials);
-          near += result->loss <= kNearlyBest ? 1 : 0;
+          if (result->loss <= kNearlyBest) {
+            ++near;
+          } else if (!result->tried_nearly_best) {
+            ++not_tried;
+          } else if (!result->metered_nearly_best) {
+            ++not_read;
+          } else {
+            ++not_chosen;
+          }
           sum += result->loss;
           worst = std::max(worst, result->loss);
         }
@@ -248,10 +307,73 @@ absl::StatusOr<std::string> RunEnergyReplays(const EnergyReplays& replays,
                           FormatPercent(sum / replays.seeds)),
              Cell::Number(worst, FormatPercent(worst)),
              Cell::Number(static_cast<double>(near) / replays.seeds,
-                          absl::StrCat(near, " of ", replays.seeds))});
+                          absl::StrCat(near, " of ", replays.seeds)),
+             Cell::Integer(not_tried), Cell::Integer(not_read),
+             Cell::Integer(not_chosen)});
       }
     }
   }
+  return table.Format(format, TerminalWidth());
+}
+
+absl::StatusOr<std::string> DescribeEnergyOptima(
+    const std::vector<Recording>& recordings, double time_limit,
+    OutputFormat format) {
+  if (time_limit < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "time limit ", time_limit, ", expected at least 1 (of the fastest)"));
+  }
+  Table table({{"space"},
+               {"configs", Align::kRight},
+               {"fastest", Align::kRight, "fastest_ns"},
+               {"joules of it", Align::kRight, "fastest_joules"},
+               {"within limit", Align::kRight, "within_limit"},
+               {"least joules", Align::kRight, "least_joules"},
+               {"at time", Align::kRight, "least_time_over_fastest"},
+               {"saved", Align::kRight, "saved"},
+               {"of all configs", Align::kRight, "least_of_all_joules"},
+               {"at time", Align::kRight, "least_of_all_time_over_fastest"},
+               {"saved", Align::kRight, "saved_of_all"}});
+  const auto joules = [](double value) {
+    return Cell::Number(value, absl::StrFormat("%.4g J", value));
+  };
+  const auto ratio = [](double value) {
+    return Cell::Number(value, absl::StrFormat("%.3f", value));
+  };
+  const auto percent = [](double value) {
+    return Cell::Number(value, FormatPercent(value));
+  };
+  double log_within = 0, log_of_all = 0;
+  for (const Recording& recording : recordings) {
+    OPTRAIL_ASSIGN_OR_RETURN(const Optimum within,
+                             OptimumOf(recording, time_limit));
+    OPTRAIL_ASSIGN_OR_RETURN(const Optimum of_all, OptimumOf(recording, 0));
+    const RecordedConfig& fastest = *within.fastest;
+    const auto count = std::count_if(
+        recording.configs.begin(), recording.configs.end(),
+        [&](const auto& one) { return IsResult(one, within.slowest_ms); });
+    const double saved = 1 - within.least->joules / fastest.joules;
+    const double saved_of_all = 1 - of_all.least->joules / fastest.joules;
+    log_within += std::log1p(-saved);
+    log_of_all += std::log1p(-saved_of_all);
+    table.AddRow({recording.name,
+                  Cell::Integer(static_cast<int64_t>(recording.configs.size())),
+                  Cell::Number(fastest.time_ms * kNsPerMs,
+                               FormatDurationNs(fastest.time_ms * kNsPerMs)),
+                  joules(fastest.joules), Cell::Integer(count),
+                  joules(within.least->joules),
+                  ratio(within.least->time_ms / fastest.time_ms),
+                  percent(saved), joules(of_all.least->joules),
+                  ratio(of_all.least->time_ms / fastest.time_ms),
+                  percent(saved_of_all)});
+  }
+  const auto mean = [&](double log_sum) {
+    return percent(
+        -std::expm1(log_sum / static_cast<double>(recordings.size())));
+  };
+  table.AddRow({"geometric mean", Cell::None(), Cell::None(), Cell::None(),
+                Cell::None(), Cell::None(), Cell::None(), mean(log_within),
+                Cell::None(), Cell::None(), mean(log_of_all)});
   return table.Format(format, TerminalWidth());
 }
 

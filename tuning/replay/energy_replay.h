@@ -29,7 +29,14 @@ struct EnergyReplay {
   double time_limit = 0;
   // Every trial is metered, as if energy cost no more than time.
   bool meter_all = false;
+  // Relative standard deviation of a reading of joules in search and ranking
+  // (windows of 1 s); readings of the proof (5 s) have half of it. The recorded
+  // value is taken for the truth.
+  double noise = 0;
 };
+
+// A config is nearly the best if its joules are within this of the optimum's.
+inline constexpr double kNearlyBest = .02;
 
 struct EnergyReplayResult {
   // Joules of the winner over those of the best config there is, less 1.
@@ -38,6 +45,10 @@ struct EnergyReplayResult {
   int metered = 0;  // configs, in search, ranking and proof together
   // Time of the winner over that of the fastest config that the run read.
   double time_over_best = 0;
+  // Whether a config that is nearly the best was tried, and whether its joules
+  // were read.
+  bool tried_nearly_best = false;
+  bool metered_nearly_best = false;
 };
 
 // InvalidArgument if the recording has no joules; NotFound if nothing worked.
@@ -54,9 +65,19 @@ struct EnergyReplays {
 };
 
 // A row for each recording and strategy: trials, configs that were metered, the
-// mean and the largest loss, how many runs are within 2% of the optimum.
+// mean and the largest loss, how many runs end nearly at the optimum, and what
+// the others lack: they tried no config that is nearly the best, or tried one
+// and did not read its joules, or read them and chose another config.
 absl::StatusOr<std::string> RunEnergyReplays(const EnergyReplays& replays,
                                              OutputFormat format);
+
+// What the choice of a config can save at most: a row for each recording with
+// its fastest config, the least joules of all that take at most `time_limit`
+// times as long, and the least joules of all. The last row has the geometric
+// means. InvalidArgument if `time_limit` is below 1.
+absl::StatusOr<std::string> DescribeEnergyOptima(
+    const std::vector<Recording>& recordings, double time_limit,
+    OutputFormat format);
 
 }  // namespace optrail::tuning
 

@@ -72,8 +72,7 @@ TEST(EnergyReplayTest, MetersFewAndFindsWhatTakesLittle) {
       const auto result = RunEnergyReplay(recording, run);
       ASSERT_TRUE(result.ok()) << result.status();
       EXPECT_EQ(result->trials, 40);
-      // Eight in the search, up to four finalists, the fastest, the default.
-      EXPECT_LE(result->metered, 14);
+      EXPECT_LE(result->metered, 12);
       EXPECT_LE(result->loss, .08) << limit << " " << seed;
       if (limit > 0) {
         EXPECT_LE(result->time_over_best, limit + 1e-9);

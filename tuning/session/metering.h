@@ -29,10 +29,12 @@
 
 namespace optrail::tuning {
 
-// Trials of a search that are metered at most. Four finalists, one or more of
-// which the search has metered, and the default are metered as well: twelve
-// configs in all. One trial less where a limit follows the best value of
-// another metric, whose config is read again beside the finalists.
+// Configs of a session that are metered at most: trials of the search,
+// finalists that it did not meter, and the default.
+inline constexpr int kMeteredConfigs = 12;
+// Trials of a search that are metered at most. One trial less where a limit
+// follows the best value of another metric, whose config is read beside the
+// finalists.
 inline constexpr int kMeteredTrials = 8;
 
 // A race against the fastest ends only at so many times its time: such a config
@@ -55,6 +57,8 @@ class Metering {
   double MeterBelowNs(const proto::Config& config,
                       const std::vector<proto::Objective>& objectives) const;
 
+  // Whether all costly metrics of the trial were read.
+  bool IsMetered(const proto::Trial& trial) const;
   void Add(const proto::Trial& trial);
   // From before this search.
   void AddKnown(const proto::Trial& trial);
@@ -76,7 +80,6 @@ class Metering {
     double value = 0;
     double relative_deviation = 0;
   };
-  bool IsMetered(const proto::Trial& trial) const;
   // Predicts costly_[metric] for trials with a time.
   std::vector<Prediction> Predict(
       size_t metric, absl::Span<const proto::Trial* const> trials) const;

@@ -32,6 +32,8 @@ constexpr absl::Duration kMostProofTime = absl::Minutes(1);
 // A busy machine makes a reading twice too slow now and then, and the least of
 // many is a lucky one: what took this many times as long is not read again.
 constexpr double kHopeless = 4;
+// A metered search has up to so many times the usual finalists.
+constexpr int kMostMetered = 2;
 
 // Rounds of a proof that give nothing are repeated so often beyond those that
 // give something.
@@ -517,6 +519,43 @@ std::vector<proto::Config> Session::BestByLimits(int count) const {
   return configs;
 }
 
+std::vector<proto::Config> Session::MeteredFinalists() const {
+  // The least of several readings is a lucky one, so more than one is read
+  // again.
+  constexpr int kReadAgain = 2;
+  absl::flat_hash_set<std::string> metered, taken;
+  for (int i = session_.warm_start_trial_count(); i < session_.trials_size();
+       ++i) {
+    const proto::Trial& trial = session_.trials(i);
+    if (metering_.IsMetered(trial)) {
+      metered.insert(CanonicalText(trial.config()));
+    }
+  }
+  int unspent = kMeteredConfigs - static_cast<int>(metered.size());
+  for (const proto::Finalist& finalist : session_.finalists()) {
+    const std::string text = CanonicalText(finalist.config());
+    if (!metered.contains(text)) --unspent;
+    taken.insert(text);
+  }
+  std::vector<proto::Config> again, chosen;
+  for (const proto::Config& config : BestByLimits(session_.trials_size())) {
+    const std::string text = CanonicalText(config);
+    if (!MayWin(config) || !taken.insert(text).second) continue;
+    if (metered.contains(text)) {
+      if (static_cast<int>(again.size()) < kReadAgain) again.push_back(config);
+    } else if (unspent > 0) {
+      --unspent;
+      chosen.push_back(config);
+    }
+  }
+  // A ranking that is short of time reads the first ones.
+  if (!again.empty()) chosen.insert(chosen.begin(), again.front());
+  if (again.size() > 1) chosen.push_back(again.back());
+  const size_t most = kMostMetered * static_cast<size_t>(setup_.finalists);
+  if (chosen.size() > most) chosen.resize(most);
+  return chosen;
+}
+
 absl::optional<proto::Config> Session::BestIn(size_t objective) const {
   const proto::Trial* best = nullptr;
   double least = std::numeric_limits<double>::infinity();
@@ -596,9 +635,9 @@ absl::Status Session::ChooseFinalists() {
     const int most =
         in_classes ? session_.trials_size() : kMostFinalists * setup_.finalists;
     const bool by_proposer =
-        !metering_.active() &&
-        (objectives_.size() == 1 || objectives_[0].has_weight());
-    for (const proto::Config& config : !has_winner ? proposer_->Front()
+        objectives_.size() == 1 || objectives_[0].has_weight();
+    for (const proto::Config& config : !has_winner          ? proposer_->Front()
+                                       : metering_.active() ? MeteredFinalists()
                                        : by_proposer
                                            ? proposer_->Finalists(most)
                                            : BestByLimits(most)) {
@@ -951,8 +990,11 @@ absl::StatusOr<std::vector<int>> Session::Rank() {
     if (!session_.finalists(i).is_default()) all.push_back(i);
   }
   std::vector<int> few = all;
-  // The incumbent is there beside the best of the search.
-  int most = setup_.finalists + (incumbent_ > 0 ? 1 : 0);
+  // The incumbent is there beside the best of the search. Finalists of a
+  // metered search were chosen to be read, each of them; they share the
+  // readings of fewer.
+  const int usual = setup_.finalists + (incumbent_ > 0 ? 1 : 0);
+  int most = metering_.active() ? static_cast<int>(few.size()) : usual;
   // A round of more would take the time of the proof.
   if (const absl::Duration reading = ReadingTime();
       setup_.proof.session_max_time.has_value() &&
@@ -967,8 +1009,9 @@ absl::StatusOr<std::vector<int>> Session::Rank() {
   few.resize(std::min<size_t>(few.size(), most));
   SortByPreference(&few);
   const absl::Duration spent_before = Spent(setup_, session_);
-  SequentialHalving ranking(static_cast<int>(few.size()),
-                            static_cast<int>(few.size()) * setup_.rank_rounds);
+  SequentialHalving ranking(
+      static_cast<int>(few.size()),
+      std::min<int>(few.size(), usual) * setup_.rank_rounds);
   OPTRAIL_RETURN_IF_ERROR(ReadAll(few, /*first_round=*/0, ranking));
   std::vector<int> order;
   for (const int i : ranking.Order()) order.push_back(few[i]);

@@ -237,6 +237,9 @@ class Session {
   std::vector<proto::Trial> CompletedTrials(double deviations) const;
   std::vector<proto::Config> BestByLimits(int count) const;
   // The best config that was read, by one objective alone.
+  // Those of a metered search: the best that it metered, and as many others,
+  // by a lower bound of what is predicted, as readings are left.
+  std::vector<proto::Config> MeteredFinalists() const;
   absl::optional<proto::Config> BestIn(size_t objective) const;
   // Limits that depend on the best value, from verified values.
   void VerifyLimits();
