@@ -98,7 +98,8 @@ class Alternatives {
     options.fresh_process = fresh_process;
     const proto::Task& task = subject_.entry.task;
     auto both = tools_.evaluator_for(task).EvaluatePerturbed(
-        {{task.backend(), subject_.config, {}}, {backend, config, {}}},
+        {suites::ContenderOf(task.backend(), subject_.config),
+         suites::ContenderOf(backend, config)},
         options);
     if (!both.ok()) return both.status();
     return GainOf((*both)[0], (*both)[1]);
@@ -117,11 +118,11 @@ class Alternatives {
           tools_.evaluator_for(few_task).Evaluate(subject_.config, options_);
       const Evaluation many =
           tools_.evaluator_for(many_task).Evaluate(subject_.config, options_);
-      if (!few.time_ns || !many.time_ns) {
-        return absl::UnavailableError(
-            absl::StrCat("not tried: ", WhyUntimed(few.time_ns ? many : few)));
+      if (!few.trial().has_time_ns() || !many.trial().has_time_ns()) {
+        return absl::UnavailableError(absl::StrCat(
+            "not tried: ", WhyUntimed(few.trial().has_time_ns() ? many : few)));
       }
-      ratios.push_back(*many.time_ns / *few.time_ns);
+      ratios.push_back(many.trial().time_ns() / few.trial().time_ns());
       if (round == 0 && 1 - ratios[0] < least) break;
     }
     // The range of three covers the median in 75%, of five in 94%.

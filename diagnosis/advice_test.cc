@@ -27,15 +27,17 @@ class FakeEvaluator : public suites::Evaluator {
     std::vector<Evaluation> evaluations;
     fresh = options.fresh_process;
     for (const Contender& contender : contenders) {
-      const double ns = time_ns(CanonicalText(contender.config));
+      const double ns = time_ns(CanonicalText(contender.config()));
       fresh_processes += options.fresh_process;
       Evaluation& evaluation = evaluations.emplace_back();
-      evaluation.outcome = proto::OK;
-      evaluation.time_ns = ns;
-      evaluation.measurement.emplace();
-      evaluation.measurement->set_calls_per_sample(1);
+      evaluation.mutable_trial()->set_outcome(proto::OK);
+      evaluation.mutable_trial()->set_time_ns(ns);
+      evaluation.mutable_trial()->add_measurements();
+      evaluation.mutable_trial()->mutable_measurements(0)->set_calls_per_sample(
+          1);
       for (int i = 0; i < 21; ++i) {
-        evaluation.measurement->add_sample_ns(static_cast<int64_t>(ns) + i % 3);
+        evaluation.mutable_trial()->mutable_measurements(0)->add_sample_ns(
+            static_cast<int64_t>(ns) + i % 3);
       }
     }
     return evaluations;

@@ -37,11 +37,11 @@ struct Candidate {
 
 // A busy machine's time will do to rank by.
 absl::optional<double> TimeOf(const suites::Evaluation& evaluation) {
-  if (evaluation.time_ns) return *evaluation.time_ns;
-  if (evaluation.outcome == proto::CONTENDED &&
-      evaluation.measurement.has_value() &&
-      evaluation.measurement->has_median_ns()) {
-    return evaluation.measurement->median_ns();
+  if (evaluation.trial().has_time_ns()) return evaluation.trial().time_ns();
+  if (evaluation.trial().outcome() == proto::CONTENDED &&
+      evaluation.trial().measurements_size() > 0 &&
+      evaluation.trial().measurements(0).has_median_ns()) {
+    return evaluation.trial().measurements(0).median_ns();
   }
   return absl::nullopt;
 }
@@ -143,8 +143,8 @@ class DiagnoseCall {
         candidate.recoverable_ns = candidate.total_ns * (1 - reached);
       } else {
         std::cerr << "not timed: " << suites::ShortTaskText(entry.task) << ": "
-                  << proto::Outcome_Name(evaluation.outcome) << ": "
-                  << EscapeForTerminal(evaluation.detail) << "\n";
+                  << proto::Outcome_Name(evaluation.trial().outcome()) << ": "
+                  << EscapeForTerminal(evaluation.trial().detail()) << "\n";
       }
       total_ns_ += candidate.total_ns;
     }

@@ -95,11 +95,13 @@ class Experimenter {
 
   // The time of a call; not known where the kernel failed.
   static absl::optional<double> TimeOf(const Evaluation& evaluation) {
-    if (evaluation.outcome == proto::OK) return evaluation.time_ns;
-    if (evaluation.outcome == proto::CONTENDED &&
-        evaluation.measurement.has_value() &&
-        evaluation.measurement->has_median_ns()) {
-      return evaluation.measurement->median_ns();
+    if (evaluation.trial().outcome() == proto::OK) {
+      return evaluation.trial().time_ns();
+    }
+    if (evaluation.trial().outcome() == proto::CONTENDED &&
+        evaluation.trial().measurements_size() > 0 &&
+        evaluation.trial().measurements(0).has_median_ns()) {
+      return evaluation.trial().measurements(0).median_ns();
     }
     return absl::nullopt;
   }
@@ -113,7 +115,7 @@ class Experimenter {
     Evaluation best = evaluator().Evaluate(subject_.config, options_);
     for (int i = 1; i < kMostReadings; ++i) {
       if (!TimeOf(best) || DisturbedShare(best) <= .5 ||
-          best.elapsed_ns > kLongNs) {
+          best.trial().elapsed_ns() > kLongNs) {
         break;
       }
       Evaluation again = evaluator().Evaluate(subject_.config, options_);
@@ -130,19 +132,20 @@ class Experimenter {
     if (!time_ns) {
       return absl::FailedPreconditionError(
           absl::StrCat(suites::ShortTaskText(task()), ": ",
-                       proto::Outcome_Name(base.outcome), ": ", base.detail,
+                       proto::Outcome_Name(base.trial().outcome()), ": ",
+                       base.trial().detail(),
                        "; a diagnosis needs a kernel that runs and is right"));
     }
     time_ns_ = *time_ns;
     numbers_.Set("time_ns", time_ns_, "hot, as benchmarked");
     numbers_.Set("threads", task().threads(), "as requested");
-    const proto::Measurement& measurement = *base.measurement;
+    const proto::Measurement& measurement = base.trial().measurements(0);
     if (measurement.sample_ns_size() > 0) {
       numbers_.Set("disturbed_share", DisturbedShare(base),
                    "samples that the stopwatch leaves out");
     }
     AddThrottling(measurement);
-    AddFacts(base.facts, &numbers_);
+    AddFacts(base.trial().facts(), &numbers_);
     return absl::OkStatus();
   }
 
@@ -186,12 +189,13 @@ class Experimenter {
     }
     Evaluation profile =
         evaluator().Profile(subject_.config, facts_too, options_);
-    if (profile.outcome != proto::OK && !facts_too.empty()) {
-      numbers->SetUnsupported("loop_instructions", profile.detail);
+    if (profile.trial().outcome() != proto::OK && !facts_too.empty()) {
+      numbers->SetUnsupported("loop_instructions", profile.trial().detail());
       profile = evaluator().Profile(subject_.config, {}, options_);
     }
-    if (profile.outcome != proto::OK || !profile.measurement.has_value()) {
-      numbers->SetUnsupported("call_ns", profile.detail);
+    if (profile.trial().outcome() != proto::OK ||
+        profile.trial().measurements().empty()) {
+      numbers->SetUnsupported("call_ns", profile.trial().detail());
       return;
     }
     AddObserved(profile, numbers);
@@ -205,9 +209,9 @@ class Experimenter {
     options.push_back(ops::kLoopFactsOption);
     const Evaluation profile =
         evaluator().Profile(subject_.config, options, options_);
-    if (profile.outcome != proto::OK) return;
+    if (profile.trial().outcome() != proto::OK) return;
     double vector = 0, scalar = 0, bytes = 0;
-    for (const proto::Fact& fact : profile.facts) {
+    for (const proto::Fact& fact : profile.trial().facts()) {
       const auto value = static_cast<double>(fact.value());
       if (fact.name() == "loop_vector_fp") vector = value;
       if (fact.name() == "loop_scalar_fp") scalar = value;
@@ -291,13 +295,13 @@ class Experimenter {
       const Evaluation equal = evaluator().Evaluate(subject_.config, zeros);
       const Evaluation typical =
           evaluator().Evaluate(subject_.config, options_);
-      if (!equal.time_ns || !typical.time_ns) {
+      if (!equal.trial().has_time_ns() || !typical.trial().has_time_ns()) {
         if (!gains.empty()) break;
         numbers_.SetUnsupported("data_gain",
-                                WhyUntimed(equal.time_ns ? typical : equal));
+                                WhyUntimed(equal.trial().has_time_ns() ? typical : equal));
         return;
       }
-      gains.push_back(1 - *equal.time_ns / *typical.time_ns);
+      gains.push_back(1 - equal.trial().time_ns() / typical.trial().time_ns());
       if (i == 0 && gains[0] < kNothing) break;
     }
     // The range of five covers the median in 94%.
@@ -311,10 +315,9 @@ class Experimenter {
     std::vector<Contender> contenders;
     const std::vector<int> offsets = {0, 4, 60};
     for (const int offset : offsets) {
-      Contender twin{task().backend(), subject_.config, {}};
-      twin.perturbation.emplace();
-      twin.perturbation->set_pages(Perturbation::SMALL);
-      twin.perturbation->set_offset_bytes(offset);
+      Contender twin = suites::ContenderOf(task().backend(), subject_.config);
+      twin.mutable_perturbation()->set_pages(Perturbation::SMALL);
+      twin.mutable_perturbation()->set_offset_bytes(offset);
       contenders.push_back(std::move(twin));
     }
     const auto all = evaluator().EvaluatePerturbed(contenders, options_);
@@ -364,12 +367,12 @@ class Experimenter {
     single.set_threads(1);
     const Evaluation one =
         evaluator_for_(single).Evaluate(subject_.config, options_);
-    if (!one.time_ns) {
+    if (!one.trial().has_time_ns()) {
       numbers_.SetUnsupported("thread_speedup", WhyUntimed(one));
       return;
     }
-    const double speedup = *one.time_ns / time_ns_;
-    numbers_.Set("one_thread_ns", *one.time_ns, "one thread");
+    const double speedup = one.trial().time_ns() / time_ns_;
+    numbers_.Set("one_thread_ns", one.trial().time_ns(), "one thread");
     numbers_.Set("thread_speedup", speedup, "one thread against all");
     numbers_.Set("parallel_loss", 1 - speedup / task().threads(),
                  "one thread against all");
@@ -396,7 +399,7 @@ class Experimenter {
       numbers_.SetUnsupported("fixed_share", "the shape cannot be changed");
       return;
     }
-    if (!other_.time_ns) {
+    if (!other_.trial().has_time_ns()) {
       numbers_.SetUnsupported("fixed_share", WhyUntimed(other_));
       return;
     }
@@ -405,7 +408,7 @@ class Experimenter {
       numbers_.SetUnsupported("fixed_share", "the shape cannot be changed");
       return;
     }
-    const double ratio = *other_.time_ns / time_ns_;
+    const double ratio = other_.trial().time_ns() / time_ns_;
     double fixed = FixedShare(ratio, work);
     std::string how =
         absl::StrFormat("%.2g of the work takes %.2g of the time", work, ratio);
@@ -417,14 +420,15 @@ class Experimenter {
     if (fixed >= kTells && work < 1 && doubled) {
       const Evaluation larger = EvaluateAt(*doubled);
       const double twice = WorkRatio(*doubled);
-      if (larger.time_ns) {
+      if (larger.trial().has_time_ns()) {
         // It may also have left a cache, so what it shows of it counts half.
         constexpr double kShowsNothing = .1;
-        const double also = FixedShare(*larger.time_ns / time_ns_, twice);
+        const double also =
+            FixedShare(larger.trial().time_ns() / time_ns_, twice);
         fixed = also < kShowsNothing ? std::min(fixed, also)
                                      : std::min(fixed, (fixed + also) / 2);
         absl::StrAppendFormat(&how, ", %.2g of it %.2g", twice,
-                              *larger.time_ns / time_ns_);
+                              larger.trial().time_ns() / time_ns_);
       }
     }
     numbers_.Set("fixed_share", fixed, how);

@@ -18,13 +18,13 @@ using suites::Evaluation;
 
 Evaluation Taking(double ns) {
   Evaluation evaluation;
-  evaluation.outcome = proto::OK;
-  evaluation.time_ns = ns;
-  evaluation.measurement.emplace();
-  evaluation.measurement->set_calls_per_sample(10);
+  evaluation.mutable_trial()->set_outcome(proto::OK);
+  evaluation.mutable_trial()->set_time_ns(ns);
+  evaluation.mutable_trial()->add_measurements();
+  evaluation.mutable_trial()->mutable_measurements(0)->set_calls_per_sample(10);
   for (int i = 0; i < 21; ++i) {
-    evaluation.measurement->add_sample_ns(static_cast<int64_t>(10 * ns) +
-                                          i % 3);
+    evaluation.mutable_trial()->mutable_measurements(0)->add_sample_ns(
+        static_cast<int64_t>(10 * ns) + i % 3);
   }
   return evaluation;
 }
@@ -38,8 +38,8 @@ class FakeEvaluator : public suites::Evaluator {
                                   const suites::EvaluationOptions&) override {
     const auto failed = [](proto::Outcome outcome, const char* detail) {
       Evaluation evaluation;
-      evaluation.outcome = outcome;
-      evaluation.detail = detail;
+      evaluation.mutable_trial()->set_outcome(outcome);
+      evaluation.mutable_trial()->set_detail(detail);
       return std::vector<Evaluation>{evaluation};
     };
     const bool is_alone = contenders.size() == 1;
@@ -49,12 +49,12 @@ class FakeEvaluator : public suites::Evaluator {
     std::vector<Evaluation> evaluations;
     for (const Contender& contender : contenders) {
       double ns = 10'000;
-      if (contender.perturbation &&
-          contender.perturbation->aliased_operands_size() > 0) {
+      if (contender.has_perturbation() &&
+          contender.perturbation().aliased_operands_size() > 0) {
         ns *= 1 - memory_part_;
       }
-      if (contender.perturbation &&
-          contender.perturbation->pages() == proto::Perturbation::HUGE) {
+      if (contender.has_perturbation() &&
+          contender.perturbation().pages() == proto::Perturbation::HUGE) {
         return failed(proto::UNSUPPORTED, "no huge pages here");
       }
       evaluations.push_back(Taking(ns));
@@ -62,7 +62,10 @@ class FakeEvaluator : public suites::Evaluator {
     if (contenders.size() == 1 && disturbed_readings > 0) {
       --disturbed_readings;
       for (int i = 0; i < 20; ++i) {
-        evaluations[0].measurement->add_contended_samples(i);
+        evaluations[0]
+            .mutable_trial()
+            ->mutable_measurements(0)
+            ->add_contended_samples(i);
       }
     }
     return evaluations;
@@ -76,7 +79,8 @@ class FakeEvaluator : public suites::Evaluator {
       return Evaluator::Profile(config, compile_options, options);
     }
     Evaluation profile = Taking(10'000);
-    proto::MetricSamples& metric = *profile.measurement->add_metrics();
+    proto::MetricSamples& metric =
+        *profile.mutable_trial()->mutable_measurements(0)->add_metrics();
     metric.set_metric("parallel_ns");
     metric.add_values(std::exchange(loops_ns, 0));
     return profile;
@@ -197,8 +201,8 @@ class FakeGpu : public suites::Evaluator {
     std::vector<Evaluation> evaluations;
     for (const Contender& contender : contenders) {
       double ns = 10'000;
-      if (contender.perturbation) {
-        const proto::Perturbation& change = *contender.perturbation;
+      if (contender.has_perturbation()) {
+        const proto::Perturbation& change = contender.perturbation();
         const bool aliased = change.aliased_operands_size() > 0;
         if (aliased) ns *= 1 - memory_gain;
         if (change.concurrent_calls() == 2) ns *= 1 - overlap_gain;
@@ -223,7 +227,8 @@ class FakeGpu : public suites::Evaluator {
              {"multiprocessor_warps", 64},
              {"kernels", 1},
              {"empty_launch_ns", 1000}}) {
-      proto::MetricSamples& metric = *profile.measurement->add_metrics();
+      proto::MetricSamples& metric =
+          *profile.mutable_trial()->mutable_measurements(0)->add_metrics();
       metric.set_metric(name);
       metric.add_values(value);
     }
@@ -294,8 +299,8 @@ TEST_F(GpuExperimentsTest, WhatGoesWithOneSegmentAWarpIsUncoalesced) {
 TEST(GainOfTest, DisturbedPairsAreLeftOut) {
   Evaluation base = Taking(1000), twin = Taking(500);
   for (int i = 0; i < 10; ++i) {
-    twin.measurement->set_sample_ns(i, 100'000);
-    twin.measurement->add_contended_samples(i);
+    twin.mutable_trial()->mutable_measurements(0)->set_sample_ns(i, 100'000);
+    twin.mutable_trial()->mutable_measurements(0)->add_contended_samples(i);
   }
   EXPECT_NEAR(GainOf(base, twin).value, .5, .01);
 }

@@ -67,13 +67,13 @@ class GpuExperimenter {
       return;
     }
     const Evaluation by_graph = evaluator().Evaluate(subject_.config, options_);
-    if (!by_graph.time_ns) {
+    if (!by_graph.trial().has_time_ns()) {
       numbers_.SetUnsupported("graph_gain", WhyUntimed(by_graph));
       return;
     }
-    numbers_.Set("graph_ns", *by_graph.time_ns, "launched by a graph");
+    numbers_.Set("graph_ns", by_graph.trial().time_ns(), "launched by a graph");
     if (base_ns > 0) {
-      numbers_.Set("graph_gain", 1 - *by_graph.time_ns / base_ns,
+      numbers_.Set("graph_gain", 1 - by_graph.trial().time_ns() / base_ns,
                    "a captured graph against a stream");
     }
   }
@@ -85,11 +85,12 @@ class GpuExperimenter {
     }
     Evaluation profile =
         evaluator().Profile(subject_.config, facts_too, options_);
-    if (profile.outcome != proto::OK && !facts_too.empty()) {
-      numbers_.SetUnsupported("global_accesses", profile.detail);
+    if (profile.trial().outcome() != proto::OK && !facts_too.empty()) {
+      numbers_.SetUnsupported("global_accesses", profile.trial().detail());
       profile = evaluator().Profile(subject_.config, {}, options_);
     }
-    if (profile.outcome != proto::OK || !profile.measurement.has_value()) {
+    if (profile.trial().outcome() != proto::OK ||
+        profile.trial().measurements().empty()) {
       numbers_.SetUnsupported("grid_blocks", WhyUntimed(profile));
       return;
     }

@@ -82,9 +82,9 @@ void MeasurePadding(const Subject& subject, const Machine& machine,
     *entry.task.mutable_shape() = *padded;
     const suites::Evaluation evaluation =
         evaluator_for(entry.task).Evaluate(subject.config, options);
-    if (!evaluation.time_ns) continue;
+    if (!evaluation.trial().has_time_ns()) continue;
     Numbers of_padded;
-    AddRoofline(entry, machine, *evaluation.time_ns, &of_padded);
+    AddRoofline(entry, machine, evaluation.trial().time_ns(), &of_padded);
     const double share = ReachedShare(of_padded);
     if (share <= 0) continue;
     // More work also spreads what every call repeats.
@@ -92,7 +92,7 @@ void MeasurePadding(const Subject& subject, const Machine& machine,
                                  op.MovedBytes(*padded) / op.MovedBytes(shape));
     const double with_fixed_ns = time_ns * (fixed + (1 - fixed) * work);
     const double explained =
-        std::max(reached, share * *evaluation.time_ns / with_fixed_ns);
+        std::max(reached, share * evaluation.trial().time_ns() / with_fixed_ns);
     const double gain = std::max(0., 1 - explained / share);
     if (gain < numbers->ValueOr("padding_gain", -1)) continue;
     const int64_t length = shape.dims(i).value();
@@ -100,7 +100,7 @@ void MeasurePadding(const Subject& subject, const Machine& machine,
     numbers->Set("padding_gain", gain,
                  absl::StrFormat("%s=%d in place of %d takes %.2g of the time",
                                  shape.dims(i).name(), whole, length,
-                                 *evaluation.time_ns / time_ns));
+                                 evaluation.trial().time_ns() / time_ns));
     numbers->Set("padded_share", share, "measured ceilings");
     numbers->Set("padded_length", static_cast<double>(whole), "whole vectors");
     numbers->Set("short_length", static_cast<double>(length), "the shape");

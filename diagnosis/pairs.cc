@@ -16,10 +16,11 @@ absl::StatusOr<Number> Pairs::Of(const Perturbation& twin,
                                  const Perturbation* base) const {
   // Even without a change, the first is a perturbed one: its results were
   // compared with the reference once, before the experiments.
-  Contender first{subject_.entry.task.backend(), subject_.config, {}};
+  Contender first =
+      suites::ContenderOf(subject_.entry.task.backend(), subject_.config);
   Contender second = first;
-  first.perturbation = base != nullptr ? *base : Perturbation();
-  second.perturbation = twin;
+  *first.mutable_perturbation() = base != nullptr ? *base : Perturbation();
+  *second.mutable_perturbation() = twin;
   OPTRAIL_ASSIGN_OR_RETURN(
       const std::vector<Evaluation> both,
       evaluator_.EvaluatePerturbed({first, second}, options_));
@@ -42,28 +43,32 @@ absl::StatusOr<Number> Pairs::Set(absl::string_view name,
 
 void SetGain(absl::string_view name, const Evaluation& base,
              const Evaluation& twin, absl::string_view how, Numbers* numbers) {
-  if (base.time_ns && twin.time_ns) {
-    numbers->Set(name, 1 - *twin.time_ns / *base.time_ns, how);
+  if (base.trial().has_time_ns() && twin.trial().has_time_ns()) {
+    numbers->Set(name, 1 - twin.trial().time_ns() / base.trial().time_ns(),
+                 how);
   } else {
-    numbers->SetUnsupported(name, WhyUntimed(twin.time_ns ? base : twin));
+    numbers->SetUnsupported(
+        name, WhyUntimed(twin.trial().has_time_ns() ? base : twin));
   }
 }
 
 double DisturbedShare(const Evaluation& evaluation) {
-  if (!evaluation.measurement.has_value() ||
-      evaluation.measurement->sample_ns_size() == 0) {
+  if (evaluation.trial().measurements().empty() ||
+      evaluation.trial().measurements(0).sample_ns_size() == 0) {
     return 0;
   }
-  return static_cast<double>(evaluation.measurement->contended_samples_size()) /
-         evaluation.measurement->sample_ns_size();
+  return static_cast<double>(
+             evaluation.trial().measurements(0).contended_samples_size()) /
+         evaluation.trial().measurements(0).sample_ns_size();
 }
 
 std::string WhyUntimed(const Evaluation& evaluation) {
-  return evaluation.detail.empty() ? proto::Outcome_Name(evaluation.outcome)
-                                   : evaluation.detail;
+  return evaluation.trial().detail().empty()
+             ? proto::Outcome_Name(evaluation.trial().outcome())
+             : evaluation.trial().detail();
 }
 
-void AddFacts(const std::vector<proto::Fact>& facts, Numbers* numbers) {
+void AddFacts(const suites::Facts& facts, Numbers* numbers) {
   for (const proto::Fact& fact : facts) {
     const bool spills =
         fact.name() == "spill_store_bytes" || fact.name() == "local_bytes";
@@ -73,8 +78,9 @@ void AddFacts(const std::vector<proto::Fact>& facts, Numbers* numbers) {
 }
 
 void AddObserved(const Evaluation& profile, Numbers* numbers) {
-  AddFacts(profile.facts, numbers);
-  for (const proto::MetricSamples& metric : profile.measurement->metrics()) {
+  AddFacts(profile.trial().facts(), numbers);
+  for (const proto::MetricSamples& metric :
+       profile.trial().measurements(0).metrics()) {
     if (metric.values_size() == 0) continue;
     numbers->Set(metric.metric(),
                  Median(std::vector<double>(metric.values().begin(),
@@ -97,8 +103,8 @@ proto::SamplingOptions PairSampling() {
 Number GainOf(const Evaluation& base, const Evaluation& twin) {
   constexpr int kEnoughPairs = 9;
   constexpr double kConfidence = .95;
-  const proto::Measurement& a = *base.measurement;
-  const proto::Measurement& b = *twin.measurement;
+  const proto::Measurement& a = base.trial().measurements(0);
+  const proto::Measurement& b = twin.trial().measurements(0);
   std::vector<double> clean, all;
   // Per call; without its waiting for a core, where that is known.
   const auto time_ns = [](const proto::Measurement& measurement, int i,

@@ -77,7 +77,7 @@ double DisturbedShare(const suites::Evaluation& evaluation);
 std::string WhyUntimed(const suites::Evaluation& evaluation);
 
 // Numbers that compiling told.
-void AddFacts(const std::vector<proto::Fact>& facts, Numbers* numbers);
+void AddFacts(const suites::Facts& facts, Numbers* numbers);
 // Those, and what was observed of some calls.
 void AddObserved(const suites::Evaluation& profile, Numbers* numbers);
 

@@ -34,15 +34,16 @@ suites::Evaluation Profiled(const std::string& backend,
 }
 
 double Metric(const suites::Evaluation& evaluation, const std::string& name) {
-  if (!evaluation.measurement) return -1;
-  for (const proto::MetricSamples& metric : evaluation.measurement->metrics()) {
+  if (evaluation.trial().measurements().empty()) return -1;
+  for (const proto::MetricSamples& metric :
+       evaluation.trial().measurements(0).metrics()) {
     if (metric.metric() == name) return metric.values(0);
   }
   return -1;
 }
 
 double Fact(const suites::Evaluation& evaluation, const std::string& name) {
-  for (const proto::Fact& fact : evaluation.facts) {
+  for (const proto::Fact& fact : evaluation.trial().facts()) {
     if (fact.name() == name) return static_cast<double>(fact.value());
   }
   return -1;
@@ -50,7 +51,7 @@ double Fact(const suites::Evaluation& evaluation, const std::string& name) {
 
 TEST(PlantedTest, StridesAndPassesShowInThePagesVisited) {
   const auto healthy = Profiled("native", "cause=healthy,amount=4");
-  ASSERT_EQ(healthy.outcome, proto::OK) << healthy.detail;
+  ASSERT_EQ(healthy.trial().outcome(), proto::OK) << healthy.trial().detail();
   EXPECT_LE(Metric(healthy, "page_visits:0"), 129);
   const auto strided = Profiled("native", "cause=strided,amount=4");
   EXPECT_GT(Metric(strided, "page_visits:0"), 20 * 128);
@@ -64,7 +65,7 @@ TEST(PlantedTest, StridesAndPassesShowInThePagesVisited) {
 
 TEST(PlantedTest, TheKernelAndItsFaultsAreCounted) {
   const auto faults = Profiled("native", "cause=page_faults,amount=4");
-  ASSERT_EQ(faults.outcome, proto::OK) << faults.detail;
+  ASSERT_EQ(faults.trial().outcome(), proto::OK) << faults.trial().detail();
   EXPECT_GE(Metric(faults, "page_faults"), 1);
   const auto waiting = Profiled("native", "cause=waiting,amount=4");
   EXPECT_GE(Metric(waiting, "switches"), .9);
@@ -72,7 +73,7 @@ TEST(PlantedTest, TheKernelAndItsFaultsAreCounted) {
 
 TEST(PlantedTest, TheMainLoopShowsInTheFacts) {
   const auto scalar = Profiled("native", "cause=scalar,amount=4");
-  ASSERT_EQ(scalar.outcome, proto::OK) << scalar.detail;
+  ASSERT_EQ(scalar.trial().outcome(), proto::OK) << scalar.trial().detail();
   if (Fact(scalar, "loop_instructions") < 0) {
     GTEST_SKIP() << "no objdump, or another processor";
   }
@@ -105,8 +106,8 @@ TEST(HeldBackTest, TheKernelsComputeTheFilter) {
     suites::WorkerEvaluator evaluator(task, options);
     const suites::Evaluation evaluation =
         evaluator.Profile(*tuning::ParseConfig(one.config), {}, {});
-    EXPECT_EQ(evaluation.outcome, proto::OK)
-        << one.name << ": " << evaluation.detail;
+    EXPECT_EQ(evaluation.trial().outcome(), proto::OK)
+        << one.name << ": " << evaluation.trial().detail();
   }
 }
 

@@ -99,8 +99,9 @@ absl::StatusOr<Subject> SubjectOf(const PlantedCase& one,
 
 // Results are not compared with the reference again.
 suites::Contender Unchanged(const Subject& subject) {
-  suites::Contender contender{subject.entry.task.backend(), subject.config, {}};
-  contender.perturbation.emplace();
+  suites::Contender contender =
+      suites::ContenderOf(subject.entry.task.backend(), subject.config);
+  contender.mutable_perturbation();
   return contender;
 }
 

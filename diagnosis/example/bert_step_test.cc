@@ -81,12 +81,13 @@ TEST(BertStepTest, TheSlowKernelIsRightAndWalksAcrossTheLayout) {
   suites::WorkerEvaluator evaluator(task, options);
   // Profiling checks the result, too.
   const suites::Evaluation profile = evaluator.Profile({}, {}, {});
-  ASSERT_EQ(profile.outcome, proto::OK) << profile.detail;
-  ASSERT_TRUE(profile.measurement.has_value());
+  ASSERT_EQ(profile.trial().outcome(), proto::OK) << profile.trial().detail();
+  ASSERT_TRUE(profile.trial().measurements_size() > 0);
   // Experiments would tell this of operands that take most of the time.
   Numbers numbers;
   numbers.Set("memory_gain", .8, "assumed");
-  for (const proto::MetricSamples& metric : profile.measurement->metrics()) {
+  for (const proto::MetricSamples& metric :
+       profile.trial().measurements(0).metrics()) {
     numbers.Set(metric.metric(), metric.values(0), "observed calls");
   }
   AddDerived(TwoCores(), /*threads=*/1, &numbers);

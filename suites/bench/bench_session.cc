@@ -22,10 +22,11 @@ namespace {
 
 // One or two clean samples of a disturbed process are no evidence.
 bool Tells(const Evaluation& evaluation) {
-  if (!evaluation.measurement.has_value()) return false;
-  return evaluation.outcome == proto::OK ||
-         (evaluation.outcome == proto::CONTENDED &&
-          SamplesThatTell(*evaluation.measurement) >= kSamplesOfContended);
+  const proto::Trial& trial = evaluation.trial();
+  if (trial.measurements().empty()) return false;
+  return trial.outcome() == proto::OK ||
+         (trial.outcome() == proto::CONTENDED &&
+          SamplesThatTell(trial.measurements(0)) >= kSamplesOfContended);
 }
 
 // The loop that a neighbour on the core's other hardware thread slows most, and
@@ -46,7 +47,7 @@ double CoreLoopNs(const proto::Measurement& measurement) {
 
 // What was disturbed, and may be read again.
 bool IsUndecided(const Evaluation& evaluation) {
-  return evaluation.outcome == proto::CONTENDED && !Tells(evaluation);
+  return evaluation.trial().outcome() == proto::CONTENDED && !Tells(evaluation);
 }
 
 // Whether one process can measure both: nothing but backend and config differ.
@@ -222,9 +223,11 @@ class Session {
   EvaluationOptions OptionsFor(int round) const {
     EvaluationOptions options;
     options.sampling = options_.sampling;
-    options.metrics = options_.metrics;
-    options.meter_windows = options_.meter_windows;
-    options.meter_window = options_.meter_window;
+    *options.metering.mutable_metrics() = {options_.metrics.begin(),
+                                           options_.metrics.end()};
+    options.metering.set_windows(options_.meter_windows);
+    options.metering.set_min_window_ns(
+        absl::ToInt64Nanoseconds(options_.meter_window));
     options.zero_inputs = options_.zero_inputs;
     options.fresh_process = true;
     options.input_seed = static_cast<uint64_t>(round - 1);
@@ -239,7 +242,8 @@ class Session {
     if (!evaluator.policy().interleaves_rounds) return {};
     std::vector<Contender> contenders;
     for (const size_t i : group) {
-      contenders.push_back({cases_[i].task.backend(), cases_[i].config, {}});
+      contenders.push_back(
+          ContenderOf(cases_[i].task.backend(), cases_[i].config));
     }
     std::vector<Evaluation> evaluations;
     for (int attempt = 0; attempt < kBenchAttempts; ++attempt) {
@@ -269,15 +273,15 @@ class Session {
   absl::optional<proto::Measurement> Noted(const Evaluation& evaluation,
                                            int round, size_t i) {
     proto::BenchmarkResult& result = results_[i];
-    if (evaluation.outcome != proto::OK &&
-        evaluation.outcome != proto::CONTENDED) {
-      result.set_outcome(evaluation.outcome);
-      result.set_detail(evaluation.detail);
-    } else if (!evaluation.detail.empty()) {
-      result.set_detail(evaluation.detail);  // who disturbed: Conclude()
+    const proto::Trial& trial = evaluation.trial();
+    if (trial.outcome() != proto::OK && trial.outcome() != proto::CONTENDED) {
+      result.set_outcome(trial.outcome());
+      result.set_detail(trial.detail());
+    } else if (!trial.detail().empty()) {
+      result.set_detail(trial.detail());  // who disturbed: Conclude()
     }
     if (!Tells(evaluation)) return absl::nullopt;
-    proto::Measurement measurement = *evaluation.measurement;
+    proto::Measurement measurement = trial.measurements(0);
     measurement.set_round(round);
     return measurement;
   }

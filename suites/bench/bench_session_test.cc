@@ -29,18 +29,22 @@ class ScriptedEvaluator : public OneByOneEvaluator {
     EXPECT_TRUE(options.fresh_process);
     log_->push_back(name_);
     Evaluation evaluation;
-    evaluation.outcome = outcomes_[std::min(next_++, outcomes_.size() - 1)];
+    evaluation.mutable_trial()->set_outcome(
+        outcomes_[std::min(next_++, outcomes_.size() - 1)]);
     // Like the worker: a disturbed process may have a clean sample or two.
-    if (evaluation.outcome == proto::OK ||
-        evaluation.outcome == proto::CONTENDED) {
-      evaluation.measurement.emplace();
-      evaluation.measurement->set_median_ns(100);
+    if (evaluation.trial().outcome() == proto::OK ||
+        evaluation.trial().outcome() == proto::CONTENDED) {
+      evaluation.mutable_trial()->add_measurements();
+      evaluation.mutable_trial()->mutable_measurements(0)->set_median_ns(100);
       for (int i = 0; i < unwaited_; ++i) {
-        evaluation.measurement->add_unwaited_ns(100);
+        evaluation.mutable_trial()->mutable_measurements(0)->add_unwaited_ns(
+            100);
       }
       if (!core_loops_ns_->empty()) {
-        proto::Calibration* loop =
-            evaluation.measurement->mutable_conditions()->add_calibrations();
+        proto::Calibration* loop = evaluation.mutable_trial()
+                                       ->mutable_measurements(0)
+                                       ->mutable_conditions()
+                                       ->add_calibrations();
         loop->set_loop("l1");
         loop->set_fastest_ns(core_loops_ns_->front());
         core_loops_ns_->erase(core_loops_ns_->begin());
@@ -83,16 +87,17 @@ class InTurnsEvaluator : public ScriptedEvaluator {
     std::string names = absl::StrCat("round ", options.input_seed + 1, ":");
     bool is_wrong = names == *wrong_;
     for (const Contender& one : contenders) {
-      absl::StrAppend(&names, " ", *one.backend);
-      is_wrong |= *one.backend == *wrong_;
+      absl::StrAppend(&names, " ", one.backend());
+      is_wrong |= one.backend() == *wrong_;
     }
     log_->push_back(names);
     if (is_wrong) return {Evaluation()};
     std::vector<Evaluation> evaluations(contenders.size());
     for (size_t i = 0; i < evaluations.size(); ++i) {
-      evaluations[i].outcome = proto::OK;
-      evaluations[i].measurement.emplace();
-      evaluations[i].measurement->set_median_ns(100 + static_cast<double>(i));
+      evaluations[i].mutable_trial()->set_outcome(proto::OK);
+      evaluations[i].mutable_trial()->add_measurements();
+      evaluations[i].mutable_trial()->mutable_measurements(0)->set_median_ns(
+          100 + static_cast<double>(i));
     }
     return evaluations;
   }

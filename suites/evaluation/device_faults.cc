@@ -97,27 +97,28 @@ absl::StatusOr<ExitCode> Run() {
     for (int next = 1; next <= evaluator.policy().processes_ahead; ++next) {
       evaluator.OpenAhead({i + next, {0}});
     }
-    if (measure("ok", i).outcome != proto::OK) ++failed_after;
+    if (measure("ok", i).trial().outcome() != proto::OK) ++failed_after;
     const Evaluation before = measure("ok", i);
     const Evaluation broken = measure(fault, i);
     const Evaluation after = measure("ok", i + 1);
-    ++outcomes[fault][tuning::OutcomeName(broken.outcome)];
+    ++outcomes[fault][tuning::OutcomeName(broken.trial().outcome())];
     const auto& expected = Expected().at(fault);
-    if (std::find(expected.begin(), expected.end(), broken.outcome) ==
+    if (std::find(expected.begin(), expected.end(), broken.trial().outcome()) ==
         expected.end()) {
       ++unnoticed;
-      std::cout << fault << ": " << tuning::OutcomeName(broken.outcome) << " "
-                << broken.detail << "\n";
+      std::cout << fault << ": "
+                << tuning::OutcomeName(broken.trial().outcome()) << " "
+                << broken.trial().detail() << "\n";
     }
-    if (!before.time_ns || !after.time_ns) {
+    if (!before.trial().has_time_ns() || !after.trial().has_time_ns()) {
       ++failed_after;
       std::cout << "after " << fault << ": "
-                << tuning::OutcomeName(after.outcome) << " " << after.detail
-                << "\n";
+                << tuning::OutcomeName(after.trial().outcome()) << " "
+                << after.trial().detail() << "\n";
       continue;
     }
-    after_sound.push_back(*before.time_ns);
-    after_fault.push_back(*after.time_ns);
+    after_sound.push_back(before.trial().time_ns());
+    after_fault.push_back(after.trial().time_ns());
   }
   for (const auto& [fault, counts] : outcomes) {
     std::cout << fault << ":";

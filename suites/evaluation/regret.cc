@@ -187,8 +187,9 @@ absl::Status MeasureRound(std::vector<std::string> order, int process, Rng& rng,
   }
   for (size_t i = 0; i < order.size(); ++i) {
     const Evaluation& one = evaluations[i];
-    if (one.outcome != proto::OK || !one.time_ns) continue;
-    ((*times)[order[i]].*readings).push_back(*one.time_ns);
+    if (one.trial().outcome() != proto::OK || !one.trial().has_time_ns())
+      continue;
+    ((*times)[order[i]].*readings).push_back(one.trial().time_ns());
   }
   return absl::OkStatus();
 }

@@ -50,7 +50,9 @@ double Read(const proto::Config& config, WorkerEvaluator& evaluator) {
   options.sampling.set_warm_up_ns(0);
   options.sampling.set_max_time_ns(1);
   const Evaluation evaluation = evaluator.Evaluate(config, options);
-  return evaluation.outcome == proto::OK ? evaluation.time_ns.value_or(0) : 0;
+  return evaluation.trial().outcome() == proto::OK
+             ? evaluation.trial().time_ns()
+             : 0;
 }
 
 absl::Status Report(const TaskEntry& task, const RunContext& context) {

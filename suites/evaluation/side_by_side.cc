@@ -37,17 +37,19 @@ EvaluationOptions OptionsOf(const SideOptions& options, int64_t sample_ns) {
 // nullopt for what failed or was disturbed.
 absl::optional<double> ReadingUs(const Evaluation& one,
                                  const SideOptions& options) {
-  const bool is_timed =
-      one.outcome == proto::OK || one.outcome == proto::CONTENDED;
-  if (options.least_sample && is_timed && one.measurement &&
-      one.measurement->sample_ns_size() > 0) {
-    const auto& samples = one.measurement->sample_ns();
+  const bool is_timed = one.trial().outcome() == proto::OK ||
+                        one.trial().outcome() == proto::CONTENDED;
+  if (options.least_sample && is_timed && !one.trial().measurements().empty() &&
+      one.trial().measurements(0).sample_ns_size() > 0) {
+    const auto& samples = one.trial().measurements(0).sample_ns();
     return static_cast<double>(
                *std::min_element(samples.begin(), samples.end())) *
-           1e-3 / static_cast<double>(one.measurement->calls_per_sample());
+           1e-3 /
+           static_cast<double>(one.trial().measurements(0).calls_per_sample());
   }
-  if (one.outcome != proto::OK || !one.time_ns) return absl::nullopt;
-  return *one.time_ns * 1e-3;
+  if (one.trial().outcome() != proto::OK || !one.trial().has_time_ns())
+    return absl::nullopt;
+  return one.trial().time_ns() * 1e-3;
 }
 
 void Measure(const proto::Task& task, const SideOptions& options,
@@ -68,9 +70,10 @@ void Measure(const proto::Task& task, const SideOptions& options,
       OptionsOf(options, options.least_sample ? kLeastSampleNs : kSampleNs));
   if (const auto us = ReadingUs(one, options)) {
     side.us.back() = *us;
-  } else if (side.trouble.empty() && one.outcome != proto::CONTENDED) {
-    side.trouble =
-        absl::StrCat(tuning::OutcomeName(one.outcome), " ", one.detail);
+  } else if (side.trouble.empty() &&
+             one.trial().outcome() != proto::CONTENDED) {
+    side.trouble = absl::StrCat(tuning::OutcomeName(one.trial().outcome()), " ",
+                                one.trial().detail());
   }
 }
 
@@ -87,28 +90,32 @@ bool MeasureInTurns(const proto::Task& task, const SideOptions& options,
     measured.push_back(i);
     Contender& contender = contenders.emplace_back();
     if (side.ours != nullptr) {
-      contender.backend = side.backend;
-      contender.config = *tuning::ParseConfig(side.config);
-      continue;
+      contender = ContenderOf(side.backend, *tuning::ParseConfig(side.config));
+    } else {
+      contender.set_elsewhere(true);
     }
-    contender.elsewhere =
-        [peer, question = absl::StrCat(QuestionOf(task, side), " once")](
-            int64_t calls) -> absl::StatusOr<int64_t> {
-      OPTRAIL_ASSIGN_OR_RETURN(const double us, peer->Ask(question));
-      return static_cast<int64_t>(us * 1e3 * static_cast<double>(calls));
-    };
   }
   if (!sides[0].ours->policy().interleaves_rounds || measured.size() < 2) {
     return false;
   }
+  EvaluationOptions evaluation = OptionsOf(options, kSampleInTurnsNs);
+  evaluation.elsewhere = [&](int contender,
+                             int64_t calls) -> absl::StatusOr<int64_t> {
+    const Side& side = sides[measured[static_cast<size_t>(contender)]];
+    OPTRAIL_ASSIGN_OR_RETURN(
+        const double us,
+        peer->Ask(absl::StrCat(QuestionOf(task, side), " once")));
+    return static_cast<int64_t>(us * 1e3 * static_cast<double>(calls));
+  };
   const std::vector<Evaluation> evaluations =
-      sides[0].ours->Measure(contenders, OptionsOf(options, kSampleInTurnsNs));
+      sides[0].ours->Measure(contenders, evaluation);
   if (evaluations.size() < measured.size()) return false;
   for (Side& side : sides) side.us.emplace_back();
   for (size_t i = 0; i < measured.size(); ++i) {
     const Evaluation& one = evaluations[i];
-    if (one.outcome != proto::OK || !one.time_ns) continue;
-    sides[measured[i]].us.back() = *one.time_ns * 1e-3;
+    if (one.trial().outcome() != proto::OK || !one.trial().has_time_ns())
+      continue;
+    sides[measured[i]].us.back() = one.trial().time_ns() * 1e-3;
   }
   return true;
 }

@@ -110,14 +110,14 @@ absl::StatusOr<std::vector<CompiledTask>> CompileAhead(
   for (const auto& [key, index] : asked) {
     if (!index.has_value()) continue;
     pool.WaitForAny({key});
-    const absl::optional<Compiled> one = pool.Find(key);
+    const proto::Trial one = pool.Find(key)->trial();
     CompiledTask& compiled = all[*index];
-    compiled.compile_ns += one->compile_ns;
-    if (one->outcome == proto::OK) {
+    compiled.compile_ns += one.compile_ns();
+    if (one.outcome() == proto::OK) {
       ++compiled.compiled;
       continue;
     }
-    if (compiled.failed++ == 0) compiled.first_failure = one->detail;
+    if (compiled.failed++ == 0) compiled.first_failure = one.detail();
   }
   return all;
 }

@@ -79,9 +79,9 @@ class ServedEvaluator : public tuning::Evaluator {
   void Submit(tuning::Request request) override {
     if (session_ != nullptr) session_->Submit(std::move(request));
   }
-  std::vector<tuning::Answer> Poll(absl::Duration wait) override {
+  std::vector<proto::Evaluation> Poll(absl::Duration wait) override {
     return session_ != nullptr ? session_->Poll(wait)
-                               : std::vector<tuning::Answer>();
+                               : std::vector<proto::Evaluation>();
   }
   void Cancel(int64_t ticket) override {
     if (session_ != nullptr) session_->Cancel(ticket);

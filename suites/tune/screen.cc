@@ -27,16 +27,17 @@ Screened Screen::Compare(const proto::Config& config, const proto::Config& best,
   options.hopeless_after = absl::InfiniteDuration();
   const auto read = [&](const proto::Config& one) {
     const Evaluation evaluation = smaller->Evaluate(one, options);
-    seen.elapsed_ns += evaluation.elapsed_ns;
-    seen.unpaid_ns += evaluation.unpaid_ns;
+    seen.elapsed_ns += evaluation.trial().elapsed_ns();
+    seen.unpaid_ns += evaluation.unpaid_ns();
     return evaluation;
   };
   const std::string name = tuning::CanonicalText(best);
   if (name != best_ || compared_ >= kComparisons) {
     const Evaluation evaluation = read(best);
-    if (evaluation.outcome == proto::OK && evaluation.time_ns) {
+    if (evaluation.trial().outcome() == proto::OK &&
+        evaluation.trial().has_time_ns()) {
       best_ = name;
-      best_there_ns_ = *evaluation.time_ns;
+      best_there_ns_ = evaluation.trial().time_ns();
       compared_ = 0;
     }
   }
@@ -45,12 +46,12 @@ Screened Screen::Compare(const proto::Config& config, const proto::Config& best,
   options.sampling.set_hopeless_above_ns(kScreenedOut * best_there_ns_);
   const Evaluation evaluation = read(config);
   // What else goes wrong there is looked at on the whole.
-  if ((evaluation.outcome != proto::OK &&
-       evaluation.outcome != proto::CENSORED) ||
-      !evaluation.time_ns) {
+  if ((evaluation.trial().outcome() != proto::OK &&
+       evaluation.trial().outcome() != proto::CENSORED) ||
+      !evaluation.trial().has_time_ns()) {
     return seen;
   }
-  seen.ratio = *evaluation.time_ns / best_there_ns_;
+  seen.ratio = evaluation.trial().time_ns() / best_there_ns_;
   seen.hopeless = seen.ratio > kScreenedOut;
   return seen;
 }

@@ -19,15 +19,16 @@ class Table : public OneByOneEvaluator {
     const std::string name = tuning::CanonicalText(config);
     asked.push_back(name);
     Evaluation evaluation;
-    evaluation.elapsed_ns = 3;
-    evaluation.unpaid_ns = 2;
-    evaluation.outcome = fails ? proto::WRONG_RESULT : proto::OK;
+    evaluation.mutable_trial()->set_elapsed_ns(3);
+    evaluation.set_unpaid_ns(2);
+    evaluation.mutable_trial()->set_outcome(fails ? proto::WRONG_RESULT
+                                                  : proto::OK);
     if (fails) return evaluation;
-    evaluation.time_ns = times.at(name);
+    evaluation.mutable_trial()->set_time_ns(times.at(name));
     const proto::SamplingOptions& sampling = options.sampling;
     if (sampling.has_hopeless_above_ns() &&
-        *evaluation.time_ns > sampling.hopeless_above_ns()) {
-      evaluation.outcome = proto::CENSORED;
+        evaluation.trial().time_ns() > sampling.hopeless_above_ns()) {
+      evaluation.mutable_trial()->set_outcome(proto::CENSORED);
     }
     return evaluation;
   }

@@ -14,6 +14,7 @@ namespace optrail::suites {
 namespace {
 
 using tuning::Purpose;
+using tuning::Request;
 
 constexpr uint64_t kFirstRankSeed = 1000;
 constexpr uint64_t kFirstProofSeed = 2000;
@@ -28,12 +29,11 @@ constexpr size_t kOpeningTogether = 2;
 
 // A bound on what a meter reads says nothing of the stopwatch.
 bool IsTimed(const tuning::Request& request) {
-  return request.metrics.empty() ||
-         request.metrics.front() == tuning::kTimeMetric;
+  return request.metrics().empty() || request.metrics(0) == tuning::kTimeMetric;
 }
 
 bool HasLongCalls(const tuning::Request& request) {
-  return request.expected && *request.expected >= kLongCallNs;
+  return request.has_expected() && request.expected() >= kLongCallNs;
 }
 
 }  // namespace
@@ -56,12 +56,12 @@ uint64_t SessionEvaluator::SeedOf(Purpose purpose, int64_t round) const {
   // reference.
   const ops::MeasurementPolicy& policy = options_.policy;
   // A process keeps its inputs.
-  if (purpose == Purpose::kProve && policy.proof_processes > 0) {
+  if (purpose == Request::PROVE && policy.proof_processes > 0) {
     round %= policy.proof_processes;
   }
   const auto set = static_cast<uint64_t>(round % policy.input_sets);
-  if (purpose == Purpose::kProve) return kFirstProofSeed + set;
-  return purpose == Purpose::kRank && !policy.interleaves_rounds
+  if (purpose == Request::PROVE) return kFirstProofSeed + set;
+  return purpose == Request::RANK && !policy.interleaves_rounds
              ? kFirstRankSeed + set
              : set;
 }
@@ -79,7 +79,7 @@ SessionEvaluatorOptions SessionEvaluatorFor(
   options.tells_numerics = !options.policy.host_is_free;
   if (!space.has_fact_constraints()) return options;
   options.accept_facts = [&space](const proto::Config& config,
-                                  const std::vector<proto::Fact>& facts) {
+                                  const Facts& facts) {
     std::vector<std::pair<std::string, int64_t>> told;
     for (const proto::Fact& fact : facts) {
       told.emplace_back(fact.name(), fact.value());
@@ -95,14 +95,14 @@ SessionEvaluator::SessionEvaluator(suites::Evaluator& evaluator,
 
 absl::StatusOr<tuning::Offer> SessionEvaluator::Open(const proto::Task&) {
   tuning::Offer offer;
-  offer.compile_ahead = options_.compile_ahead;
-  offer.begins_ahead = options_.policy.host_is_free;
-  offer.costly_metrics = options_.costly_metrics;
-  proto::MeasuringNode here;
+  offer.set_compile_ahead(options_.compile_ahead);
+  offer.set_begins_ahead(options_.policy.host_is_free);
+  *offer.mutable_costly_metrics() = {options_.costly_metrics.begin(),
+                                     options_.costly_metrics.end()};
+  proto::MeasuringNode& here = *offer.add_nodes();
   here.set_host(HostName());
   here.set_searches(true);
   here.set_proves(true);
-  offer.nodes.push_back(std::move(here));
   return offer;
 }
 
@@ -115,7 +115,7 @@ absl::Status SessionEvaluator::ProveOn(const std::string& host,
 
 void SessionEvaluator::Submit(tuning::Request request) {
   OpenAhead(request);
-  evaluator_.Prepare(request.config);
+  evaluator_.Prepare(request.config());
   PrepareDefault(request);
   waiting_.push_back(std::move(request));
 }
@@ -123,7 +123,7 @@ void SessionEvaluator::Submit(tuning::Request request) {
 void SessionEvaluator::PrepareDefault(const tuning::Request& request) {
   if (!options_.default_config || default_prepared_) return;
   // Behind what the search begins with.
-  if (request.purpose == Purpose::kSearch && answered_ == 0) return;
+  if (request.purpose() == Request::SEARCH && answered_ == 0) return;
   default_prepared_ = true;
   evaluator_.Prepare(*options_.default_config);
 }
@@ -131,14 +131,14 @@ void SessionEvaluator::PrepareDefault(const tuning::Request& request) {
 void SessionEvaluator::OpenOfSearch() {
   ComingProcess process;
   for (int set = 0; set < options_.policy.input_sets; ++set) {
-    process.input_seeds.push_back(SeedOf(Purpose::kSearch, set));
+    process.input_seeds.push_back(SeedOf(Request::SEARCH, set));
   }
   evaluator_.OpenAhead(process);
 }
 
 void SessionEvaluator::OpenOfProof() {
   const ComingProcess process =
-      ComingFor(Purpose::kProve, proof_processes_opened_++);
+      ComingFor(Request::PROVE, proof_processes_opened_++);
   opening_.push_back(*process.process_of_round);
   evaluator_.OpenAhead(process);
 }
@@ -150,13 +150,13 @@ ComingProcess SessionEvaluator::ComingFor(Purpose purpose,
 
 void SessionEvaluator::OpenAhead(const tuning::Request& request) {
   if (options_.policy.processes_ahead == 0) return;
-  if (request.purpose != Purpose::kProve) {
+  if (request.purpose() != Request::PROVE) {
     // While its first config is compiled.
     if (answered_ == 0) OpenOfSearch();
     return;
   }
   while (proof_processes_opened_ < options_.policy.proof_processes &&
-         proof_processes_opened_ <= request.round) {
+         proof_processes_opened_ <= request.round()) {
     OpenOfProof();
   }
 }
@@ -164,7 +164,7 @@ void SessionEvaluator::OpenAhead(const tuning::Request& request) {
 void SessionEvaluator::OpenFinalists(const tuning::Request& answered,
                                      int64_t elapsed_ns) {
   if (options_.policy.processes_ahead == 0) return;
-  if (answered.purpose == Purpose::kSearch) {
+  if (answered.purpose() == Request::SEARCH) {
     if (!options_.finalists_ahead || !options_.finalists_ahead()) return;
     ++answers_since_opening_;
     ns_since_opening_ += elapsed_ns;
@@ -179,7 +179,7 @@ void SessionEvaluator::OpenFinalists(const tuning::Request& answered,
                                 }),
                  opening_.end());
   // Beside the search one, which is waited for by nobody yet.
-  const size_t most = answered.purpose == Purpose::kSearch
+  const size_t most = answered.purpose() == Request::SEARCH
                           ? std::min(opening_.size() + 1, kOpeningTogether)
                           : kOpeningTogether;
   while (opening_.size() < most && OpenNext(answered)) {
@@ -190,7 +190,7 @@ void SessionEvaluator::OpenFinalists(const tuning::Request& answered,
 
 bool SessionEvaluator::OpenNext(const tuning::Request& answered) {
   int64_t most = options_.policy.processes_ahead;
-  if (answered.purpose == Purpose::kProve) most += answered.round + 1;
+  if (answered.purpose() == Request::PROVE) most += answered.round() + 1;
   if (proof_processes_opened_ >=
       std::min<int64_t>(most, options_.policy.proof_processes)) {
     return false;
@@ -202,11 +202,11 @@ bool SessionEvaluator::OpenNext(const tuning::Request& answered) {
 absl::optional<int64_t> SessionEvaluator::ProcessOf(Purpose purpose,
                                                     int64_t round) const {
   const ops::MeasurementPolicy& policy = options_.policy;
-  if (purpose == Purpose::kProve) {
+  if (purpose == Request::PROVE) {
     const int64_t of = policy.proof_processes;
     return 2 * (of > 0 ? round % of : round) + 1;
   }
-  if (purpose == Purpose::kSearch || policy.interleaves_rounds) {
+  if (purpose == Request::SEARCH || policy.interleaves_rounds) {
     return absl::nullopt;
   }
   return 2 * round;
@@ -215,7 +215,7 @@ absl::optional<int64_t> SessionEvaluator::ProcessOf(Purpose purpose,
 std::deque<tuning::Request>::iterator SessionEvaluator::FirstReady() {
   return std::find_if(waiting_.begin(), waiting_.end(),
                       [this](const tuning::Request& request) {
-                        return evaluator_.IsReady(request.config);
+                        return evaluator_.IsReady(request.config());
                       });
 }
 
@@ -227,12 +227,12 @@ void SessionEvaluator::BeginNext() {
   Tighten(&begun.request);
   if (HasLongCalls(begun.request) || IsReadTogether(begun.request)) return;
   begun.options = OptionsFor(begun.request);
-  if (!evaluator_.Begin(begun.request.config, begun.options)) return;
+  if (!evaluator_.Begin(begun.request.config(), begun.options)) return;
   waiting_.erase(next);
   begun_ = std::move(begun);
 }
 
-std::vector<tuning::Answer> SessionEvaluator::Poll(absl::Duration wait) {
+std::vector<Evaluation> SessionEvaluator::Poll(absl::Duration wait) {
   if (begun_) {
     return Answered(*std::exchange(begun_, absl::nullopt));
   }
@@ -241,15 +241,15 @@ std::vector<tuning::Answer> SessionEvaluator::Poll(absl::Duration wait) {
   if (next == waiting_.end()) {
     std::vector<proto::Config> configs;
     for (const tuning::Request& request : waiting_) {
-      evaluator_.Prepare(request.config);
-      configs.push_back(request.config);
+      evaluator_.Prepare(request.config());
+      configs.push_back(request.config());
     }
     evaluator_.AwaitReady(configs, wait);
     next = FirstReady();
     if (next == waiting_.end()) return {};
   }
   // Those that come from elsewhere come one by one.
-  if (IsReadTogether(*next) && WaitingOfRound(*next) < next->of_round) {
+  if (IsReadTogether(*next) && WaitingOfRound(*next) < next->of_round()) {
     return {};
   }
   Begun begun{std::move(*next), {}};
@@ -263,13 +263,13 @@ std::vector<tuning::Answer> SessionEvaluator::Poll(absl::Duration wait) {
 bool SessionEvaluator::IsReadTogether(const tuning::Request& request) const {
   // Rounds tell more than samples of long calls, and those are few.
   return options_.policy.interleaves_rounds &&
-         request.purpose != Purpose::kSearch && IsTimed(request) &&
-         request.metrics.size() <= 1 && !HasLongCalls(request);
+         request.purpose() != Request::SEARCH && IsTimed(request) &&
+         request.metrics().size() <= 1 && !HasLongCalls(request);
 }
 
 bool SessionEvaluator::AreReadTogether(const tuning::Request& one,
                                        const tuning::Request& other) const {
-  return one.purpose == other.purpose && one.round == other.round &&
+  return one.purpose() == other.purpose() && one.round() == other.round() &&
          IsReadTogether(one) && IsReadTogether(other);
 }
 
@@ -280,7 +280,7 @@ int64_t SessionEvaluator::WaitingOfRound(const tuning::Request& one) const {
                        });
 }
 
-std::vector<tuning::Answer> SessionEvaluator::AnswerRound(
+std::vector<Evaluation> SessionEvaluator::AnswerRound(
     const tuning::Request& first) {
   std::vector<tuning::Request> round = {first};
   for (auto it = waiting_.begin(); it != waiting_.end();) {
@@ -293,11 +293,11 @@ std::vector<tuning::Answer> SessionEvaluator::AnswerRound(
   }
   std::vector<proto::Config> configs;
   for (const tuning::Request& request : round) {
-    configs.push_back(request.config);
+    configs.push_back(request.config());
   }
   std::vector<Evaluation> evaluations =
       evaluator_.EvaluateTogether(configs, OptionsFor(first));
-  std::vector<tuning::Answer> answers;
+  std::vector<Evaluation> answers;
   for (size_t i = 0; i < round.size(); ++i) {
     answers.push_back(AnswerOf(round[i], std::move(evaluations[i])));
   }
@@ -305,11 +305,11 @@ std::vector<tuning::Answer> SessionEvaluator::AnswerRound(
   return answers;
 }
 
-std::vector<tuning::Answer> SessionEvaluator::Answered(const Begun& begun) {
-  std::vector<tuning::Answer> answers;
+std::vector<Evaluation> SessionEvaluator::Answered(const Begun& begun) {
+  std::vector<Evaluation> answers;
   answers.push_back(Evaluate(begun));
   BeginNext();
-  OpenFinalists(begun.request, answers.back().trial.elapsed_ns());
+  OpenFinalists(begun.request, answers.back().trial().elapsed_ns());
   return answers;
 }
 
@@ -322,8 +322,8 @@ bool SessionEvaluator::IsReady() {
 
 void SessionEvaluator::Cancel(int64_t ticket) {
   for (auto it = waiting_.begin(); it != waiting_.end(); ++it) {
-    if (it->ticket != ticket) continue;
-    evaluator_.Abandon(it->config);
+    if (it->ticket() != ticket) continue;
+    evaluator_.Abandon(it->config());
     waiting_.erase(it);
     return;
   }
@@ -335,12 +335,12 @@ proto::SamplingOptions SessionEvaluator::SamplingFor(
   if (HasLongCalls(request)) {
     sampling.set_warm_up_ns(0);
     sampling.set_max_time_ns(1);
-    if (request.purpose == Purpose::kSearch) {
-      sampling.set_decisive_above_ns(kClearlySlower * *request.expected);
+    if (request.purpose() == Request::SEARCH) {
+      sampling.set_decisive_above_ns(kClearlySlower * request.expected());
     }
   }
   const ops::MeasurementPolicy& policy = options_.policy;
-  if (request.purpose != Purpose::kSearch) {
+  if (request.purpose() != Request::SEARCH) {
     sampling.set_min_sample_ns(
         std::max(sampling.min_sample_ns(), policy.round_sample_ns));
   } else if (policy.search_warm_up_ns) {
@@ -348,8 +348,8 @@ proto::SamplingOptions SessionEvaluator::SamplingFor(
       sampling.set_warm_up_ns(
           std::min(sampling.warm_up_ns(), *policy.search_warm_up_ns));
     }
-    if (IsTimed(request) && request.expected) {
-      sampling.set_decisive_above_ns(kClearlySlower * *request.expected);
+    if (IsTimed(request) && request.has_expected()) {
+      sampling.set_decisive_above_ns(kClearlySlower * request.expected());
     }
   }
   return sampling;
@@ -360,30 +360,33 @@ EvaluationOptions SessionEvaluator::OptionsFor(
   EvaluationOptions options;
   options.sampling = SamplingFor(request);
   const ops::MeasurementPolicy& policy = options_.policy;
-  if (request.hopeless_above && IsTimed(request)) {
-    options.sampling.set_hopeless_above_ns(*request.hopeless_above);
+  if (request.has_hopeless_above() && IsTimed(request)) {
+    options.sampling.set_hopeless_above_ns(request.hopeless_above());
     if (HasLongCalls(request) && longest_reading_ns_ > 0) {
       options.hopeless_after = absl::Nanoseconds(
           kLongestReadings * static_cast<double>(longest_reading_ns_) +
-          kCallsOfAReading * *request.hopeless_above);
+          kCallsOfAReading * request.hopeless_above());
     }
   }
-  options.metrics = MeteredOf(request.metrics);
-  // What is read in turns shares its temperature.
-  options.meter_quickly = true;
-  options.meter_window =
-      request.purpose == Purpose::kProve ? kProofWindow : kSearchWindow;
-  if (request.meter_below_ns) {
-    if (*request.meter_below_ns <= 0) options.metrics.clear();
-    if (std::isfinite(*request.meter_below_ns)) {
-      options.meter_below_ns = *request.meter_below_ns;
+  proto::Metering& metering = options.metering;
+  if (!request.has_meter_below_ns() || request.meter_below_ns() > 0) {
+    for (std::string& metric :
+         MeteredOf({request.metrics().begin(), request.metrics().end()})) {
+      metering.add_metrics(std::move(metric));
     }
+  }
+  // What is read in turns shares its temperature.
+  metering.set_quickly(true);
+  metering.set_min_window_ns(absl::ToInt64Nanoseconds(
+      request.purpose() == Request::PROVE ? kProofWindow : kSearchWindow));
+  if (std::isfinite(request.meter_below_ns())) {
+    metering.set_below_ns(std::max(0.0, request.meter_below_ns()));
   }
   options.accept_facts = options_.accept_facts;
-  options.input_seed = SeedOf(request.purpose, request.round);
-  if (request.purpose == Purpose::kSearch) {
+  options.input_seed = SeedOf(request.purpose(), request.round());
+  if (request.purpose() == Request::SEARCH) {
     if (options_.tells_numerics) {
-      options.numerics_seed = SeedOf(Purpose::kSearch, 0);
+      options.numerics_seed = SeedOf(Request::SEARCH, 0);
     }
     return options;
   }
@@ -391,108 +394,85 @@ EvaluationOptions SessionEvaluator::OptionsFor(
       std::min(options.sampling.max_time_ns(), kRoundSamplingNs));
   // What a process is like (where its pages lie) is shared by all that is read
   // in its round, and by no other round of a proof.
-  options.process_of_round = ProcessOf(request.purpose, request.round);
+  options.process_of_round = ProcessOf(request.purpose(), request.round());
   for (int next = 1; next < policy.processes_together; ++next) {
     options.next_rounds.push_back(
-        ComingFor(request.purpose, request.round + next));
+        ComingFor(request.purpose(), request.round() + next));
   }
   return options;
 }
 
 void SessionEvaluator::Tighten(tuning::Request* request) const {
-  if (request->purpose != Purpose::kSearch || options_.race_factor <= 0 ||
+  if (request->purpose() != Request::SEARCH || options_.race_factor <= 0 ||
       !best_ || !IsTimed(*request)) {
     return;
   }
-  if (request->expected && *request->expected <= best_time_ns_) return;
-  request->expected = best_time_ns_;
-  request->best = best_;
-  request->hopeless_above = best_time_ns_ * options_.race_factor;
+  if (request->has_expected() && request->expected() <= best_time_ns_) return;
+  request->set_expected(best_time_ns_);
+  *request->mutable_best() = *best_;
+  request->set_hopeless_above(best_time_ns_ * options_.race_factor);
 }
 
-tuning::Answer SessionEvaluator::Evaluate(const Begun& begun) {
+Evaluation SessionEvaluator::Evaluate(const Begun& begun) {
   const auto& [request, options] = begun;
   Screened screened;
   // A session that meters wants every time, not a bound.
-  if (HasLongCalls(request) && request.best && !request.meter_below_ns &&
+  if (HasLongCalls(request) && request.has_best() &&
+      !request.has_meter_below_ns() &&
       options.sampling.has_hopeless_above_ns()) {
-    screened = screen_.Compare(request.config, *request.best, *request.expected,
-                               options);
+    screened = screen_.Compare(request.config(), request.best(),
+                               request.expected(), options);
     if (screened.hopeless) {
-      tuning::Answer answer;
-      answer.ticket = request.ticket;
-      answer.unpaid_ns = screened.unpaid_ns;
-      proto::Trial& trial = answer.trial;
-      *trial.mutable_config() = request.config;
+      Evaluation answer;
+      answer.set_ticket(request.ticket());
+      answer.set_unpaid_ns(screened.unpaid_ns);
+      proto::Trial& trial = *answer.mutable_trial();
+      *trial.mutable_config() = request.config();
       trial.set_outcome(proto::CENSORED);
       trial.set_fidelity(1);
       trial.set_detail("clearly slower than the best on a smaller problem");
-      trial.set_time_ns(screened.ratio * *request.expected);
+      trial.set_time_ns(screened.ratio * request.expected());
       trial.set_elapsed_ns(screened.elapsed_ns);
       trial.mutable_effort()->set_open_ns(screened.unpaid_ns);
       ++answered_;
       return answer;
     }
   }
-  Evaluation evaluation = evaluator_.Evaluate(request.config, options);
-  if (request.purpose == Purpose::kSearch && evaluation.outcome == proto::OK) {
-    longest_reading_ns_ = std::max(longest_reading_ns_, evaluation.elapsed_ns);
-    if (evaluation.time_ns && (!best_ || *evaluation.time_ns < best_time_ns_)) {
-      best_ = request.config;
-      best_time_ns_ = *evaluation.time_ns;
+  Evaluation evaluation = evaluator_.Evaluate(request.config(), options);
+  proto::Trial& trial = *evaluation.mutable_trial();
+  if (request.purpose() == Request::SEARCH && trial.outcome() == proto::OK) {
+    longest_reading_ns_ = std::max(longest_reading_ns_, trial.elapsed_ns());
+    if (trial.has_time_ns() && (!best_ || trial.time_ns() < best_time_ns_)) {
+      best_ = request.config();
+      best_time_ns_ = trial.time_ns();
     }
   }
-  tuning::Answer answer = AnswerOf(request, std::move(evaluation));
-  answer.unpaid_ns += screened.unpaid_ns;
-  proto::Effort& effort = *answer.trial.mutable_effort();
-  effort.set_open_ns(effort.open_ns() + screened.unpaid_ns);
-  answer.trial.set_elapsed_ns(answer.trial.elapsed_ns() + screened.elapsed_ns);
-  return answer;
+  evaluation.set_unpaid_ns(evaluation.unpaid_ns() + screened.unpaid_ns);
+  trial.set_elapsed_ns(trial.elapsed_ns() + screened.elapsed_ns);
+  return AnswerOf(request, std::move(evaluation));
 }
 
-tuning::Answer SessionEvaluator::AnswerOf(const tuning::Request& request,
-                                          Evaluation evaluation) {
+Evaluation SessionEvaluator::AnswerOf(const tuning::Request& request,
+                                      Evaluation answer) {
   ++answered_;
-  tuning::Answer answer;
-  answer.ticket = request.ticket;
-  answer.lost = evaluation.lost;
-  answer.unpaid_ns = evaluation.unpaid_ns;
-  proto::Trial& trial = answer.trial;
-  *trial.mutable_config() = request.config;
-  trial.set_elapsed_ns(evaluation.elapsed_ns);
-  trial.set_outcome(evaluation.outcome);
-  trial.set_detail(std::move(evaluation.detail));
-  if (evaluation.measurement.has_value()) {
-    *trial.add_measurements() = *std::move(evaluation.measurement);
-  }
-  if (evaluation.time_ns.has_value()) trial.set_time_ns(*evaluation.time_ns);
-  if (evaluation.prepare_ns.has_value()) {
-    trial.set_compile_ns(*evaluation.prepare_ns);
-  }
-  if (evaluation.load_ns.has_value()) trial.set_load_ns(*evaluation.load_ns);
-  trial.mutable_facts()->Add(evaluation.facts.begin(), evaluation.facts.end());
-  trial.mutable_effort()->set_open_ns(evaluation.unpaid_ns -
-                                      evaluation.turn_ns);
-  trial.mutable_effort()->set_turn_ns(evaluation.turn_ns);
-  trial.mutable_effort()->set_check_ns(evaluation.check_ns);
-  if (evaluation.busy_ns)
-    trial.mutable_effort()->set_busy_ns(*evaluation.busy_ns);
+  answer.set_ticket(request.ticket());
+  proto::Trial& trial = *answer.mutable_trial();
+  *trial.mutable_config() = request.config();
+  proto::Effort& effort = *trial.mutable_effort();
+  effort.set_open_ns(answer.unpaid_ns() - effort.turn_ns());
   const auto add = [&](const char* metric, const char* unit, double value) {
-    if (!absl::c_linear_search(request.metrics, metric)) return;
+    if (!absl::c_linear_search(request.metrics(), metric)) return;
     proto::MetricSamples* read = trial.add_objectives();
     read->set_metric(metric);
     read->set_unit(unit);
     read->set_direction(proto::LOWER_IS_BETTER);
     read->add_values(value);
   };
-  if (evaluation.memory_bytes) {
-    add(kMemoryMetric, "B", static_cast<double>(*evaluation.memory_bytes));
+  if (answer.has_memory_bytes()) {
+    add(kMemoryMetric, "B", static_cast<double>(answer.memory_bytes()));
   }
-  if (evaluation.error_in_tolerances) {
-    add(kErrorMetric, "tolerances", *evaluation.error_in_tolerances);
-  }
-  if (evaluation.error_in_tolerances.has_value()) {
-    trial.set_error_in_tolerances(*evaluation.error_in_tolerances);
+  if (trial.has_error_in_tolerances()) {
+    add(kErrorMetric, "tolerances", trial.error_in_tolerances());
   }
   return answer;
 }

@@ -74,9 +74,7 @@ struct SessionEvaluatorOptions {
   bool tells_numerics = false;
   // Whether a config may be launched, by what compiling it told; empty: all
   // may.
-  std::function<absl::Status(const proto::Config&,
-                             const std::vector<proto::Fact>&)>
-      accept_facts;
+  std::function<absl::Status(const proto::Config&, const Facts&)> accept_facts;
 };
 
 // For configs of `space`, which must outlive their use, measured by
@@ -108,7 +106,7 @@ class SessionEvaluator : public tuning::Evaluator {
   absl::StatusOr<tuning::Offer> Open(const proto::Task& task) override;
   void Submit(tuning::Request request) override;
   // Waits for compilers up to `wait`; measuring takes as long as it takes.
-  std::vector<tuning::Answer> Poll(absl::Duration wait) override;
+  std::vector<Evaluation> Poll(absl::Duration wait) override;
   bool IsReady() override;
   void Cancel(int64_t ticket) override;
   absl::Status ProveOn(const std::string& host,
@@ -123,19 +121,18 @@ class SessionEvaluator : public tuning::Evaluator {
     tuning::Request request;
     EvaluationOptions options;
   };
-  tuning::Answer Evaluate(const Begun& begun);
+  Evaluation Evaluate(const Begun& begun);
   // Returns how `request` is sampled; OptionsFor() shortens that for rounds.
   proto::SamplingOptions SamplingFor(const tuning::Request& request) const;
   // The answer to `request`, except where a smaller problem told it.
-  tuning::Answer AnswerOf(const tuning::Request& request,
-                          Evaluation evaluation);
+  Evaluation AnswerOf(const tuning::Request& request, Evaluation answer);
   // True if its samples are interleaved with others of its round.
   bool IsReadTogether(const tuning::Request& request) const;
   bool AreReadTogether(const tuning::Request& one,
                        const tuning::Request& other) const;
   int64_t WaitingOfRound(const tuning::Request& one) const;
-  std::vector<tuning::Answer> AnswerRound(const tuning::Request& first);
-  std::vector<tuning::Answer> Answered(const Begun& begun);
+  std::vector<Evaluation> AnswerRound(const tuning::Request& first);
+  std::vector<Evaluation> Answered(const Begun& begun);
   // So that the device need not wait until the session has thought.
   void BeginNext();
   // The first that is ready.

@@ -85,15 +85,19 @@ class SessionEvaluatorTest : public ::testing::Test {
   SessionEvaluatorTest() {
     options_.sampling.set_max_time_ns(200'000'000);
     options_.sampling.set_warm_up_ns(2'000'000);
-    request_.ticket = 5;
-    request_.config = *tuning::ParseConfig("x=1");
+    request_.set_ticket(5);
+    request_.set_purpose(Request::SEARCH);
+    *request_.mutable_config() = *tuning::ParseConfig("x=1");
   }
-  tuning::Answer Ask() {
+  void SetMetrics(const std::vector<std::string>& metrics) {
+    *request_.mutable_metrics() = {metrics.begin(), metrics.end()};
+  }
+  Evaluation Ask() {
     SessionEvaluator evaluator(measured_, options_);
     evaluator.Submit(request_);
     const auto answers = evaluator.Poll(absl::InfiniteDuration());
     EXPECT_EQ(answers.size(), 1);
-    EXPECT_EQ(answers[0].ticket, 5);
+    EXPECT_EQ(answers[0].ticket(), 5);
     return answers[0];
   }
 
@@ -110,8 +114,8 @@ TEST_F(SessionEvaluatorTest, AProofGoesOnAtItsHostAlone) {
 }
 
 TEST_F(SessionEvaluatorTest, SearchRotatesInputsAndKeepsItsProcess) {
-  request_.round = 7;
-  request_.hopeless_above = 9;
+  request_.set_round(7);
+  request_.set_hopeless_above(9);
   Ask();
   EXPECT_EQ(measured_.seen.input_seed, 1);
   EXPECT_FALSE(measured_.seen.process_of_round.has_value());
@@ -120,15 +124,15 @@ TEST_F(SessionEvaluatorTest, SearchRotatesInputsAndKeepsItsProcess) {
 }
 
 TEST_F(SessionEvaluatorTest, EveryRoundHasAProcessAndThePurposesShareNone) {
-  request_.round = 4;
-  request_.purpose = Purpose::kRank;
+  request_.set_round(4);
+  request_.set_purpose(Request::RANK);
   Ask();
   const EvaluationOptions rank = measured_.seen;
-  request_.purpose = Purpose::kProve;
+  request_.set_purpose(Request::PROVE);
   Ask();
   EXPECT_NE(measured_.seen.process_of_round, rank.process_of_round);
   EXPECT_NE(measured_.seen.input_seed, rank.input_seed);
-  request_.round = 5;
+  request_.set_round(5);
   Ask();
   EXPECT_NE(measured_.seen.process_of_round, rank.process_of_round);
   EXPECT_FALSE(measured_.seen.sampling.has_hopeless_above_ns());
@@ -137,7 +141,7 @@ TEST_F(SessionEvaluatorTest, EveryRoundHasAProcessAndThePurposesShareNone) {
 
 TEST_F(SessionEvaluatorTest, WhereNothingWaitsNothingIsOpenedAhead) {
   Ask();
-  request_.purpose = Purpose::kProve;
+  request_.set_purpose(Request::PROVE);
   Ask();
   EXPECT_TRUE(measured_.opened.empty());
 }
@@ -152,16 +156,17 @@ TEST_F(SessionEvaluatorTest, TheNextIsBegunBeforeTheSessionHasThought) {
                                             : ops::MeasurementPolicy();
       SessionEvaluator evaluator(measured_, options_);
       for (size_t i = 0; i < configs.size(); ++i) {
-        request_.ticket = static_cast<int64_t>(i);
-        request_.round = static_cast<int64_t>(i);
-        request_.config = *tuning::ParseConfig(configs[i]);
+        request_.set_ticket(static_cast<int64_t>(i));
+        request_.set_round(static_cast<int64_t>(i));
+        *request_.mutable_config() = *tuning::ParseConfig(configs[i]);
         evaluator.Submit(request_);
       }
       for (size_t i = 0; i < configs.size(); ++i) {
         const auto answers = evaluator.Poll(absl::InfiniteDuration());
         ASSERT_EQ(answers.size(), 1);
-        EXPECT_EQ(answers[0].ticket, i);
-        EXPECT_EQ(tuning::CanonicalText(answers[0].trial.config()), configs[i]);
+        EXPECT_EQ(answers[0].ticket(), i);
+        EXPECT_EQ(tuning::CanonicalText(answers[0].trial().config()),
+                  configs[i]);
         const bool begins = processes_ahead > 0 && i + 1 < configs.size();
         ASSERT_EQ(measured_.begun.size(),
                   processes_ahead == 0 ? 0 : std::min<size_t>(i + 1, 2));
@@ -178,11 +183,11 @@ TEST_F(SessionEvaluatorTest, TheNextIsBegunBeforeTheSessionHasThought) {
 
 TEST_F(SessionEvaluatorTest, ARoundOfFinalistsIsReadTogether) {
   const auto submit = [&](SessionEvaluator& evaluator) {
-    request_.purpose = Purpose::kRank;
+    request_.set_purpose(Request::RANK);
     for (int i = 0; i < 5; ++i) {
-      request_.ticket = i;
-      request_.round = i < 3 ? 7 : 8;
-      request_.config = *tuning::ParseConfig(absl::StrCat("x=", i));
+      request_.set_ticket(i);
+      request_.set_round(i < 3 ? 7 : 8);
+      *request_.mutable_config() = *tuning::ParseConfig(absl::StrCat("x=", i));
       evaluator.Submit(request_);
     }
   };
@@ -192,8 +197,8 @@ TEST_F(SessionEvaluatorTest, ARoundOfFinalistsIsReadTogether) {
   auto answers = evaluator.Poll(absl::InfiniteDuration());
   ASSERT_EQ(answers.size(), 3);
   for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(answers[i].ticket, i);
-    EXPECT_EQ(tuning::CanonicalText(answers[i].trial.config()),
+    EXPECT_EQ(answers[i].ticket(), i);
+    EXPECT_EQ(tuning::CanonicalText(answers[i].trial().config()),
               absl::StrCat("x=", i));
   }
   EXPECT_EQ(measured_.together, std::vector<size_t>{3});
@@ -203,13 +208,13 @@ TEST_F(SessionEvaluatorTest, ARoundOfFinalistsIsReadTogether) {
   EXPECT_TRUE(evaluator.Poll(absl::InfiniteDuration()).empty());
 
   // Once all of them are here.
-  request_.of_round = 2;
-  request_.round = 9;
+  request_.set_of_round(2);
+  request_.set_round(9);
   evaluator.Submit(request_);
   EXPECT_TRUE(evaluator.Poll(absl::ZeroDuration()).empty());
   evaluator.Submit(request_);
   EXPECT_EQ(evaluator.Poll(absl::ZeroDuration()).size(), 2);
-  request_.of_round = 1;
+  request_.set_of_round(1);
 
   // Elsewhere, where calls are long, and where a meter reads: one by one.
   const auto is_single = [&] {
@@ -219,14 +224,14 @@ TEST_F(SessionEvaluatorTest, ARoundOfFinalistsIsReadTogether) {
     return single.Poll(absl::InfiniteDuration()).size() == 1 &&
            measured_.together.empty();
   };
-  request_.metrics = {"time", "joules"};
+  SetMetrics({"time", "joules"});
   EXPECT_TRUE(is_single());
-  request_.metrics = {"joules"};
+  SetMetrics({"joules"});
   EXPECT_TRUE(is_single());
-  request_.metrics = {"time"};
-  request_.expected = 2 * kLongCallNs;
+  SetMetrics({"time"});
+  request_.set_expected(2 * kLongCallNs);
   EXPECT_TRUE(is_single());
-  request_.expected = 1000;
+  request_.set_expected(1000);
   EXPECT_FALSE(is_single());
   options_.policy = {};
   EXPECT_TRUE(is_single());
@@ -247,7 +252,7 @@ TEST_F(SessionEvaluatorTest, IsReadyOnceAConfigIsCompiled) {
 
 TEST_F(SessionEvaluatorTest, OfLongCallsNoneIsBegunAhead) {
   options_.policy = Waiting(2);
-  request_.expected = 2 * kLongCallNs;
+  request_.set_expected(2 * kLongCallNs);
   SessionEvaluator evaluator(measured_, options_);
   for (int i = 0; i < 2; ++i) {
     evaluator.Submit(request_);
@@ -260,14 +265,14 @@ TEST_F(SessionEvaluatorTest, ARoundNamesThoseThatMayBeOpenedWithIt) {
   options_.policy.processes_together = 3;
   Ask();
   EXPECT_TRUE(measured_.seen.next_rounds.empty()) << "the search has one";
-  for (const Purpose purpose : {Purpose::kRank, Purpose::kProve}) {
-    request_.purpose = purpose;
-    request_.round = 4;
+  for (const Purpose purpose : {Request::RANK, Request::PROVE}) {
+    request_.set_purpose(purpose);
+    request_.set_round(4);
     Ask();
     const std::vector<ComingProcess> next = measured_.seen.next_rounds;
     ASSERT_EQ(next.size(), 2);
     for (const ComingProcess& process : next) {
-      ++request_.round;
+      request_.set_round(request_.round() + 1);
       Ask();
       EXPECT_EQ(process.process_of_round, measured_.seen.process_of_round);
       EXPECT_EQ(process.input_seeds,
@@ -282,13 +287,13 @@ TEST_F(SessionEvaluatorTest, ProcessesOfFinalistsAreOpenedBesideTheSearch) {
   options_.finalists_ahead = [] { return true; };
   SessionEvaluator evaluator(measured_, options_);
   const auto ask = [&](Purpose purpose, int64_t round) {
-    request_.purpose = purpose;
-    request_.round = round;
+    request_.set_purpose(purpose);
+    request_.set_round(round);
     evaluator.Submit(request_);
     evaluator.Poll(absl::InfiniteDuration());
     return measured_.seen;
   };
-  ask(Purpose::kSearch, 0);
+  ask(Request::SEARCH, 0);
   // The process of the search is opened for all of its inputs.
   ASSERT_EQ(measured_.opened.size(), 1);
   EXPECT_FALSE(measured_.opened[0].process_of_round.has_value());
@@ -298,12 +303,13 @@ TEST_F(SessionEvaluatorTest, ProcessesOfFinalistsAreOpenedBesideTheSearch) {
   int64_t searched = 1;
   for (; measured_.opened.size() < 2; ++searched) {
     ASSERT_LT(searched, 20);
-    ask(Purpose::kSearch, searched);
+    ask(Request::SEARCH, searched);
   }
   EXPECT_GT(searched, 4);
   // Or by how long they took.
-  measured_.next.elapsed_ns = absl::ToInt64Nanoseconds(absl::Seconds(1));
-  for (int i = 0; i < 20; ++i) ask(Purpose::kSearch, searched++);
+  measured_.next.mutable_trial()->set_elapsed_ns(
+      absl::ToInt64Nanoseconds(absl::Seconds(1)));
+  for (int i = 0; i < 20; ++i) ask(Request::SEARCH, searched++);
   ASSERT_EQ(measured_.opened.size(), 1 + options_.policy.proof_processes);
   const std::vector<ComingProcess> opened = measured_.opened;
   const auto is_open = [&](const EvaluationOptions& options) {
@@ -316,14 +322,14 @@ TEST_F(SessionEvaluatorTest, ProcessesOfFinalistsAreOpenedBesideTheSearch) {
   };
   // Finalists are ranked in the process of the search, with its inputs.
   for (int64_t round = 0; round < 8; ++round) {
-    const EvaluationOptions seen = ask(Purpose::kRank, round);
+    const EvaluationOptions seen = ask(Request::RANK, round);
     EXPECT_FALSE(seen.process_of_round.has_value());
     EXPECT_TRUE(is_open(seen)) << round;
   }
   // The rounds that each proof has share none; others go round among these.
   std::set<int64_t> proof;
   for (int64_t round = 0; round < 12; ++round) {
-    const EvaluationOptions seen = ask(Purpose::kProve, round);
+    const EvaluationOptions seen = ask(Request::PROVE, round);
     EXPECT_TRUE(is_open(seen)) << round;
     proof.insert(*seen.process_of_round);
     EXPECT_EQ(proof.size(),
@@ -335,28 +341,30 @@ TEST_F(SessionEvaluatorTest, ProcessesOfFinalistsAreOpenedBesideTheSearch) {
 TEST_F(SessionEvaluatorTest, WhereFewMayWaitTheNextIsOpenedInTime) {
   options_.policy = Waiting(2);
   options_.finalists_ahead = [] { return true; };
-  measured_.next.elapsed_ns = absl::ToInt64Nanoseconds(absl::Seconds(1));
+  measured_.next.mutable_trial()->set_elapsed_ns(
+      absl::ToInt64Nanoseconds(absl::Seconds(1)));
   SessionEvaluator evaluator(measured_, options_);
   const auto proofs_after = [&](Purpose purpose, int64_t round) {
-    request_.purpose = purpose;
-    request_.round = round;
+    request_.set_purpose(purpose);
+    request_.set_round(round);
     evaluator.Submit(request_);
     evaluator.Poll(absl::InfiniteDuration());
     return static_cast<int>(measured_.opened.size()) - 1;
   };
-  for (int i = 0; i < 4; ++i) proofs_after(Purpose::kSearch, i);
-  EXPECT_EQ(proofs_after(Purpose::kRank, 0), 2);
-  EXPECT_EQ(proofs_after(Purpose::kProve, 0), 3);
-  EXPECT_EQ(proofs_after(Purpose::kProve, 1), 4);
-  EXPECT_EQ(proofs_after(Purpose::kProve, 2), 5);
-  EXPECT_EQ(proofs_after(Purpose::kProve, 3), 5);
+  for (int i = 0; i < 4; ++i) proofs_after(Request::SEARCH, i);
+  EXPECT_EQ(proofs_after(Request::RANK, 0), 2);
+  EXPECT_EQ(proofs_after(Request::PROVE, 0), 3);
+  EXPECT_EQ(proofs_after(Request::PROVE, 1), 4);
+  EXPECT_EQ(proofs_after(Request::PROVE, 2), 5);
+  EXPECT_EQ(proofs_after(Request::PROVE, 3), 5);
 }
 
 // If many open together, the first is open as late as the last.
 TEST_F(SessionEvaluatorTest, NoMoreThanTwoAreOpenedAtATime) {
   options_.policy = Waiting(5);
   options_.finalists_ahead = [] { return true; };
-  measured_.next.elapsed_ns = absl::ToInt64Nanoseconds(absl::Seconds(1));
+  measured_.next.mutable_trial()->set_elapsed_ns(
+      absl::ToInt64Nanoseconds(absl::Seconds(1)));
   SessionEvaluator evaluator(measured_, options_);
   for (int i = 0; i < 8; ++i) evaluator.Submit(request_);
   const size_t of_search = measured_.opened.size();
@@ -374,8 +382,8 @@ TEST_F(SessionEvaluatorTest, NoMoreThanTwoAreOpenedAtATime) {
   EXPECT_EQ(opened(), 4);
   EXPECT_EQ(opened(), 4);
   // What a round needs is opened for it in any case.
-  request_.purpose = Purpose::kProve;
-  request_.round = 4;
+  request_.set_purpose(Request::PROVE);
+  request_.set_round(4);
   evaluator.Submit(request_);
   EXPECT_EQ(measured_.opened.size() - of_search, 5);
 }
@@ -384,13 +392,13 @@ TEST_F(SessionEvaluatorTest, WhereOthersAreTunedFinalistsWaitForTheirTurn) {
   options_.policy = Waiting(5);
   SessionEvaluator evaluator(measured_, options_);
   for (int64_t round = 0; round < 3; ++round) {
-    request_.round = round;
+    request_.set_round(round);
     evaluator.Submit(request_);
     evaluator.Poll(absl::InfiniteDuration());
   }
   EXPECT_EQ(measured_.opened.size(), 1);
-  request_.purpose = Purpose::kRank;
-  request_.round = 0;
+  request_.set_purpose(Request::RANK);
+  request_.set_round(0);
   evaluator.Submit(request_);
   EXPECT_EQ(measured_.opened.size(), 1) << "finalists have that of the search";
   evaluator.Poll(absl::InfiniteDuration());
@@ -411,18 +419,18 @@ TEST_F(SessionEvaluatorTest, TheDefaultIsCompiledBehindTheFirstOfTheSearch) {
 
 TEST_F(SessionEvaluatorTest,
        WhatIsClearlySlowerIsSampledLessWhereNobodyElseIs) {
-  request_.expected = 1e5;
+  request_.set_expected(1e5);
   Ask();
   EXPECT_FALSE(measured_.seen.sampling.has_decisive_above_ns());
   options_.policy = Waiting(5);
   Ask();
   EXPECT_EQ(measured_.seen.sampling.decisive_above_ns(), kClearlySlower * 1e5);
   // A bound on joules is none on time; what decides is sampled in full.
-  request_.metrics = {"joules"};
+  SetMetrics({"joules"});
   Ask();
   EXPECT_FALSE(measured_.seen.sampling.has_decisive_above_ns());
-  request_.metrics = {};
-  request_.purpose = Purpose::kRank;
+  request_.clear_metrics();
+  request_.set_purpose(Request::RANK);
   Ask();
   EXPECT_FALSE(measured_.seen.sampling.has_decisive_above_ns());
 }
@@ -432,50 +440,50 @@ TEST_F(SessionEvaluatorTest, WhatWaitedIsRacedAgainstTheBestSinceThen) {
   SessionEvaluator evaluator(measured_, options_);
   const auto poll = [&] { evaluator.Poll(absl::InfiniteDuration()); };
   for (int i = 0; i < 4; ++i) evaluator.Submit(request_);
-  measured_.next.outcome = proto::OK;
-  measured_.next.time_ns = 2e5;
+  measured_.next.mutable_trial()->set_outcome(proto::OK);
+  measured_.next.mutable_trial()->set_time_ns(2e5);
   poll();
   EXPECT_FALSE(measured_.seen.sampling.has_hopeless_above_ns());
-  measured_.next.time_ns = 1e5;
+  measured_.next.mutable_trial()->set_time_ns(1e5);
   poll();
   EXPECT_EQ(measured_.seen.sampling.hopeless_above_ns(), 3e5);
-  measured_.next.outcome = proto::CENSORED;
-  measured_.next.time_ns = 5e4;  // a lower bound
+  measured_.next.mutable_trial()->set_outcome(proto::CENSORED);
+  measured_.next.mutable_trial()->set_time_ns(5e4);  // a lower bound
   poll();
   EXPECT_EQ(measured_.seen.sampling.hopeless_above_ns(), 1.5e5);
   poll();
   EXPECT_EQ(measured_.seen.sampling.hopeless_above_ns(), 1.5e5);
 
   // What the session knows may be better, from an earlier sitting.
-  request_.expected = 5e4;
-  request_.hopeless_above = 7.5e4;
+  request_.set_expected(5e4);
+  request_.set_hopeless_above(7.5e4);
   evaluator.Submit(request_);
   poll();
   EXPECT_EQ(measured_.seen.sampling.hopeless_above_ns(), 7.5e4);
   // A bound on time is none on joules, and finalists are read in any case.
   request_ = {};
-  request_.metrics = {"joules"};
+  SetMetrics({"joules"});
   evaluator.Submit(request_);
   poll();
   EXPECT_FALSE(measured_.seen.sampling.has_hopeless_above_ns());
-  request_.metrics = {};
-  request_.purpose = Purpose::kProve;
+  request_.clear_metrics();
+  request_.set_purpose(Request::PROVE);
   evaluator.Submit(request_);
   poll();
   EXPECT_FALSE(measured_.seen.sampling.has_hopeless_above_ns());
 }
 
 TEST_F(SessionEvaluatorTest, LongCallsAreNotRepeatedBeyondNeed) {
-  request_.expected = 1e8;
+  request_.set_expected(1e8);
   Ask();
   EXPECT_EQ(measured_.seen.sampling.max_time_ns(), 1);
   EXPECT_EQ(measured_.seen.sampling.warm_up_ns(), 0);
   EXPECT_EQ(measured_.seen.sampling.decisive_above_ns(), kClearlySlower * 1e8);
-  request_.purpose = Purpose::kRank;
+  request_.set_purpose(Request::RANK);
   Ask();
   EXPECT_FALSE(measured_.seen.sampling.has_decisive_above_ns());
-  request_.purpose = Purpose::kSearch;
-  request_.expected = 1e5;
+  request_.set_purpose(Request::SEARCH);
+  request_.set_expected(1e5);
   Ask();
   EXPECT_EQ(measured_.seen.sampling.max_time_ns(), 200'000'000);
 }
@@ -493,31 +501,32 @@ TEST_F(SessionEvaluatorTest, WaitsForCompilersNoLongerThanAsked) {
 TEST_F(SessionEvaluatorTest, ALongCallThatIsClearlySlowerOnLessIsNotMade) {
   Recording smaller;
   measured_.smaller = &smaller;
-  measured_.next.outcome = smaller.next.outcome = proto::OK;
-  measured_.next.time_ns = 1e8;
-  smaller.next.time_ns = 5e6;
-  request_.metrics = {"time"};
-  request_.expected = 1e8;
-  request_.hopeless_above = 1.5e8;
-  request_.best = *tuning::ParseConfig("x=2");
-  measured_.next.elapsed_ns = 500'000'000;
+  measured_.next.mutable_trial()->set_outcome(proto::OK);
+  smaller.next.mutable_trial()->set_outcome(proto::OK);
+  measured_.next.mutable_trial()->set_time_ns(1e8);
+  smaller.next.mutable_trial()->set_time_ns(5e6);
+  SetMetrics({"time"});
+  request_.set_expected(1e8);
+  request_.set_hopeless_above(1.5e8);
+  *request_.mutable_best() = *tuning::ParseConfig("x=2");
+  measured_.next.mutable_trial()->set_elapsed_ns(500'000'000);
 
   SessionEvaluator evaluator(measured_, options_);
   evaluator.Submit(request_);
   // The best is read there, too.
-  EXPECT_EQ(evaluator.Poll(absl::InfiniteDuration())[0].trial.fidelity(), 0);
+  EXPECT_EQ(evaluator.Poll(absl::InfiniteDuration())[0].trial().fidelity(), 0);
   EXPECT_EQ(measured_.seen.hopeless_after, absl::InfiniteDuration())
       << "nobody knows what a reading takes";
   evaluator.Submit(request_);
-  EXPECT_EQ(evaluator.Poll(absl::InfiniteDuration())[0].trial.fidelity(), 0);
+  EXPECT_EQ(evaluator.Poll(absl::InfiniteDuration())[0].trial().fidelity(), 0);
   EXPECT_EQ(measured_.seen.hopeless_after, absl::Milliseconds(2800));
 
-  smaller.next.time_ns = 10e6;
+  smaller.next.mutable_trial()->set_time_ns(10e6);
   measured_.seen = EvaluationOptions();
   evaluator.Submit(request_);
   const auto answers = evaluator.Poll(absl::InfiniteDuration());
   ASSERT_EQ(answers.size(), 1);
-  const proto::Trial& trial = answers[0].trial;
+  const proto::Trial& trial = answers[0].trial();
   EXPECT_EQ(trial.outcome(), proto::CENSORED);
   EXPECT_EQ(trial.fidelity(), 1);
   EXPECT_EQ(trial.time_ns(), 2e8);
@@ -526,29 +535,29 @@ TEST_F(SessionEvaluatorTest, ALongCallThatIsClearlySlowerOnLessIsNotMade) {
       << "the whole was called";
 
   // What only a ranking or a proof can tell is always read.
-  for (const Purpose purpose : {Purpose::kRank, Purpose::kProve}) {
-    request_.purpose = purpose;
-    request_.hopeless_above.reset();
-    EXPECT_EQ(Ask().trial.outcome(), proto::OK);
+  for (const Purpose purpose : {Request::RANK, Request::PROVE}) {
+    request_.set_purpose(purpose);
+    request_.clear_hopeless_above();
+    EXPECT_EQ(Ask().trial().outcome(), proto::OK);
   }
 }
 
 TEST_F(SessionEvaluatorTest, AnAnswerHasAllOfTheEvaluation) {
-  measured_.next.outcome = proto::OK;
-  measured_.next.detail = "fine";
-  measured_.next.time_ns = 3;
-  measured_.next.prepare_ns = 4;
-  measured_.next.elapsed_ns = 6;
-  measured_.next.load_ns = 5;
-  measured_.next.facts.emplace_back().set_name("registers");
-  measured_.next.error_in_tolerances = .5;
-  measured_.next.unpaid_ns = 7;
-  measured_.next.check_ns = 8;
-  measured_.next.busy_ns = 9;
-  request_.metrics = {"time", "joules"};
-  measured_.next.measurement.emplace();
-  measured_.next.measurement->set_median_ns(3);
-  const proto::Trial trial = Ask().trial;
+  measured_.next.mutable_trial()->set_outcome(proto::OK);
+  measured_.next.mutable_trial()->set_detail("fine");
+  measured_.next.mutable_trial()->set_time_ns(3);
+  measured_.next.mutable_trial()->set_compile_ns(4);
+  measured_.next.mutable_trial()->set_elapsed_ns(6);
+  measured_.next.mutable_trial()->set_load_ns(5);
+  measured_.next.mutable_trial()->add_facts()->set_name("registers");
+  measured_.next.mutable_trial()->set_error_in_tolerances(.5);
+  measured_.next.set_unpaid_ns(7);
+  measured_.next.mutable_trial()->mutable_effort()->set_check_ns(8);
+  measured_.next.mutable_trial()->mutable_effort()->set_busy_ns(9);
+  SetMetrics({"time", "joules"});
+  measured_.next.mutable_trial()->add_measurements();
+  measured_.next.mutable_trial()->mutable_measurements(0)->set_median_ns(3);
+  const proto::Trial trial = Ask().trial();
   EXPECT_EQ(tuning::CanonicalText(trial.config()), "x=1");
   EXPECT_EQ(trial.outcome(), proto::OK);
   EXPECT_EQ(trial.detail(), "fine");
@@ -560,11 +569,12 @@ TEST_F(SessionEvaluatorTest, AnAnswerHasAllOfTheEvaluation) {
   EXPECT_EQ(trial.effort().open_ns(), 7);
   EXPECT_EQ(trial.effort().check_ns(), 8);
   EXPECT_EQ(trial.effort().busy_ns(), 9);
-  EXPECT_EQ(measured_.seen.metrics, std::vector<std::string>{"joules"});
+  ASSERT_EQ(measured_.seen.metering.metrics_size(), 1);
+  EXPECT_EQ(measured_.seen.metering.metrics(0), "joules");
   EXPECT_EQ(trial.error_in_tolerances(), .5);
   EXPECT_EQ(trial.measurements(0).median_ns(), 3);
-  measured_.next.lost = true;
-  EXPECT_TRUE(Ask().lost);
+  measured_.next.set_lost(true);
+  EXPECT_TRUE(Ask().lost());
 }
 
 }  // namespace

@@ -31,15 +31,15 @@ class FlatEvaluator : public OneByOneEvaluator {
     (options.process_of_round ? verified : searched)
         .push_back(tuning::CanonicalText(config));
     Evaluation evaluation;
-    evaluation.outcome = proto::OK;
-    evaluation.elapsed_ns = 1'000'000;
-    evaluation.time_ns = 5'000;
+    evaluation.mutable_trial()->set_outcome(proto::OK);
+    evaluation.mutable_trial()->set_elapsed_ns(1'000'000);
+    evaluation.mutable_trial()->set_time_ns(5'000);
     proto::Measurement measurement;
     measurement.set_calls_per_sample(1);
     measurement.add_sample_ns(5'000);
     measurement.set_median_ns(5'000);
     measurement.set_clean_sample_count(1);
-    evaluation.measurement = measurement;
+    *evaluation.mutable_trial()->add_measurements() = measurement;
     return evaluation;
   }
 

@@ -60,13 +60,14 @@ class FakeEvaluator : public OneByOneEvaluator {
     if ((*left_)-- == 0) throw Killed();
     ++evaluations;
     Evaluation evaluation;
-    evaluation.elapsed_ns = task_.elapsed_ns;
-    evaluation.outcome = proto::CRASHED;
+    evaluation.mutable_trial()->set_elapsed_ns(task_.elapsed_ns);
+    evaluation.mutable_trial()->set_outcome(proto::CRASHED);
     if (task_.kind == Kind::kBroken) return evaluation;
-    evaluation.outcome = proto::OK;
-    evaluation.time_ns = TimeNs(config);
-    evaluation.measurement.emplace();
-    evaluation.measurement->set_median_ns(*evaluation.time_ns);
+    evaluation.mutable_trial()->set_outcome(proto::OK);
+    evaluation.mutable_trial()->set_time_ns(TimeNs(config));
+    evaluation.mutable_trial()->add_measurements();
+    evaluation.mutable_trial()->mutable_measurements(0)->set_median_ns(
+        evaluation.trial().time_ns());
     return evaluation;
   }
 

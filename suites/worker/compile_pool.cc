@@ -74,7 +74,8 @@ void CompilePool::Start(const std::string& key,
   }
 }
 
-absl::optional<Compiled> CompilePool::Find(const std::string& key) const {
+absl::optional<proto::Evaluation> CompilePool::Find(
+    const std::string& key) const {
   const absl::MutexLock lock(&mutex_);
   const auto found = known_.find(key);
   if (found == known_.end()) return absl::nullopt;
@@ -125,7 +126,7 @@ void CompilePool::Serve(Slot& slot) {
       job = std::move(waiting_.front());
       waiting_.pop_front();
     }
-    Compiled compiled = Compile(job, slot, &process);
+    proto::Evaluation compiled = Compile(job, slot, &process);
     const absl::MutexLock lock(&mutex_);
     known_[job.key] = std::move(compiled);
   }
@@ -143,46 +144,40 @@ absl::StatusOr<std::unique_ptr<Subprocess>> CompilePool::StartProcess() const {
   return StartWorkerProcess(options_.binary, options);
 }
 
-Compiled CompilePool::Compile(const Job& job, Slot& slot,
-                              std::unique_ptr<Subprocess>* process) {
-  Compiled compiled;
+proto::Evaluation CompilePool::Compile(const Job& job, Slot& slot,
+                                       std::unique_ptr<Subprocess>* process) {
   if (*process == nullptr) {
     auto started = StartProcess();
     if (!started.ok()) {
-      compiled.outcome = proto::LAUNCH_ERROR;
-      compiled.detail = std::string(started.status().message());
-      return compiled;
+      return EvaluationOf(proto::LAUNCH_ERROR, started.status().message());
     }
     *process = *std::move(started);
   }
   {
     const absl::MutexLock lock(&mutex_);
     slot.process = (*process)->pid();
-    if (ending_) return compiled;
+    if (ending_) return {};
     // Paused since the job was taken: what is sent to it waits.
     if (paused_) SignalGuarded(slot.process, SIGSTOP);
   }
   const int64_t start_ns = clock_.NowNs();
   Exchanged exchanged =
       Exchange(job.request, options_.deadline, options_.max_bytes, **process);
-  compiled.compile_ns = clock_.NowNs() - start_ns;
+  proto::Evaluation& compiled = exchanged.evaluations[0];
+  proto::Trial& trial = *compiled.mutable_trial();
+  trial.set_compile_ns(clock_.NowNs() - start_ns);
   if (!exchanged.answered) {
     {
       const absl::MutexLock lock(&mutex_);
       slot.process = 0;
     }
     process->reset();
-    compiled.outcome = exchanged.reply.outcome() == proto::CRASHED
-                           ? proto::COMPILE_ERROR
-                           : exchanged.reply.outcome();
-    compiled.detail = absl::StrCat("compiling: ", exchanged.reply.detail());
-    return compiled;
+    if (trial.outcome() == proto::CRASHED) {
+      trial.set_outcome(proto::COMPILE_ERROR);
+    }
+    trial.set_detail(absl::StrCat("compiling: ", trial.detail()));
   }
-  compiled.outcome = exchanged.reply.outcome();
-  compiled.detail = exchanged.reply.detail();
-  compiled.facts.assign(exchanged.reply.facts().begin(),
-                        exchanged.reply.facts().end());
-  return compiled;
+  return std::move(compiled);
 }
 
 void CompilePool::SignalAll(int number) {

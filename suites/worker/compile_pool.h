@@ -9,7 +9,7 @@
 //   CompilePool pool(options);
 //   pool.Start(key, request);           // returns at once
 //   pool.WaitForAny({key, other});
-//   const absl::optional<Compiled> compiled = pool.Find(key);
+//   const absl::optional<proto::Evaluation> compiled = pool.Find(key);
 //
 // The processes keep to the cores that nothing is measured on. Where there are
 // none, they share the measured ones and stand still while a CompilePause
@@ -52,16 +52,6 @@ struct CompilePoolOptions {
   bool pauses = false;
 };
 
-// The result of compiling one config.
-struct Compiled {
-  // OK: the cache has it. COMPILE_ERROR, also of a compiler that crashes;
-  // TIMED_OUT; OUT_OF_MEMORY; and what the backend says of the config.
-  proto::Outcome outcome = proto::OUTCOME_UNSPECIFIED;
-  std::string detail;
-  std::vector<proto::Fact> facts;
-  int64_t compile_ns = 0;
-};
-
 class CompilePool {
  public:
   explicit CompilePool(CompilePoolOptions options);
@@ -74,8 +64,11 @@ class CompilePool {
 
   // Nothing happens if the pool knows `key` already.
   void Start(const std::string& key, proto::WorkerRequest::Compile request);
-  // nullopt: not started, or not done.
-  absl::optional<Compiled> Find(const std::string& key) const;
+  // The outcome, detail, facts and compile_ns of a config. OK: the cache has
+  // it. COMPILE_ERROR, also of a compiler that crashes; TIMED_OUT;
+  // OUT_OF_MEMORY; and what the backend says of the config. nullopt: not
+  // started, or not done.
+  absl::optional<proto::Evaluation> Find(const std::string& key) const;
   // Waits until one of `keys` that were started is done, or for so long.
   void WaitForAny(const std::vector<std::string>& keys,
                   absl::Duration wait = absl::InfiniteDuration()) const;
@@ -111,8 +104,8 @@ class CompilePool {
   };
 
   void Serve(Slot& slot);
-  Compiled Compile(const Job& job, Slot& slot,
-                   std::unique_ptr<Subprocess>* process);
+  proto::Evaluation Compile(const Job& job, Slot& slot,
+                            std::unique_ptr<Subprocess>* process);
   absl::StatusOr<std::unique_ptr<Subprocess>> StartProcess() const;
   void Pause();
   void Resume();
@@ -122,7 +115,7 @@ class CompilePool {
   PausableClock clock_;
   mutable absl::Mutex mutex_;
   std::deque<Job> waiting_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, absl::optional<Compiled>> known_
+  std::map<std::string, absl::optional<proto::Evaluation>> known_
       ABSL_GUARDED_BY(mutex_);
   bool paused_ ABSL_GUARDED_BY(mutex_) = false;
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;

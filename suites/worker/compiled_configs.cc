@@ -66,7 +66,8 @@ std::string CompiledConfigs::KeyOf(const proto::Config& config,
   return key;
 }
 
-absl::optional<Compiled> CompiledConfigs::Find(const std::string& key) {
+absl::optional<proto::Evaluation> CompiledConfigs::Find(
+    const std::string& key) {
   if (pool_ != nullptr) {
     if (auto compiled = pool_->Find(key); compiled.has_value()) {
       return compiled;
@@ -79,9 +80,9 @@ absl::optional<Compiled> CompiledConfigs::Find(const std::string& key) {
       JoinPath(options_.shared_folder, kCompiledFolder), /*shared=*/nullptr);
   const absl::StatusOr<ops::Artifact> artifact = cache.Get(key);
   if (!artifact.ok()) return absl::nullopt;
-  Compiled& compiled = cached_[key];
-  compiled.outcome = proto::OK;
-  compiled.facts = FactsOf(*artifact);
+  proto::Evaluation& compiled = cached_[key];
+  compiled = EvaluationOf(proto::OK);
+  AddFacts(*artifact, compiled.mutable_trial());
   return compiled;
 }
 
@@ -100,9 +101,9 @@ void CompiledConfigs::Prepare(const std::string& key,
   pool().Start(key, std::move(request));
 }
 
-absl::optional<Compiled> CompiledConfigs::Await(const std::string& key,
-                                                const proto::Config& config,
-                                                const std::string& backend) {
+absl::optional<proto::Evaluation> CompiledConfigs::Await(
+    const std::string& key, const proto::Config& config,
+    const std::string& backend) {
   if (key.empty()) return absl::nullopt;
   Prepare(key, config, backend);
   if (!Find(key).has_value()) {
@@ -112,8 +113,8 @@ absl::optional<Compiled> CompiledConfigs::Await(const std::string& key,
 }
 
 int64_t CompiledConfigs::TakeTime(const std::string& key,
-                                  const Compiled& compiled) {
-  return told_.insert(key).second ? compiled.compile_ns : 0;
+                                  const proto::Evaluation& compiled) {
+  return told_.insert(key).second ? compiled.trial().compile_ns() : 0;
 }
 
 }  // namespace optrail::suites

@@ -8,7 +8,8 @@
 //   CompiledConfigs compiled(task, options);
 //   const std::string key = compiled.KeyOf(config, "");
 //   compiled.Prepare(key, config, "");  // returns at once
-//   const absl::optional<Compiled> made = compiled.Await(key, config, "");
+//   const absl::optional<proto::Evaluation> made = compiled.Await(key, config,
+//   "");
 //
 // Used by one thread.
 
@@ -40,17 +41,17 @@ class CompiledConfigs {
   // what is wrong with it.
   std::string KeyOf(const proto::Config& config, const std::string& backend);
   // nullopt where neither the pool nor an earlier session has compiled it.
-  absl::optional<Compiled> Find(const std::string& key);
+  absl::optional<proto::Evaluation> Find(const std::string& key);
   // Begins to compile what has the key and is not there yet.
   void Prepare(const std::string& key, const proto::Config& config,
                const std::string& backend);
   // Waits for the compiler; nullopt where none is needed.
-  absl::optional<Compiled> Await(const std::string& key,
-                                 const proto::Config& config,
-                                 const std::string& backend);
+  absl::optional<proto::Evaluation> Await(const std::string& key,
+                                          const proto::Config& config,
+                                          const std::string& backend);
   // The time that compiling took, which is told once: what is measured again,
   // or has the code of another config, was not compiled again.
-  int64_t TakeTime(const std::string& key, const Compiled& compiled);
+  int64_t TakeTime(const std::string& key, const proto::Evaluation& compiled);
 
   CompilePool& pool();
   // null: none was needed so far.
@@ -65,7 +66,7 @@ class CompiledConfigs {
   absl::flat_hash_map<std::string, std::string> keys_;
   absl::flat_hash_set<std::string> told_;  // keys
   // Found in the cache.
-  absl::flat_hash_map<std::string, Compiled> cached_;
+  absl::flat_hash_map<std::string, proto::Evaluation> cached_;
 };
 
 }  // namespace optrail::suites

@@ -4,12 +4,24 @@
 
 namespace optrail::suites {
 
+Contender ContenderOf(const proto::Config& config) {
+  Contender contender;
+  *contender.mutable_config() = config;
+  return contender;
+}
+
+Contender ContenderOf(const std::string& backend, const proto::Config& config) {
+  Contender contender = ContenderOf(config);
+  contender.set_backend(backend);
+  return contender;
+}
+
 std::vector<Evaluation> Evaluator::EvaluateTogether(
     const std::vector<proto::Config>& configs,
     const EvaluationOptions& options) {
   std::vector<Contender> contenders;
   for (const proto::Config& config : configs) {
-    contenders.push_back({absl::nullopt, config, {}});
+    contenders.push_back(ContenderOf(config));
   }
   std::vector<Evaluation> evaluations = Measure(contenders, options);
   if (evaluations.size() == configs.size()) return evaluations;
@@ -24,15 +36,16 @@ absl::StatusOr<std::vector<Evaluation>> Evaluator::EvaluatePerturbed(
     const std::vector<Contender>& contenders,
     const EvaluationOptions& options) {
   std::vector<Evaluation> evaluations = Measure(contenders, options);
-  if (evaluations.size() == contenders.size() && evaluations[0].measurement) {
+  if (evaluations.size() == contenders.size() &&
+      evaluations[0].trial().measurements_size() > 0) {
     return evaluations;
   }
-  const Evaluation& wrong = evaluations.front();
-  if (wrong.outcome == proto::UNSUPPORTED) {
-    return absl::UnimplementedError(wrong.detail);
+  const proto::Trial& wrong = evaluations.front().trial();
+  if (wrong.outcome() == proto::UNSUPPORTED) {
+    return absl::UnimplementedError(wrong.detail());
   }
   return absl::InternalError(
-      absl::StrCat(proto::Outcome_Name(wrong.outcome), ": ", wrong.detail));
+      absl::StrCat(proto::Outcome_Name(wrong.outcome()), ": ", wrong.detail()));
 }
 
 }  // namespace optrail::suites

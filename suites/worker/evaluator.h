@@ -26,11 +26,16 @@
 #include "absl/types/optional.h"
 #include "ops/core/measurement_policy.h"
 #include "suites/proto/worker.pb.h"
+#include "suites/worker/worker_reply.h"
 #include "tuning/proto/config.pb.h"
-#include "tuning/proto/perturbation.pb.h"
+#include "tuning/proto/evaluator.pb.h"
 #include "tuning/proto/trial.pb.h"
 
 namespace optrail::suites {
+
+using proto::Contender;
+using proto::Evaluation;
+using Facts = google::protobuf::RepeatedPtrField<proto::Fact>;
 
 // A process that evaluations are going to need.
 struct ComingProcess {
@@ -57,65 +62,20 @@ struct EvaluationOptions {
   // A config that has not answered by then is hopeless, and CENSORED at
   // sampling.hopeless_above_ns; only where that is known.
   absl::Duration hopeless_after = absl::InfiniteDuration();
-  // To be metered beside time, where the device can ("joules"): so many windows
-  // each, as long as the meter needs or at least as long as this.
-  std::vector<std::string> metrics;
-  int meter_windows = 1;
-  absl::Duration meter_window = absl::ZeroDuration();
-  // Windows of meter_window, without rest (stopwatch.h).
-  bool meter_quickly = false;
-  // What takes this long, or longer, is timed alone; 0: everything is metered.
-  double meter_below_ns = 0;
+  // What is metered beside time, where the device can ("joules").
+  proto::Metering metering;
   // Times and meters on zeros instead of typical values.
   bool zero_inputs = false;
   // Whether a config may be launched, by what compiling it told: what is
   // refused is INVALID. Empty: all may.
-  std::function<absl::Status(const proto::Config&,
-                             const std::vector<proto::Fact>&)>
-      accept_facts;
+  std::function<absl::Status(const proto::Config&, const Facts&)> accept_facts;
+  // Asked for the times of contenders that are computed elsewhere.
+  TimeElsewhere elsewhere;
 };
 
-// One of those that are measured.
-struct Contender {
-  // A backend of the same operator, shape and device, named like that of a
-  // task; absent: that of the evaluator's task.
-  absl::optional<std::string> backend;
-  proto::Config config;
-  // In place of both: asks another program for the time of so many calls, in
-  // nanoseconds. Nothing else is known of it.
-  std::function<absl::StatusOr<int64_t>(int64_t calls)> elsewhere;
-  // How it is perturbed; then its results are not checked.
-  absl::optional<proto::Perturbation> perturbation = absl::nullopt;
-};
-
-// Whatever goes wrong with a config is an outcome, never a failed call.
-struct Evaluation {
-  // Nobody knows what became of it (a connection broke): no outcome.
-  bool lost = false;
-  proto::Outcome outcome = proto::OUTCOME_UNSPECIFIED;
-  std::string detail;
-  // OK, CENSORED and CONTENDED only.
-  absl::optional<proto::Measurement> measurement;
-  // OK: median per call. CENSORED: a lower bound.
-  absl::optional<double> time_ns;
-  absl::optional<double> error_in_tolerances;
-  // OK: operands, workspace and packed weights of a call.
-  absl::optional<int64_t> memory_bytes;
-  // How long it took to compile; 0 from a cache. If nothing is compiled at run
-  // time, how long it took to prepare it.
-  absl::optional<int64_t> prepare_ns;
-  absl::optional<int64_t> load_ns;
-  std::vector<proto::Fact> facts;  // that compiling told
-  // Everything but compiling and what no budget pays for: ...
-  int64_t elapsed_ns = 0;
-  // ... waiting for processes, operands and references to be ready, and for
-  // other sessions on the device,
-  int64_t unpaid_ns = 0;
-  int64_t turn_ns = 0;   // which is this much of it.
-  int64_t check_ns = 0;  // of elapsed_ns: comparing with the reference
-  // How long the device worked; absent where nobody knows.
-  absl::optional<int64_t> busy_ns;
-};
+// A config of the evaluator's task; `backend` is named as in a task.
+Contender ContenderOf(const proto::Config& config);
+Contender ContenderOf(const std::string& backend, const proto::Config& config);
 
 class Evaluator {
  public:
@@ -130,7 +90,7 @@ class Evaluator {
 
   Evaluation Evaluate(const proto::Config& config,
                       const EvaluationOptions& options) {
-    return Measure({{absl::nullopt, config, {}}}, options).front();
+    return Measure({ContenderOf(config)}, options).front();
   }
   // Several configs that are compared: one after the other, where something is
   // wrong with one of them, which finds out with which.
@@ -150,10 +110,7 @@ class Evaluator {
   virtual Evaluation Profile(const proto::Config& config,
                              const std::vector<std::string>& compile_options,
                              const EvaluationOptions& options) {
-    Evaluation evaluation;
-    evaluation.outcome = proto::UNSUPPORTED;
-    evaluation.detail = "nothing is observed here";
-    return evaluation;
+    return EvaluationOf(proto::UNSUPPORTED, "nothing is observed here");
   }
   // Begins to measure and returns at once, where a process waits for nothing
   // else: the next call of Evaluate() has to be the same, and finds it done or

@@ -19,31 +19,28 @@ constexpr absl::Duration kEndPatience = absl::Seconds(2);
 // A worker beside builds with priority may get a tenth of a core.
 constexpr double kDeadlineStretch = 10;
 
-proto::WorkerReply Ended(const ExitInfo& exit, absl::string_view stderr_tail,
-                         absl::Duration deadline, int64_t memory_cap_bytes) {
-  proto::WorkerReply reply;
+proto::Evaluation Ended(const ExitInfo& exit, absl::string_view stderr_tail,
+                        absl::Duration deadline, int64_t memory_cap_bytes) {
+  proto::Outcome outcome = exit.max_resident_bytes > memory_cap_bytes * 9 / 10
+                               ? proto::OUT_OF_MEMORY
+                               : proto::CRASHED;
   switch (exit.kind) {
     case ExitInfo::Kind::kTimedOut:
     case ExitInfo::Kind::kKilled:
-      reply.set_outcome(proto::TIMED_OUT);
-      reply.set_detail(absl::StrCat("no answer within ",
-                                    absl::FormatDuration(deadline),
-                                    " beside waits for a core; the worker was "
-                                    "killed"));
-      return reply;
+      return EvaluationOf(
+          proto::TIMED_OUT,
+          absl::StrCat("no answer within ", absl::FormatDuration(deadline),
+                       " beside waits for a core; the worker was killed"));
     case ExitInfo::Kind::kOutOfMemory:
     case ExitInfo::Kind::kMachineOutOfMemory:
-      reply.set_outcome(proto::OUT_OF_MEMORY);
+      outcome = proto::OUT_OF_MEMORY;
       break;
     default:
-      reply.set_outcome(exit.max_resident_bytes > memory_cap_bytes * 9 / 10
-                            ? proto::OUT_OF_MEMORY
-                            : proto::CRASHED);
+      break;
   }
   const absl::string_view tail = absl::StripSuffix(stderr_tail, "\n");
-  reply.set_detail(absl::StrCat("the worker ", exit.ToString(),
-                                tail.empty() ? "" : ": ", tail));
-  return reply;
+  return EvaluationOf(outcome, absl::StrCat("the worker ", exit.ToString(),
+                                            tail.empty() ? "" : ": ", tail));
 }
 
 }  // namespace
@@ -57,20 +54,17 @@ absl::StatusOr<std::unique_ptr<Subprocess>> StartWorkerProcess(
 
 namespace {
 
-Exchanged Answered(const absl::StatusOr<std::string>& frame,
-                   absl::Duration deadline, int64_t memory_cap_bytes,
-                   Subprocess& process) {
-  Exchanged exchanged;
-  exchanged.answered = frame.ok() && exchanged.reply.ParseFromString(*frame);
-  if (exchanged.answered) return exchanged;
+Exchanged EndedInstead(const absl::Status& why, absl::Duration deadline,
+                       int64_t memory_cap_bytes, Subprocess& process) {
   // A worker that ended by itself is reported as it ended. What it wrote to
   // ends before it does.
-  const bool ended = !absl::IsDeadlineExceeded(frame.status()) &&
-                     !absl::IsResourceExhausted(frame.status());
+  const bool ended =
+      !absl::IsDeadlineExceeded(why) && !absl::IsResourceExhausted(why);
   const ExitInfo exit =
       ended ? process.Wait(kEndPatience) : process.KillAndWait();
-  exchanged.reply =
-      Ended(exit, process.TakeStderr(), deadline, memory_cap_bytes);
+  Exchanged exchanged;
+  exchanged.evaluations = {
+      Ended(exit, process.TakeStderr(), deadline, memory_cap_bytes)};
   return exchanged;
 }
 
@@ -104,23 +98,25 @@ Exchanged Answer(absl::Duration deadline, int64_t memory_cap_bytes,
                  Subprocess& process, const TimeElsewhere& elsewhere) {
   absl::Duration patience = deadline;
   while (true) {
-    Exchanged exchanged = Answered(process.ReadFrame(patience), deadline,
-                                   memory_cap_bytes, process);
-    if (exchanged.answered && exchanged.reply.has_ask_elsewhere()) {
+    const absl::StatusOr<std::string> frame = process.ReadFrame(patience);
+    proto::WorkerReply reply;
+    if (!frame.ok() || !reply.ParseFromString(*frame)) {
+      return EndedInstead(frame.status(), deadline, memory_cap_bytes, process);
+    }
+    if (!reply.evaluations().empty()) {
+      return {true, {reply.evaluations().begin(), reply.evaluations().end()}};
+    }
+    if (reply.has_ask_elsewhere()) {
       const std::string told =
-          TimedElsewhere(exchanged.reply.ask_elsewhere(), elsewhere)
-              .SerializeAsString();
+          TimedElsewhere(reply.ask_elsewhere(), elsewhere).SerializeAsString();
       const absl::Status sent = process.WriteFrame(told, deadline);
       if (sent.ok()) continue;
-      return Answered(sent, deadline, memory_cap_bytes, process);
+      return EndedInstead(sent, deadline, memory_cap_bytes, process);
     }
-    const proto::WorkerReply::Turn turn = exchanged.reply.turn();
-    if (!exchanged.answered || turn == proto::WorkerReply::TURN_UNSPECIFIED) {
-      return exchanged;
-    }
-    SayOnce(exchanged.reply.detail());
-    patience =
-        turn == proto::WorkerReply::WAITS ? absl::InfiniteDuration() : deadline;
+    SayOnce(reply.note());
+    patience = reply.turn() == proto::WorkerReply::WAITS
+                   ? absl::InfiniteDuration()
+                   : deadline;
   }
 }
 
@@ -132,7 +128,7 @@ Exchanged Exchange(const proto::WorkerRequest& request, absl::Duration deadline,
   const absl::Status sent =
       process.WriteFrame(request.SerializeAsString(), deadline);
   if (sent.ok()) return Answer(deadline, memory_cap_bytes, process, elsewhere);
-  return Answered(sent, deadline, memory_cap_bytes, process);
+  return EndedInstead(sent, deadline, memory_cap_bytes, process);
 }
 
 Exchanged Receive(absl::Duration deadline, int64_t memory_cap_bytes,

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -30,10 +31,10 @@ absl::StatusOr<std::unique_ptr<Subprocess>> StartWorkerProcess(
     const std::string& binary, const SubprocessOptions& options);
 
 struct Exchanged {
-  // False: the process has ended. The reply is CRASHED, TIMED_OUT or
+  // False: the process has ended. One evaluation says CRASHED, TIMED_OUT or
   // OUT_OF_MEMORY then.
   bool answered = false;
-  proto::WorkerReply reply;
+  std::vector<proto::Evaluation> evaluations;  // at least one
 };
 
 // A process that died near `memory_cap_bytes` most likely failed to allocate,

@@ -35,6 +35,7 @@ int Serve(FrameChannel& channel, const char* how, int milliseconds) {
     (void)channel.Write(reply.SerializeAsString());
   };
   if (std::strcmp(how, kAsks) == 0) {
+    std::string told;
     proto::WorkerReply reply;
     for (int contender = 0; contender < 2; ++contender) {
       reply.mutable_ask_elsewhere()->set_contender(contender);
@@ -45,11 +46,11 @@ int Serve(FrameChannel& channel, const char* how, int milliseconds) {
           !frame.ok() || !answer.ParseFromString(*frame)) {
         return 1;
       }
-      *reply.mutable_detail() +=
-          absl::StrCat(answer.timed_elsewhere().elapsed_ns(), " ",
-                       answer.timed_elsewhere().error(), "; ");
+      absl::StrAppend(&told, answer.timed_elsewhere().elapsed_ns(), " ",
+                      answer.timed_elsewhere().error(), "; ");
     }
     reply.clear_ask_elsewhere();
+    *reply.add_evaluations() = EvaluationOf(proto::OK, told);
     (void)channel.Write(reply.SerializeAsString());
     return 0;
   }
@@ -58,7 +59,7 @@ int Serve(FrameChannel& channel, const char* how, int milliseconds) {
   tell(proto::WorkerReply::HAS_IT);
   if (std::strcmp(how, kHangs) == 0) absl::SleepFor(absl::Hours(1));
   proto::WorkerReply reply;
-  reply.set_outcome(proto::OK);
+  *reply.add_evaluations() = EvaluationOf(proto::OK);
   (void)channel.Write(reply.SerializeAsString());
   return 0;
 }
@@ -76,7 +77,7 @@ Exchanged Ask(const char* how, absl::Duration waits) {
 
 // What becomes of a worker that is killed, while the kernel counts what it
 // kills from `before` to `after`.
-proto::WorkerReply Killed(const std::string& before, const std::string& after) {
+proto::Trial Killed(const std::string& before, const std::string& after) {
   SubprocessOptions options;
   options.kernel_counts = JoinPath(::testing::TempDir(), "vmstat");
   EXPECT_TRUE(WriteFileAtomically(options.kernel_counts, before).ok());
@@ -85,13 +86,15 @@ proto::WorkerReply Killed(const std::string& before, const std::string& after) {
   EXPECT_TRUE(WriteFileAtomically(options.kernel_counts, after).ok());
   return Exchange(proto::WorkerRequest(), kDeadline, int64_t{1} << 30,
                   **process)
-      .reply;
+      .evaluations[0]
+      .trial();
 }
 
 TEST(Exchange, TellsWhatTheKernelKillsForWantOfMemoryFromACrash) {
-  const proto::WorkerReply reply = Killed("oom_kill 0\n", "oom_kill 1\n");
-  EXPECT_EQ(reply.outcome(), proto::OUT_OF_MEMORY);
-  EXPECT_THAT(reply.detail(), HasSubstr("the worker was killed by the kernel"));
+  const proto::Trial killed = Killed("oom_kill 0\n", "oom_kill 1\n");
+  EXPECT_EQ(killed.outcome(), proto::OUT_OF_MEMORY);
+  EXPECT_THAT(killed.detail(),
+              HasSubstr("the worker was killed by the kernel"));
   EXPECT_EQ(Killed("oom_kill 1\n", "oom_kill 1\n").outcome(), proto::CRASHED);
 }
 
@@ -100,19 +103,18 @@ TEST(Exchange, NamesTheLimitOfMemory) {
   options.max_resident_bytes = 1 << 20;  // less than it begins with
   auto process = Subprocess::Start({"/proc/self/exe", kHangs, "0"}, options);
   ASSERT_TRUE(process.ok()) << process.status();
-  const proto::WorkerReply reply =
-      Exchange(proto::WorkerRequest(), absl::Minutes(1),
-               options.max_resident_bytes, **process)
-          .reply;
-  EXPECT_EQ(reply.outcome(), proto::OUT_OF_MEMORY);
-  EXPECT_THAT(reply.detail(), HasSubstr("its memory limit of 1.00 MiB"));
+  const proto::Trial trial = Exchange(proto::WorkerRequest(), absl::Minutes(1),
+                                      options.max_resident_bytes, **process)
+                                 .evaluations[0]
+                                 .trial();
+  EXPECT_EQ(trial.outcome(), proto::OUT_OF_MEMORY);
+  EXPECT_THAT(trial.detail(), HasSubstr("its memory limit of 1.00 MiB"));
 }
 
 TEST(Exchange, ADeadlineStandsStillWhileItWaitsForItsTurn) {
   const Exchanged exchanged = Ask(kWaits, 3 * kDeadline);
   EXPECT_TRUE(exchanged.answered);
-  EXPECT_EQ(exchanged.reply.outcome(), proto::OK) << exchanged.reply.detail();
-  EXPECT_EQ(exchanged.reply.turn(), proto::WorkerReply::TURN_UNSPECIFIED);
+  EXPECT_TRUE(IsOk(exchanged.evaluations[0]));
 }
 
 TEST(Exchange, AsksElsewhereWhatTheWorkerAsksWhileNoDeadlineRuns) {
@@ -128,8 +130,8 @@ TEST(Exchange, AsksElsewhereWhatTheWorkerAsksWhileNoDeadlineRuns) {
                  return 1000 * calls;
                });
   EXPECT_TRUE(exchanged.answered);
-  EXPECT_FALSE(exchanged.reply.has_ask_elsewhere());
-  EXPECT_EQ(exchanged.reply.detail(), "7000 ; 0 UNAVAILABLE: gone; ");
+  EXPECT_EQ(exchanged.evaluations[0].trial().detail(),
+            "7000 ; 0 UNAVAILABLE: gone;");
 }
 
 TEST(Exchange, NothingIsElsewhereUnlessItIsSaid) {
@@ -139,15 +141,18 @@ TEST(Exchange, NothingIsElsewhereUnlessItIsSaid) {
   ASSERT_TRUE(process.ok()) << process.status();
   EXPECT_THAT(
       Exchange(proto::WorkerRequest(), kDeadline, int64_t{1} << 30, **process)
-          .reply.detail(),
+          .evaluations[0]
+          .trial()
+          .detail(),
       HasSubstr("nothing is computed elsewhere"));
 }
 
 TEST(Exchange, AndGoesOnOnceItHasIt) {
   const Exchanged exchanged = Ask(kHangs, absl::ZeroDuration());
   EXPECT_FALSE(exchanged.answered);
-  EXPECT_EQ(exchanged.reply.outcome(), proto::TIMED_OUT);
-  EXPECT_THAT(exchanged.reply.detail(), HasSubstr("within 500ms"));
+  EXPECT_EQ(exchanged.evaluations[0].trial().outcome(), proto::TIMED_OUT);
+  EXPECT_THAT(exchanged.evaluations[0].trial().detail(),
+              HasSubstr("within 500ms"));
 }
 
 }  // namespace

@@ -63,8 +63,8 @@ class ElsewhereTimer : public ops::Timer {
 };
 
 struct Member {
-  const proto::WorkerRequest::Evaluate::Contender* contender = nullptr;
-  proto::WorkerReply reply;
+  const proto::Contender* contender = nullptr;
+  proto::Evaluation evaluation;
   std::unique_ptr<ops::Runnable> runnable;  // null: elsewhere
   absl::optional<ops::CheckedOperands::Results> results;
   // Valid where its results are checked.
@@ -74,7 +74,7 @@ struct Member {
 };
 
 // Each step returns what went wrong, if something did.
-using Wrong = absl::optional<proto::WorkerReply>;
+using Wrong = absl::optional<proto::Evaluation>;
 
 class Measuring {
  public:
@@ -86,31 +86,31 @@ class Measuring {
     }
   }
 
-  proto::WorkerReply Run() {
-    if (Wrong wrong = Load()) return *wrong;
+  std::vector<proto::Evaluation> Run() {
+    if (Wrong wrong = Load()) return {*wrong};
     started_unix_ns_ = Clock::Real()->WallNs();
     busy_before_ns_ = task_.device().busy_ns();
-    if (Wrong wrong = CallFirst()) return *wrong;
+    if (Wrong wrong = CallFirst()) return {*wrong};
     if (!first_ || first_->outcome != proto::CENSORED) {
       // Right first: nothing counts of what was not checked.
-      if (Wrong wrong = Check()) return *wrong;
-      if (Wrong wrong = Sample()) return *wrong;
+      if (Wrong wrong = Check()) return {*wrong};
+      if (Wrong wrong = Sample()) return {*wrong};
     }
-    if (Wrong wrong = CheckAgain()) return *wrong;
-    if (Wrong wrong = HashResults()) return *wrong;
-    return Reply();
+    if (Wrong wrong = CheckAgain()) return {*wrong};
+    if (Wrong wrong = HashResults()) return {*wrong};
+    return Evaluations();
   }
 
  private:
   Wrong Load() {
     for (Member& member : members_) {
       if (member.contender->elsewhere()) continue;
-      member.reply = task_.Load(
+      member.evaluation = task_.Load(
           member.contender->has_backend() ? member.contender->backend()
                                           : task_.task().backend(),
           member.contender->config(),
           member.contender->perturbation().compile_options(), &member.runnable);
-      if (member.reply.outcome() != proto::OK) return member.reply;
+      if (!IsOk(member.evaluation)) return member.evaluation;
     }
     return absl::nullopt;
   }
@@ -161,8 +161,8 @@ class Measuring {
     const int64_t start_ns = Clock::Real()->NowNs();
     for (const Member& member : members_) {
       if (!member.error.valid() || member.error.get().ok()) continue;
-      return ReplyOf(proto::WRONG_RESULT,
-                     member.error.get().status().message());
+      return EvaluationOf(proto::WRONG_RESULT,
+                          member.error.get().status().message());
     }
     check_ns_ += Clock::Real()->NowNs() - start_ns;
     return absl::nullopt;
@@ -200,7 +200,7 @@ class Measuring {
     if (Wrong wrong = AwaitErrors()) return wrong;
     if (!timed.ok()) return TimerFailed(timed);
     if (!samplings.ok()) {
-      return ReplyOf(proto::LAUNCH_ERROR, samplings.status().message());
+      return EvaluationOf(proto::LAUNCH_ERROR, samplings.status().message());
     }
     for (size_t i = 0; i < members_.size(); ++i) {
       Member& member = members_[i];
@@ -219,7 +219,7 @@ class Measuring {
     }
     const std::string too_short = TooShortCold(sampling);
     if (too_short.empty()) return absl::nullopt;
-    return ReplyOf(proto::UNSUPPORTED, too_short);
+    return EvaluationOf(proto::UNSUPPORTED, too_short);
   }
 
   Wrong Meter() {
@@ -240,7 +240,7 @@ class Measuring {
   Wrong CheckAgain() {
     const int64_t start_ns = Clock::Real()->NowNs();
     if (const absl::Status sound = task_.CheckInputsAndGuards(); !sound.ok()) {
-      return ReplyOf(proto::WRONG_RESULT, sound.message());
+      return EvaluationOf(proto::WRONG_RESULT, sound.message());
     }
     for (const Member& member : members_) {
       if (!member.error.valid() || !MayWin(member)) continue;
@@ -263,7 +263,8 @@ class Measuring {
     const auto bits =
         task_.BitsOfResults(request_.numerics_seed(), *member.runnable);
     if (!bits.ok()) return RunFailed(bits.status());
-    tuning::AddNumerics(*bits, member.reply.mutable_facts());
+    auto& facts = *member.evaluation.mutable_trial()->mutable_facts();
+    tuning::AddNumerics(*bits, &facts);
     const auto is_invariant = task_.IsBatchInvariant(
         request_.numerics_seed(),
         member.contender->has_backend() ? member.contender->backend()
@@ -271,7 +272,7 @@ class Measuring {
         member.contender->config(), *member.runnable);
     if (!is_invariant.ok()) return RunFailed(is_invariant.status());
     if (is_invariant->has_value()) {
-      tuning::AddBatchInvariance(**is_invariant, member.reply.mutable_facts());
+      tuning::AddBatchInvariance(**is_invariant, &facts);
     }
     check_ns_ += Clock::Real()->NowNs() - start_ns;
     return absl::nullopt;
@@ -288,28 +289,28 @@ class Measuring {
                 kNearlyBest * sampling.hopeless_above_ns());
   }
 
-  proto::WorkerReply Reply() {
-    proto::WorkerReply reply = ReplyOf(proto::OK);
+  std::vector<proto::Evaluation> Evaluations() {
     const auto count = static_cast<int64_t>(members_.size());
     const absl::optional<int64_t> busy_ns = task_.device().busy_ns();
+    std::vector<proto::Evaluation> evaluations;
     for (Member& member : members_) {
-      proto::WorkerReply& one = *reply.add_contenders();
-      one = std::move(member.reply);
+      proto::Trial& trial = *member.evaluation.mutable_trial();
       if (member.error.valid()) {
-        one.set_error_in_tolerances(*member.error.get());
+        trial.set_error_in_tolerances(*member.error.get());
       }
-      one.set_check_ns(check_ns_ / count);
+      proto::Effort& effort = *trial.mutable_effort();
+      effort.set_check_ns(check_ns_ / count);
       if (busy_ns && busy_before_ns_) {
-        one.set_busy_ns((*busy_ns - *busy_before_ns_) / count);
+        effort.set_busy_ns((*busy_ns - *busy_before_ns_) / count);
       }
       Sampling& sampling = member.sampling;
-      one.set_outcome(sampling.outcome);
+      trial.set_outcome(sampling.outcome);
       if (sampling.outcome != proto::CONTENDED) {
-        one.set_time_ns(sampling.time_ns);
+        trial.set_time_ns(sampling.time_ns);
       } else if (const std::string active =
                      ops::FindNeighbours(task_.device()).active;
                  !active.empty()) {
-        one.set_detail(
+        trial.set_detail(
             absl::StrCat(active, " computed on this device meanwhile"));
       }
       sampling.measurement.set_started_unix_ns(started_unix_ns_);
@@ -318,9 +319,10 @@ class Measuring {
       conditions.set_page_bytes(task_.operands().page_bytes());
       conditions.set_host(HostName());
       conditions.set_device_uuid(task_.device().uuid());
-      *one.mutable_measurement() = std::move(sampling.measurement);
+      *trial.add_measurements() = std::move(sampling.measurement);
+      evaluations.push_back(std::move(member.evaluation));
     }
-    return reply;
+    return evaluations;
   }
 
   const proto::WorkerRequest::Evaluate& request_;
@@ -345,10 +347,11 @@ std::string TooShortCold(const Sampling& sampling) {
                       kMinColdSampleNs, " ns)");
 }
 
-proto::WorkerReply Measure(const proto::WorkerRequest::Evaluate& request,
-                           OpenedTask& task, const TimeElsewhere& elsewhere) {
+std::vector<proto::Evaluation> Measure(
+    const proto::WorkerRequest::Evaluate& request, OpenedTask& task,
+    const TimeElsewhere& elsewhere) {
   if (request.contenders().empty()) {
-    return ReplyOf(proto::INVALID, "nothing was requested");
+    return {EvaluationOf(proto::INVALID, "nothing was requested")};
   }
   return Measuring(request, task, elsewhere).Run();
 }

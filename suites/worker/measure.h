@@ -4,14 +4,15 @@
 // Measure checks contenders against the reference and samples them, inside a
 // worker process: one alone, or several interleaved.
 //
-//   const proto::WorkerReply reply = Measure(request, task, ask_elsewhere);
-//   if (reply.outcome() == proto::OK) Use(reply.contenders(0));
+//   const std::vector<proto::Evaluation> evaluations =
+//       Measure(request, task, ask_elsewhere);
 //
-// The reply is OK with one reply for each contender, or says what went wrong
+// There is one for each contender, or one alone that says what went wrong
 // first: contenders that are compared all count, or none does.
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "suites/proto/worker.pb.h"
 #include "suites/stopwatch/stopwatch.h"
@@ -28,8 +29,9 @@ inline constexpr int64_t kMinColdSampleNs = 2'000;
 // Why a sampling with cold caches says nothing; "" if it does say something.
 std::string TooShortCold(const Sampling& sampling);
 
-proto::WorkerReply Measure(const proto::WorkerRequest::Evaluate& request,
-                           OpenedTask& task, const TimeElsewhere& elsewhere);
+std::vector<proto::Evaluation> Measure(
+    const proto::WorkerRequest::Evaluate& request, OpenedTask& task,
+    const TimeElsewhere& elsewhere);
 
 }  // namespace optrail::suites
 

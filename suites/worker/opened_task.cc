@@ -23,12 +23,6 @@ namespace {
 
 constexpr int64_t kMaxInPlaceBytes = int64_t{256} << 20;
 
-void AddFacts(const ops::Artifact& artifact, proto::WorkerReply* reply) {
-  for (proto::Fact& fact : FactsOf(artifact)) {
-    *reply->add_facts() = std::move(fact);
-  }
-}
-
 // Whether its compile options are all that is perturbed.
 bool IsOfCompiler(const proto::Perturbation& perturbation) {
   proto::Perturbation rest = perturbation;
@@ -74,13 +68,12 @@ absl::StatusOr<ops::Artifact> Compiled(const ops::Backend& backend,
 
 }  // namespace
 
-std::vector<proto::Fact> FactsOf(const ops::Artifact& artifact) {
-  std::vector<proto::Fact> facts;
+void AddFacts(const ops::Artifact& artifact, proto::Trial* trial) {
   for (const auto& [name, value] : artifact.facts) {
-    facts.emplace_back().set_name(name);
-    facts.back().set_value(value);
+    proto::Fact& fact = *trial->add_facts();
+    fact.set_name(name);
+    fact.set_value(value);
   }
-  return facts;
 }
 
 absl::StatusOr<ops::Target> LocalTarget(
@@ -98,7 +91,7 @@ absl::StatusOr<ops::Target> LocalTarget(
   return target;
 }
 
-proto::WorkerReply Compile(const proto::WorkerRequest::Compile& request) {
+proto::Evaluation Compile(const proto::WorkerRequest::Compile& request) {
   const proto::Task& task = request.task();
   absl::StatusOr<ops::Artifact> artifact = absl::UnknownError("");
   const int64_t start_ns = Clock::Real()->NowNs();
@@ -122,10 +115,10 @@ proto::WorkerReply Compile(const proto::WorkerRequest::Compile& request) {
   if (!artifact.ok()) {
     return PrepareFailed(artifact.status());
   }
-  proto::WorkerReply reply = ReplyOf(proto::OK);
-  reply.set_prepare_ns(Clock::Real()->NowNs() - start_ns);
-  AddFacts(*artifact, &reply);
-  return reply;
+  proto::Evaluation compiled = EvaluationOf(proto::OK);
+  compiled.mutable_trial()->set_compile_ns(Clock::Real()->NowNs() - start_ns);
+  AddFacts(*artifact, compiled.mutable_trial());
+  return compiled;
 }
 
 absl::Status OpenedTask::Open(const proto::WorkerRequest::Open& request) {
@@ -371,33 +364,34 @@ absl::StatusOr<std::unique_ptr<ops::Timer>> OpenedTask::MakeTimer(
                                          *perturbation);
 }
 
-proto::WorkerReply OpenedTask::Profile(
+proto::Evaluation OpenedTask::Profile(
     const proto::WorkerRequest::Profile& request) {
   std::unique_ptr<ops::Runnable> runnable;
-  proto::WorkerReply reply = Load(task_.backend(), request.config(),
-                                  request.compile_options(), &runnable);
-  if (reply.outcome() != proto::OK) return reply;
+  proto::Evaluation profile = Load(task_.backend(), request.config(),
+                                   request.compile_options(), &runnable);
+  if (!IsOk(profile)) return profile;
   absl::Status status = operands_->Fill(request.input_seed());
   if (status.ok()) status = operands_->Arm();
-  if (!status.ok()) return ReplyOf(proto::LAUNCH_ERROR, status.message());
+  if (!status.ok()) return EvaluationOf(proto::LAUNCH_ERROR, status.message());
   auto* const perturbable = dynamic_cast<ops::Perturbable*>(device_.get());
-  reply.mutable_measurement();
+  proto::Measurement& measurement =
+      *profile.mutable_trial()->add_measurements();
   // The facts are worth having where nothing else can be observed.
-  if (perturbable == nullptr) return reply;
+  if (perturbable == nullptr) return profile;
   auto metrics = perturbable->ProfileCalls(*runnable, *operands_);
   if (!metrics.ok()) {
     return TimerFailed(metrics.status());
   }
   for (proto::MetricSamples& metric : *metrics) {
-    *reply.mutable_measurement()->add_metrics() = std::move(metric);
+    *measurement.add_metrics() = std::move(metric);
   }
-  return reply;
+  return profile;
 }
 
-proto::WorkerReply OpenedTask::Load(const std::string& backend_name,
-                                    const proto::Config& config,
-                                    const CompileOptions& compile_options,
-                                    std::unique_ptr<ops::Runnable>* runnable) {
+proto::Evaluation OpenedTask::Load(const std::string& backend_name,
+                                   const proto::Config& config,
+                                   const CompileOptions& compile_options,
+                                   std::unique_ptr<ops::Runnable>* runnable) {
   const auto backend = BackendNamed(backend_name);
   if (!backend.ok()) return PrepareFailed(backend.status());
   const int64_t prepare_start_ns = Clock::Real()->NowNs();
@@ -412,16 +406,17 @@ proto::WorkerReply OpenedTask::Load(const std::string& backend_name,
     return PrepareFailed(loaded.status());
   }
   *runnable = *std::move(loaded);
-  proto::WorkerReply reply = ReplyOf(proto::OK);
+  proto::Evaluation evaluation = EvaluationOf(proto::OK);
+  proto::Trial& trial = *evaluation.mutable_trial();
   const int64_t loaded_ns = Clock::Real()->NowNs();
-  reply.set_prepare_ns(loaded_ns - prepare_start_ns);
-  reply.set_load_ns(loaded_ns - load_start_ns);
-  AddFacts(*artifact, &reply);
+  trial.set_compile_ns(loaded_ns - prepare_start_ns);
+  trial.set_load_ns(loaded_ns - load_start_ns);
+  AddFacts(*artifact, &trial);
   const ops::Invocation& invocation = (*runnable)->invocation();
-  reply.set_memory_bytes(operands_->bytes_per_set() +
-                         invocation.workspace_bytes() +
-                         invocation.packed_bytes());
-  return reply;
+  evaluation.set_memory_bytes(operands_->bytes_per_set() +
+                              invocation.workspace_bytes() +
+                              invocation.packed_bytes());
+  return evaluation;
 }
 
 }  // namespace optrail::suites

@@ -8,7 +8,7 @@
 //   OpenedTask task;
 //   OPTRAIL_RETURN_IF_ERROR(task.Open(request));
 //   std::unique_ptr<ops::Runnable> runnable;
-//   proto::WorkerReply loaded = task.Load("", config, {}, &runnable);
+//   proto::Evaluation loaded = task.Load("", config, {}, &runnable);
 //
 // Used by one thread. Opening another task keeps the device.
 
@@ -47,11 +47,11 @@ inline constexpr char kCompiledFolder[] = "compiled";
 inline constexpr char kReferencesFolder[] = "references";
 
 // Sorted by name.
-std::vector<proto::Fact> FactsOf(const ops::Artifact& artifact);
+void AddFacts(const ops::Artifact& artifact, proto::Trial* trial);
 
 // Fills the compile cache with one config's code, for hardware that may be
 // elsewhere; needs no device.
-proto::WorkerReply Compile(const proto::WorkerRequest::Compile& request);
+proto::Evaluation Compile(const proto::WorkerRequest::Compile& request);
 
 class OpenedTask {
  public:
@@ -66,10 +66,10 @@ class OpenedTask {
 
   // OK, with the time that loading took and the facts of the code, or why it
   // cannot be launched. `backend` is named as in a task.
-  proto::WorkerReply Load(const std::string& backend,
-                          const proto::Config& config,
-                          const CompileOptions& compile_options,
-                          std::unique_ptr<ops::Runnable>* runnable);
+  proto::Evaluation Load(const std::string& backend,
+                         const proto::Config& config,
+                         const CompileOptions& compile_options,
+                         std::unique_ptr<ops::Runnable>* runnable);
   // The results of one call with hard values; DataLoss says what a call must
   // not do and this one did.
   absl::StatusOr<ops::CheckedOperands::Results> RunChecked(
@@ -99,7 +99,7 @@ class OpenedTask {
   // cannot be metered.
   absl::Status Meter(const proto::Metering& metering, bool zero_inputs,
                      ops::Timer& timer, proto::Measurement* measurement);
-  proto::WorkerReply Profile(const proto::WorkerRequest::Profile& request);
+  proto::Evaluation Profile(const proto::WorkerRequest::Profile& request);
 
   const proto::Task& task() const { return task_; }
   ops::Device& device() { return *device_; }

@@ -53,7 +53,7 @@ void OpenedWorker::SendOpen(const std::vector<uint64_t>& input_seeds) {
 }
 
 bool OpenedWorker::IsIdle() const {
-  return awaited_ && alive_ && sound_ && opened_.outcome() == proto::OK;
+  return awaited_ && alive_ && sound_ && IsOk(opened_);
 }
 
 bool OpenedWorker::Suits(const OpenedWorkerOptions& options) const {
@@ -76,28 +76,28 @@ bool OpenedWorker::Reopen(OpenedWorkerOptions options,
   return true;
 }
 
-proto::WorkerReply OpenedWorker::AwaitOpen() {
+proto::Evaluation OpenedWorker::AwaitOpen() {
   if (awaited_) return opened_;
   awaited_ = true;
   Exchanged exchanged = suites::Receive(options_.open_deadline,
                                         options_.memory_cap_bytes, *process_);
   alive_ = exchanged.answered;
-  opened_ = std::move(exchanged.reply);
+  opened_ = std::move(exchanged.evaluations[0]);
   return opened_;
 }
 
-proto::WorkerReply OpenedWorker::MakeReady(uint64_t input_seed) {
+proto::Evaluation OpenedWorker::MakeReady(uint64_t input_seed) {
   if (ready_seeds_.count(input_seed) > 0) return opened_;
   proto::WorkerRequest request;
   request.mutable_make_ready()->add_input_seeds(input_seed);
-  const proto::WorkerReply made = Ask(request, options_.open_deadline);
-  if (made.outcome() == proto::OK) ready_seeds_.insert(input_seed);
+  const proto::Evaluation made = Ask(request, options_.open_deadline)[0];
+  if (IsOk(made)) ready_seeds_.insert(input_seed);
   return made;
 }
 
-proto::WorkerReply OpenedWorker::Ask(const proto::WorkerRequest& request,
-                                     absl::Duration deadline,
-                                     const TimeElsewhere& elsewhere) {
+std::vector<proto::Evaluation> OpenedWorker::Ask(
+    const proto::WorkerRequest& request, absl::Duration deadline,
+    const TimeElsewhere& elsewhere) {
   return Note(Exchange(request, deadline, options_.memory_cap_bytes, *process_,
                        elsewhere));
 }
@@ -106,15 +106,15 @@ absl::Status OpenedWorker::Send(const proto::WorkerRequest& request) {
   return process_->WriteFrame(request.SerializeAsString(), kWritePatience);
 }
 
-proto::WorkerReply OpenedWorker::Receive(absl::Duration deadline) {
+std::vector<proto::Evaluation> OpenedWorker::Receive(absl::Duration deadline) {
   return Note(suites::Receive(deadline, options_.memory_cap_bytes, *process_));
 }
 
-proto::WorkerReply OpenedWorker::Note(Exchanged exchanged) {
+std::vector<proto::Evaluation> OpenedWorker::Note(Exchanged exchanged) {
   alive_ = exchanged.answered;
   // After a failure nobody knows what the config left behind.
-  sound_ &= LeavesNothingBehind(exchanged.reply.outcome());
-  return std::move(exchanged.reply);
+  sound_ &= LeavesNothingBehind(exchanged.evaluations[0].trial().outcome());
+  return std::move(exchanged.evaluations);
 }
 
 void OpenedWorker::Kill() {

@@ -8,8 +8,8 @@
 //   OPTRAIL_ASSIGN_OR_RETURN(const auto worker,  // returns at once
 //                            OpenedWorker::Start(options, {seed}));
 //   ...
-//   const proto::WorkerReply opened = worker->AwaitOpen();
-//   if (opened.outcome() == proto::OK) worker->Ask(request, deadline);
+//   const proto::Evaluation opened = worker->AwaitOpen();
+//   if (IsOk(opened)) worker->Ask(request, deadline);
 //
 // Used by the thread that started it, which has to live as long (base/
 // subprocess.h, DieWithParent).
@@ -63,21 +63,21 @@ class OpenedWorker {
               const std::vector<uint64_t>& input_seeds);
 
   // OK, or what keeps any config of the task from being measured.
-  proto::WorkerReply AwaitOpen();
+  proto::Evaluation AwaitOpen();
 
   // After AwaitOpen() said OK. Makes the seed's inputs ready where they are
   // not.
-  proto::WorkerReply MakeReady(uint64_t input_seed);
-  proto::WorkerReply Ask(const proto::WorkerRequest& request,
-                         absl::Duration deadline,
-                         const TimeElsewhere& elsewhere = {});
+  proto::Evaluation MakeReady(uint64_t input_seed);
+  std::vector<proto::Evaluation> Ask(const proto::WorkerRequest& request,
+                                     absl::Duration deadline,
+                                     const TimeElsewhere& elsewhere = {});
 
   // The same in two steps, for one that waits with these inputs at hand.
   bool IsReadyFor(uint64_t input_seed) const {
     return IsIdle() && ready_seeds_.count(input_seed) > 0;
   }
   absl::Status Send(const proto::WorkerRequest& request);
-  proto::WorkerReply Receive(absl::Duration deadline);
+  std::vector<proto::Evaluation> Receive(absl::Duration deadline);
 
   // False once a process ended instead of answering.
   bool alive() const { return alive_; }
@@ -93,7 +93,7 @@ class OpenedWorker {
       : options_(std::move(options)) {}
 
   void SendOpen(const std::vector<uint64_t>& input_seeds);
-  proto::WorkerReply Note(Exchanged exchanged);
+  std::vector<proto::Evaluation> Note(Exchanged exchanged);
 
   OpenedWorkerOptions options_;
   int64_t memory_cap_bytes_ = 0;  // of the process
@@ -102,7 +102,7 @@ class OpenedWorker {
   bool awaited_ = false;
   bool alive_ = true;
   bool sound_ = true;
-  proto::WorkerReply opened_;
+  proto::Evaluation opened_;
 };
 
 // Whether a process that answered so can be asked again.

@@ -4,6 +4,8 @@
 #include <iostream>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -34,23 +36,24 @@ class Worker {
  public:
   explicit Worker(FrameChannel& channel) : channel_(channel) {}
 
-  proto::WorkerReply Answer(const proto::WorkerRequest& request) {
+  std::vector<proto::Evaluation> Answer(const proto::WorkerRequest& request) {
     if (request.has_open()) {
       const absl::Status status = task_.Open(request.open());
-      return status.ok() ? ReplyOf(proto::OK) : PrepareFailed(status);
+      return {status.ok() ? EvaluationOf(proto::OK) : PrepareFailed(status)};
     }
-    if (request.has_compile()) return Compile(request.compile());
+    if (request.has_compile()) return {Compile(request.compile())};
     if (!task_.is_open()) {
-      return ReplyOf(proto::LAUNCH_ERROR, "no task was opened");
+      return {EvaluationOf(proto::LAUNCH_ERROR, "no task was opened")};
     }
     if (request.has_make_ready()) {
       const absl::Status status =
           task_.MakeReady(request.make_ready().input_seeds());
-      return status.ok() ? ReplyOf(proto::OK)
-                         : ReplyOf(proto::LAUNCH_ERROR, status.message());
+      return {status.ok()
+                  ? EvaluationOf(proto::OK)
+                  : EvaluationOf(proto::LAUNCH_ERROR, status.message())};
     }
-    return InTurn([&] {
-      if (request.has_profile()) return task_.Profile(request.profile());
+    return InTurn([&]() -> std::vector<proto::Evaluation> {
+      if (request.has_profile()) return {task_.Profile(request.profile())};
       return Measure(request.evaluate(), task_,
                      [this](int contender, int64_t calls) {
                        return AskElsewhere(contender, calls);
@@ -60,7 +63,8 @@ class Worker {
 
  private:
   // Runs `evaluate` once the device is this process's.
-  proto::WorkerReply InTurn(absl::FunctionRef<proto::WorkerReply()> evaluate) {
+  std::vector<proto::Evaluation> InTurn(
+      absl::FunctionRef<std::vector<proto::Evaluation>()> evaluate) {
     const int64_t start_ns = Clock::Real()->NowNs();
     bool waited = false;
     const std::unique_ptr<ops::Turn> turn = task_.device().TakeTurn([&] {
@@ -81,15 +85,17 @@ class Worker {
                             ": has this device open, computes nothing, "
                             "and is ignored"));
     }
-    proto::WorkerReply reply = evaluate();
-    if (waited) reply.set_turn_ns(turn_ns);
-    return reply;
+    std::vector<proto::Evaluation> evaluations = evaluate();
+    if (waited) {
+      evaluations[0].mutable_trial()->mutable_effort()->set_turn_ns(turn_ns);
+    }
+    return evaluations;
   }
 
   void TellTurn(proto::WorkerReply::Turn turn, const std::string& note) {
     proto::WorkerReply reply;
     reply.set_turn(turn);
-    reply.set_detail(note);
+    reply.set_note(note);
     Tell(reply);
   }
 
@@ -143,8 +149,11 @@ int RunWorker(int argc, char** argv) {
       std::cerr << "worker: unreadable request\n";
       return ToInt(ExitCode::kBadInput);
     }
-    const absl::Status sent =
-        (*channel)->Write(worker.Answer(*request).SerializeAsString());
+    proto::WorkerReply reply;
+    for (proto::Evaluation& evaluation : worker.Answer(*request)) {
+      *reply.add_evaluations() = std::move(evaluation);
+    }
+    const absl::Status sent = (*channel)->Write(reply.SerializeAsString());
     if (!sent.ok()) return ToInt(ExitCode::kBadInput);
   }
 }

@@ -13,25 +13,6 @@
 namespace optrail::suites {
 namespace {
 
-Evaluation EvaluationOf(const proto::WorkerReply& reply) {
-  Evaluation evaluation;
-  evaluation.outcome = reply.outcome();
-  evaluation.detail = reply.detail();
-  if (reply.has_measurement()) evaluation.measurement = reply.measurement();
-  if (reply.has_time_ns()) evaluation.time_ns = reply.time_ns();
-  if (reply.memory_bytes() > 0) evaluation.memory_bytes = reply.memory_bytes();
-  if (reply.has_error_in_tolerances()) {
-    evaluation.error_in_tolerances = reply.error_in_tolerances();
-  }
-  if (reply.has_prepare_ns()) evaluation.prepare_ns = reply.prepare_ns();
-  if (reply.has_load_ns()) evaluation.load_ns = reply.load_ns();
-  evaluation.check_ns = reply.check_ns();
-  if (reply.has_busy_ns()) evaluation.busy_ns = reply.busy_ns();
-  evaluation.turn_ns = reply.turn_ns();
-  evaluation.facts.assign(reply.facts().begin(), reply.facts().end());
-  return evaluation;
-}
-
 // What the processes hold that are opened together.
 constexpr int64_t kTogetherBytes = int64_t{1} << 30;
 
@@ -68,22 +49,13 @@ constexpr absl::Duration kCalibrationTime = absl::Seconds(60);
 constexpr absl::Duration kWindowTime = absl::Seconds(20);
 
 absl::Duration MeteringTime(const EvaluationOptions& options) {
-  if (options.metrics.empty()) return absl::ZeroDuration();
-  const auto windows = static_cast<int64_t>(options.metrics.size()) *
-                       std::max(options.meter_windows, 1);
-  return kCalibrationTime + windows * (kWindowTime + 2 * options.meter_window);
-}
-
-proto::Metering MeteringFor(const EvaluationOptions& options) {
-  proto::Metering metering;
-  for (const std::string& metric : options.metrics) {
-    metering.add_metrics(metric);
-  }
-  metering.set_windows(options.meter_windows);
-  metering.set_min_window_ns(absl::ToInt64Nanoseconds(options.meter_window));
-  metering.set_quickly(options.meter_quickly);
-  metering.set_below_ns(options.meter_below_ns);
-  return metering;
+  const proto::Metering& metering = options.metering;
+  if (metering.metrics().empty()) return absl::ZeroDuration();
+  const int64_t windows =
+      int64_t{metering.metrics_size()} * std::max(metering.windows(), 1);
+  return kCalibrationTime +
+         windows *
+             (kWindowTime + 2 * absl::Nanoseconds(metering.min_window_ns()));
 }
 
 proto::WorkerRequest RequestFor(const std::vector<Contender>& contenders,
@@ -92,21 +64,12 @@ proto::WorkerRequest RequestFor(const std::vector<Contender>& contenders,
   proto::WorkerRequest::Evaluate& evaluate = *request.mutable_evaluate();
   *evaluate.mutable_sampling() = options.sampling;
   evaluate.set_input_seed(options.input_seed);
-  *evaluate.mutable_metering() = MeteringFor(options);
+  *evaluate.mutable_metering() = options.metering;
   evaluate.set_zero_inputs(options.zero_inputs);
   if (options.numerics_seed) {
     evaluate.set_numerics_seed(*options.numerics_seed);
   }
-  for (const Contender& one : contenders) {
-    auto& contender = *evaluate.add_contenders();
-    contender.set_elsewhere(one.elsewhere != nullptr);
-    if (one.elsewhere) continue;
-    if (one.backend) contender.set_backend(*one.backend);
-    *contender.mutable_config() = one.config;
-    if (one.perturbation) {
-      *contender.mutable_perturbation() = *one.perturbation;
-    }
-  }
+  *evaluate.mutable_contenders() = {contenders.begin(), contenders.end()};
   return request;
 }
 
@@ -184,19 +147,15 @@ Evaluator* WorkerEvaluator::Smaller(const proto::Config& example,
 
 absl::optional<Evaluation> WorkerEvaluator::Refused(
     const proto::Config& config, const EvaluationOptions& options,
-    const absl::optional<Compiled>& compiled) const {
-  if (!compiled.has_value()) return absl::nullopt;
-  Evaluation evaluation;
-  evaluation.outcome = compiled->outcome;
-  evaluation.detail = compiled->detail;
-  evaluation.facts = compiled->facts;
-  if (compiled->outcome != proto::OK) return evaluation;
+    const absl::optional<Evaluation>& compiled) const {
+  if (!compiled.has_value() || !IsOk(*compiled)) return compiled;
   if (!options.accept_facts) return absl::nullopt;
-  const absl::Status accepted = options.accept_facts(config, compiled->facts);
+  const absl::Status accepted =
+      options.accept_facts(config, compiled->trial().facts());
   if (accepted.ok()) return absl::nullopt;
-  evaluation.outcome = proto::INVALID;
-  evaluation.detail = std::string(accepted.message());
-  return evaluation;
+  Evaluation refused = EvaluationOf(proto::INVALID, accepted.message());
+  *refused.mutable_trial()->mutable_facts() = compiled->trial().facts();
+  return refused;
 }
 
 bool WorkerEvaluator::Begin(const proto::Config& config,
@@ -205,14 +164,13 @@ bool WorkerEvaluator::Begin(const proto::Config& config,
   const WorkerPool::Need need = NeedOf(options);
   if (!policy_.host_is_free || !pool_.IsIdle(need)) return false;
   const std::string key = KeyOf(config);
-  const absl::optional<Compiled> compiled =
+  const absl::optional<Evaluation> compiled =
       key.empty() ? absl::nullopt : compiled_.Find(key);
   if ((!key.empty() && !compiled) || Refused(config, options, compiled)) {
     return false;
   }
-  begun_ = pool_.Use(need, 1)
-               .Send(RequestFor({{absl::nullopt, config, {}}}, options))
-               .ok();
+  begun_ =
+      pool_.Use(need, 1).Send(RequestFor({ContenderOf(config)}, options)).ok();
   return begun_;
 }
 
@@ -222,8 +180,8 @@ Evaluation WorkerEvaluator::Profile(
     const EvaluationOptions& options) {
   OPTRAIL_CHECK(!begun_);
   const WorkerPool::Need need = NeedOf(options);
-  const proto::WorkerReply opened = pool_.MakeReady(need);
-  if (opened.outcome() != proto::OK) return EvaluationOf(opened);
+  const Evaluation opened = pool_.MakeReady(need);
+  if (!IsOk(opened)) return opened;
   proto::WorkerRequest request;
   proto::WorkerRequest::Profile& profile = *request.mutable_profile();
   *profile.mutable_config() = config;
@@ -231,10 +189,10 @@ Evaluation WorkerEvaluator::Profile(
   *profile.mutable_compile_options() = {compile_options.begin(),
                                         compile_options.end()};
   const CompilePause pause(compiled_.pool_if_any());
-  Evaluation evaluation =
-      EvaluationOf(pool_.Use(need, 1).Ask(request, options_.config_deadline));
-  pool_.GiveBack(need.process, evaluation.outcome, /*done=*/false);
-  return evaluation;
+  Evaluation observed =
+      pool_.Use(need, 1).Ask(request, options_.config_deadline)[0];
+  pool_.GiveBack(need.process, observed.trial().outcome(), /*done=*/false);
+  return observed;
 }
 
 std::vector<WorkerEvaluator::Code> WorkerEvaluator::AwaitCode(
@@ -242,37 +200,29 @@ std::vector<WorkerEvaluator::Code> WorkerEvaluator::AwaitCode(
   std::vector<Code> codes(contenders.size());
   // The worker itself compiles what an experiment needs.
   const auto needs_code = [](const Contender& one) {
-    return !one.elsewhere && !one.perturbation;
+    return !one.elsewhere() && !one.has_perturbation();
   };
   const auto backend_of = [this](const Contender& one) {
-    return one.backend.value_or(task_.backend());
+    return one.has_backend() ? one.backend() : task_.backend();
   };
   for (size_t i = 0; i < codes.size(); ++i) {
     const Contender& one = contenders[i];
     if (!needs_code(one)) continue;
-    codes[i].key = compiled_.KeyOf(one.config, backend_of(one));
-    compiled_.Prepare(codes[i].key, one.config, backend_of(one));
+    codes[i].key = compiled_.KeyOf(one.config(), backend_of(one));
+    compiled_.Prepare(codes[i].key, one.config(), backend_of(one));
   }
   for (size_t i = 0; i < codes.size(); ++i) {
     const Contender& one = contenders[i];
     if (!needs_code(one)) continue;
     codes[i].compiled =
-        compiled_.Await(codes[i].key, one.config, backend_of(one));
+        compiled_.Await(codes[i].key, one.config(), backend_of(one));
   }
   return codes;
 }
 
-proto::WorkerReply WorkerEvaluator::Ask(
+std::vector<Evaluation> WorkerEvaluator::Ask(
     const std::vector<Contender>& contenders, const EvaluationOptions& options,
     const WorkerPool::Need& need) {
-  const auto elsewhere =
-      [&contenders](int contender, int64_t calls) -> absl::StatusOr<int64_t> {
-    const auto i = static_cast<size_t>(contender);
-    if (i >= contenders.size() || !contenders[i].elsewhere) {
-      return absl::InvalidArgumentError("that is not computed elsewhere");
-    }
-    return contenders[i].elsewhere(calls);
-  };
   const auto count = static_cast<int>(contenders.size());
   const absl::Duration deadline =
       count * (std::min(options_.config_deadline, options.hopeless_after) +
@@ -282,7 +232,7 @@ proto::WorkerReply WorkerEvaluator::Ask(
     return pool_.Use(need, 0).Receive(deadline);
   }
   return pool_.Use(need, count)
-      .Ask(RequestFor(contenders, options), deadline, elsewhere);
+      .Ask(RequestFor(contenders, options), deadline, options.elsewhere);
 }
 
 std::vector<Evaluation> WorkerEvaluator::Measure(
@@ -293,15 +243,15 @@ std::vector<Evaluation> WorkerEvaluator::Measure(
   const std::vector<Code> codes = AwaitCode(contenders);
   const auto tell_code = [&](size_t i, Evaluation* evaluation) {
     if (!codes[i].compiled) return;
-    evaluation->prepare_ns =
-        compiled_.TakeTime(codes[i].key, *codes[i].compiled);
+    proto::Trial& trial = *evaluation->mutable_trial();
+    trial.set_compile_ns(compiled_.TakeTime(codes[i].key, *codes[i].compiled));
     // The worker's facts hold the numerics as well.
-    if (evaluation->facts.empty()) {
-      evaluation->facts = codes[i].compiled->facts;
+    if (trial.facts().empty()) {
+      *trial.mutable_facts() = codes[i].compiled->trial().facts();
     }
   };
   for (size_t i = 0; i < codes.size(); ++i) {
-    auto refused = Refused(contenders[i].config, options, codes[i].compiled);
+    auto refused = Refused(contenders[i].config(), options, codes[i].compiled);
     if (!refused) continue;
     tell_code(i, &*refused);
     return {*std::move(refused)};
@@ -309,36 +259,29 @@ std::vector<Evaluation> WorkerEvaluator::Measure(
   const int64_t start_ns = Clock::Real()->NowNs();
   const WorkerPool::Need need = NeedOf(options);
   if (!begun_) {
-    const proto::WorkerReply ready = pool_.MakeReady(need);
-    if (ready.outcome() != proto::OK) {
-      Evaluation unready = EvaluationOf(ready);
-      unready.elapsed_ns = Clock::Real()->NowNs() - start_ns;
-      return {unready};
+    Evaluation ready = pool_.MakeReady(need);
+    if (!IsOk(ready)) {
+      ready.mutable_trial()->set_elapsed_ns(Clock::Real()->NowNs() - start_ns);
+      return {ready};
     }
   }
   const int64_t ready_ns = Clock::Real()->NowNs();
-  const proto::WorkerReply reply = Ask(contenders, options, need);
-  pool_.GiveBack(need.process, reply.outcome(), options.fresh_process);
-  const int64_t took_ns = Clock::Real()->NowNs() - ready_ns - reply.turn_ns();
-  std::vector<Evaluation> evaluations;
-  if (reply.outcome() == proto::OK && reply.contenders_size() == count) {
-    for (const proto::WorkerReply& one : reply.contenders()) {
-      evaluations.push_back(EvaluationOf(one));
-    }
-  } else {
-    Evaluation& wrong = evaluations.emplace_back(EvaluationOf(reply));
-    if (wrong.outcome == proto::TIMED_OUT &&
-        options.hopeless_after < options_.config_deadline) {
-      wrong.outcome = proto::CENSORED;
-      wrong.time_ns = options.sampling.hopeless_above_ns();
-    }
+  std::vector<Evaluation> evaluations = Ask(contenders, options, need);
+  Evaluation& first = evaluations[0];
+  pool_.GiveBack(need.process, first.trial().outcome(), options.fresh_process);
+  const int64_t turn_ns = first.trial().effort().turn_ns();
+  const int64_t took_ns = Clock::Real()->NowNs() - ready_ns - turn_ns;
+  if (first.trial().outcome() == proto::TIMED_OUT &&
+      options.hopeless_after < options_.config_deadline) {
+    first.mutable_trial()->set_outcome(proto::CENSORED);
+    first.mutable_trial()->set_time_ns(options.sampling.hopeless_above_ns());
   }
   for (Evaluation& evaluation : evaluations) {
-    evaluation.elapsed_ns = std::max<int64_t>(0, took_ns / count);
+    evaluation.mutable_trial()->set_elapsed_ns(
+        std::max<int64_t>(0, took_ns / count));
   }
-  evaluations[0].turn_ns = reply.turn_ns();
-  evaluations[0].unpaid_ns = ready_ns - start_ns + reply.turn_ns();
-  // Of several one is wrong, and nobody knows which.
+  first.set_unpaid_ns(ready_ns - start_ns + turn_ns);
+  // If there is one of several, something is wrong with any of them.
   for (size_t i = 0; evaluations.size() == codes.size() && i < codes.size();
        ++i) {
     tell_code(i, &evaluations[i]);

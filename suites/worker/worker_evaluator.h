@@ -68,7 +68,7 @@ class WorkerEvaluator : public Evaluator {
   // A contender's code; neither, where it needs no compiler.
   struct Code {
     std::string key;
-    absl::optional<Compiled> compiled;
+    absl::optional<Evaluation> compiled;
   };
   std::string KeyOf(const proto::Config& config) {
     return compiled_.KeyOf(config, task_.backend());
@@ -77,11 +77,11 @@ class WorkerEvaluator : public Evaluator {
   // nullopt: it can be launched. Else what became of it, as compiling told.
   absl::optional<Evaluation> Refused(
       const proto::Config& config, const EvaluationOptions& options,
-      const absl::optional<Compiled>& compiled) const;
-  // The answer of its process, which is ready for it.
-  proto::WorkerReply Ask(const std::vector<Contender>& contenders,
-                         const EvaluationOptions& options,
-                         const WorkerPool::Need& need);
+      const absl::optional<Evaluation>& compiled) const;
+  // The answers of their process, which is ready for them.
+  std::vector<Evaluation> Ask(const std::vector<Contender>& contenders,
+                              const EvaluationOptions& options,
+                              const WorkerPool::Need& need);
 
   const proto::Task task_;
   const WorkerOptions options_;

@@ -85,16 +85,17 @@ class WorkerEvaluatorTest : public ::testing::Test {
 TEST_F(WorkerEvaluatorTest, AGoodConfigIsCheckedAndMeasured) {
   const Evaluation evaluation = Evaluate("ok");
   // On a machine that others keep busy nothing is concluded, and that is right.
-  if (evaluation.outcome == proto::CONTENDED) {
-    GTEST_SKIP() << evaluation.detail;
+  if (evaluation.trial().outcome() == proto::CONTENDED) {
+    GTEST_SKIP() << evaluation.trial().detail();
   }
-  ASSERT_EQ(evaluation.outcome, proto::OK) << evaluation.detail;
-  EXPECT_GT(*evaluation.time_ns, 0);
-  EXPECT_LE(*evaluation.error_in_tolerances, 1);
-  ASSERT_TRUE(evaluation.measurement.has_value());
-  EXPECT_GE(evaluation.measurement->sample_ns_size(), 3);
-  EXPECT_GT(evaluation.measurement->conditions().cpus_size(), 0);
-  EXPECT_EQ(evaluation.measurement->metrics(0).metric(), "cpu_time");
+  ASSERT_EQ(evaluation.trial().outcome(), proto::OK)
+      << evaluation.trial().detail();
+  EXPECT_GT(evaluation.trial().time_ns(), 0);
+  EXPECT_LE(evaluation.trial().error_in_tolerances(), 1);
+  ASSERT_TRUE(evaluation.trial().measurements_size() > 0);
+  EXPECT_GE(evaluation.trial().measurements(0).sample_ns_size(), 3);
+  EXPECT_GT(evaluation.trial().measurements(0).conditions().cpus_size(), 0);
+  EXPECT_EQ(evaluation.trial().measurements(0).metrics(0).metric(), "cpu_time");
 }
 
 // Whatever inputs a config was measured with, its bits are those of others.
@@ -108,14 +109,12 @@ TEST_F(WorkerEvaluatorTest, TheClassOfResultsIsThatOfFixedInputs) {
         options_.numerics_seed = numerics_seed;
         const Evaluation evaluation =
             evaluator.Evaluate(*ParseConfig(config), options_);
-        if (evaluation.outcome == proto::CONTENDED) {
-          GTEST_SKIP() << evaluation.detail;
+        if (evaluation.trial().outcome() == proto::CONTENDED) {
+          GTEST_SKIP() << evaluation.trial().detail();
         }
-        ASSERT_EQ(evaluation.outcome, proto::OK) << evaluation.detail;
-        proto::Trial trial;
-        trial.mutable_facts()->Add(evaluation.facts.begin(),
-                                   evaluation.facts.end());
-        classes.push_back(tuning::NumericsOf(trial));
+        ASSERT_EQ(evaluation.trial().outcome(), proto::OK)
+            << evaluation.trial().detail();
+        classes.push_back(tuning::NumericsOf(evaluation.trial()));
       }
     }
   }
@@ -128,7 +127,8 @@ TEST_F(WorkerEvaluatorTest, TheClassOfResultsIsThatOfFixedInputs) {
   options_.numerics_seed.reset();
   for (const proto::Fact& fact :
        evaluator.Evaluate(*ParseConfig("behaviour=ok,work=1"), options_)
-           .facts) {
+           .trial()
+           .facts()) {
     EXPECT_NE(fact.name(), "numerics");
   }
 }
@@ -139,14 +139,13 @@ TEST_F(WorkerEvaluatorTest, ARowMustNotDependOnTheNumberOfRows) {
   options_.numerics_seed = 7;
   const Evaluation evaluation =
       evaluator.Evaluate(*ParseConfig("behaviour=count_rows,work=1"), options_);
-  if (evaluation.outcome == proto::CONTENDED) {
-    GTEST_SKIP() << evaluation.detail;
+  if (evaluation.trial().outcome() == proto::CONTENDED) {
+    GTEST_SKIP() << evaluation.trial().detail();
   }
-  ASSERT_EQ(evaluation.outcome, proto::OK) << evaluation.detail;
-  proto::Trial trial;
-  trial.mutable_facts()->Add(evaluation.facts.begin(), evaluation.facts.end());
+  ASSERT_EQ(evaluation.trial().outcome(), proto::OK)
+      << evaluation.trial().detail();
   const tuning::NumericsClass numerics =
-      tuning::ParseNumerics(tuning::NumericsOf(trial));
+      tuning::ParseNumerics(tuning::NumericsOf(evaluation.trial()));
   EXPECT_EQ(numerics.batch_invariant, absl::make_optional(false));
 }
 
@@ -168,10 +167,10 @@ TEST_F(WorkerEvaluatorTest, AProcessServesOneTaskAfterAnotherWhileItIsSound) {
         *ParseConfig(absl::StrCat("behaviour=", behaviour, ",work=1"));
     *request.mutable_evaluate()->mutable_sampling() = options_.sampling;
     request.mutable_evaluate()->set_input_seed(1);
-    return worker.Ask(request, absl::Minutes(2)).outcome();
+    return worker.Ask(request, absl::Minutes(2))[0].trial().outcome();
   };
   UsedWorkers used;
-  ASSERT_EQ(worker->AwaitOpen().outcome(), proto::OK);
+  ASSERT_TRUE(IsOk(worker->AwaitOpen()));
   for (const int64_t n : {1000, 77, 4096}) {
     EXPECT_TRUE(worker->IsIdle());
     options.task.mutable_shape()->mutable_dims(0)->set_value(n);
@@ -184,7 +183,7 @@ TEST_F(WorkerEvaluatorTest, AProcessServesOneTaskAfterAnotherWhileItIsSound) {
     ASSERT_NE(worker, nullptr);
     worker->Reopen(options, {1});
     EXPECT_FALSE(worker->IsIdle());
-    ASSERT_EQ(worker->AwaitOpen().outcome(), proto::OK);
+    ASSERT_TRUE(IsOk(worker->AwaitOpen()));
     EXPECT_TRUE(LeavesNothingBehind(outcome_of(*worker, "ok"))) << n;
   }
   EXPECT_EQ(outcome_of(*worker, "write_nan"), proto::WRONG_RESULT);
@@ -279,13 +278,13 @@ TEST_F(WorkerEvaluatorTest, EachMisbehaviourBecomesItsOutcome) {
     worker_.config_deadline =
         outcome == proto::TIMED_OUT ? absl::Seconds(1) : absl::Minutes(2);
     const Evaluation evaluation = Evaluate(behaviour);
-    EXPECT_EQ(evaluation.outcome, outcome)
-        << behaviour << ": " << evaluation.detail;
-    EXPECT_FALSE(evaluation.time_ns.has_value()) << behaviour;
-    EXPECT_NE(evaluation.detail, "") << behaviour;
+    EXPECT_EQ(evaluation.trial().outcome(), outcome)
+        << behaviour << ": " << evaluation.trial().detail();
+    EXPECT_FALSE(evaluation.trial().has_time_ns()) << behaviour;
+    EXPECT_NE(evaluation.trial().detail(), "") << behaviour;
   }
-  EXPECT_THAT(Evaluate("crash").detail, HasSubstr("signal 11"));
-  EXPECT_THAT(Evaluate("exit").detail, HasSubstr("code 3"));
+  EXPECT_THAT(Evaluate("crash").trial().detail(), HasSubstr("signal 11"));
+  EXPECT_THAT(Evaluate("exit").trial().detail(), HasSubstr("code 3"));
 }
 
 TEST_F(WorkerEvaluatorTest, TheFirstLongCallOfAHopelessConfigIsItsLast) {
@@ -296,20 +295,22 @@ TEST_F(WorkerEvaluatorTest, TheFirstLongCallOfAHopelessConfigIsItsLast) {
   // One that was disturbed says too little, and is followed by others.
   for (int attempt = 0; attempt < 20; ++attempt) {
     hopeless = Evaluate("slow");
-    if (!hopeless.error_in_tolerances.has_value()) break;
+    if (!hopeless.trial().has_error_in_tolerances()) break;
   }
-  ASSERT_EQ(hopeless.outcome, proto::CENSORED) << hopeless.detail;
-  EXPECT_EQ(hopeless.measurement->sample_ns_size(), 1);
-  EXPECT_GT(*hopeless.time_ns, 4e7);
+  ASSERT_EQ(hopeless.trial().outcome(), proto::CENSORED)
+      << hopeless.trial().detail();
+  EXPECT_EQ(hopeless.trial().measurements(0).sample_ns_size(), 1);
+  EXPECT_GT(hopeless.trial().time_ns(), 4e7);
   // Nobody looked at what it left.
-  EXPECT_FALSE(hopeless.error_in_tolerances.has_value());
+  EXPECT_FALSE(hopeless.trial().has_error_in_tolerances());
   // Where it is not hopeless it is checked, and sampled until it is decided.
   options_.sampling.set_hopeless_above_ns(1e9);
   options_.sampling.set_max_time_ns(1);
   options_.sampling.set_warm_up_ns(0);
   const Evaluation slower = Evaluate("slow");
-  ASSERT_TRUE(slower.error_in_tolerances.has_value()) << slower.detail;
-  EXPECT_GE(slower.measurement->sample_ns_size(), kMinCleanSamples);
+  ASSERT_TRUE(slower.trial().has_error_in_tolerances())
+      << slower.trial().detail();
+  EXPECT_GE(slower.trial().measurements(0).sample_ns_size(), kMinCleanSamples);
 }
 
 TEST_F(WorkerEvaluatorTest, WhoDoesNotComeBackInTimeIsHopelessWhereThatIsSaid) {
@@ -317,11 +318,12 @@ TEST_F(WorkerEvaluatorTest, WhoDoesNotComeBackInTimeIsHopelessWhereThatIsSaid) {
   options_.sampling.set_hopeless_above_ns(3e7);
   options_.hopeless_after = absl::Seconds(1);
   const Evaluation hanging = Evaluate("hang");
-  EXPECT_EQ(hanging.outcome, proto::CENSORED) << hanging.detail;
-  EXPECT_EQ(hanging.time_ns, 3e7);
+  EXPECT_EQ(hanging.trial().outcome(), proto::CENSORED)
+      << hanging.trial().detail();
+  EXPECT_EQ(hanging.trial().time_ns(), 3e7);
   // A deadline that is shorter is the config's own.
   worker_.config_deadline = absl::Milliseconds(500);
-  EXPECT_EQ(Evaluate("hang").outcome, proto::TIMED_OUT);
+  EXPECT_EQ(Evaluate("hang").trial().outcome(), proto::TIMED_OUT);
 }
 
 TEST_F(WorkerEvaluatorTest, MeasuresOnASmallerProblemWhereThereIsOne) {
@@ -331,8 +333,10 @@ TEST_F(WorkerEvaluatorTest, MeasuresOnASmallerProblemWhereThereIsOne) {
   ASSERT_NE(smaller, nullptr);
   EXPECT_EQ(evaluator.Smaller(good, .25), smaller) << "it is kept";
   const Evaluation evaluation = smaller->Evaluate(good, options_);
-  EXPECT_NE(evaluation.outcome, proto::WRONG_RESULT) << evaluation.detail;
-  EXPECT_NE(evaluation.outcome, proto::INVALID) << evaluation.detail;
+  EXPECT_NE(evaluation.trial().outcome(), proto::WRONG_RESULT)
+      << evaluation.trial().detail();
+  EXPECT_NE(evaluation.trial().outcome(), proto::INVALID)
+      << evaluation.trial().detail();
   EXPECT_EQ(evaluator.workers_started(), 0) << "in a process of its own";
   EXPECT_GT(evaluator.waiting_bytes(),
             WorkerEvaluator(entry_.task, worker_).waiting_bytes());
@@ -348,7 +352,7 @@ TEST_F(WorkerEvaluatorTest, GoesOnAfterAFailureInANewWorker) {
   EXPECT_EQ(evaluator.workers_started(), 1);
   evaluator.Evaluate(*ParseConfig("behaviour=crash,work=1"), options_);
   const Evaluation after = evaluator.Evaluate(good, options_);
-  EXPECT_NE(after.outcome, proto::CRASHED) << after.detail;
+  EXPECT_NE(after.trial().outcome(), proto::CRASHED) << after.trial().detail();
   EXPECT_EQ(evaluator.workers_started(), 2);
   options_.fresh_process = true;
   evaluator.Evaluate(good, options_);
@@ -363,7 +367,8 @@ TEST_F(WorkerEvaluatorTest, AProcessThatWasOpenedAheadServesItsRound) {
   evaluator.OpenAhead({int64_t{1}, {7}});
   EXPECT_EQ(evaluator.workers_started(), 2);
   const Evaluation shared = evaluator.Evaluate(good, options_);
-  EXPECT_NE(shared.outcome, proto::LAUNCH_ERROR) << shared.detail;
+  EXPECT_NE(shared.trial().outcome(), proto::LAUNCH_ERROR)
+      << shared.trial().detail();
   options_.process_of_round = 1;
   options_.input_seed = 7;
   evaluator.Evaluate(good, options_);
@@ -387,7 +392,8 @@ TEST_F(WorkerEvaluatorTest, ProcessesOfTheNextRoundsAreOpenedWithTheFirst) {
   for (int64_t round = 0; round < 7; ++round) {
     for (int side = 0; side < 2; ++side) {
       const Evaluation evaluation = evaluate(round);
-      EXPECT_NE(evaluation.outcome, proto::LAUNCH_ERROR) << evaluation.detail;
+      EXPECT_NE(evaluation.trial().outcome(), proto::LAUNCH_ERROR)
+          << evaluation.trial().detail();
     }
     EXPECT_EQ(evaluator.workers_started(), 3 * (1 + round / 3)) << round;
   }
@@ -404,7 +410,8 @@ TEST_F(WorkerEvaluatorTest, AProcessThatDiesWhileItWaitsIsReplaced) {
   evaluator.OpenAhead({{}, {0}});
   const Evaluation evaluation =
       evaluator.Evaluate(*ParseConfig("behaviour=ok,work=1"), options_);
-  EXPECT_EQ(evaluation.outcome, proto::CRASHED) << evaluation.detail;
+  EXPECT_EQ(evaluation.trial().outcome(), proto::CRASHED)
+      << evaluation.trial().detail();
   EXPECT_EQ(evaluator.workers_started(), 2);
 }
 
@@ -419,15 +426,16 @@ TEST_F(WorkerEvaluatorTest, ThoseThatAreComparedShareAProcess) {
   ASSERT_EQ(sound.size(), 2);
   EXPECT_EQ(evaluator.workers_started(), 1);
   for (const Evaluation& one : sound) {
-    ASSERT_TRUE(LeavesNothingBehind(one.outcome)) << one.detail;
-    EXPECT_LE(*one.error_in_tolerances, 1);
-    EXPECT_GT(one.elapsed_ns, 0);
+    ASSERT_TRUE(LeavesNothingBehind(one.trial().outcome()))
+        << one.trial().detail();
+    EXPECT_LE(one.trial().error_in_tolerances(), 1);
+    EXPECT_GT(one.trial().elapsed_ns(), 0);
   }
   // One of each at a time.
-  EXPECT_EQ(sound[0].measurement->sample_ns_size(),
-            sound[1].measurement->sample_ns_size());
-  EXPECT_EQ(sound[0].measurement->started_unix_ns(),
-            sound[1].measurement->started_unix_ns());
+  EXPECT_EQ(sound[0].trial().measurements(0).sample_ns_size(),
+            sound[1].trial().measurements(0).sample_ns_size());
+  EXPECT_EQ(sound[0].trial().measurements(0).started_unix_ns(),
+            sound[1].trial().measurements(0).started_unix_ns());
   // What goes wrong is the outcome of the one that did it, and of no other.
   for (const auto& [behaviour, outcome] :
        {std::pair<std::string, proto::Outcome>("write_nan",
@@ -438,9 +446,11 @@ TEST_F(WorkerEvaluatorTest, ThoseThatAreComparedShareAProcess) {
     const std::vector<Evaluation> mixed = evaluator.EvaluateTogether(
         {config("ok", 1), config(behaviour, 1), config("ok", 4)}, options_);
     ASSERT_EQ(mixed.size(), 3);
-    EXPECT_TRUE(LeavesNothingBehind(mixed[0].outcome)) << mixed[0].detail;
-    EXPECT_EQ(mixed[1].outcome, outcome) << behaviour;
-    EXPECT_TRUE(LeavesNothingBehind(mixed[2].outcome)) << mixed[2].detail;
+    EXPECT_TRUE(LeavesNothingBehind(mixed[0].trial().outcome()))
+        << mixed[0].trial().detail();
+    EXPECT_EQ(mixed[1].trial().outcome(), outcome) << behaviour;
+    EXPECT_TRUE(LeavesNothingBehind(mixed[2].trial().outcome()))
+        << mixed[2].trial().detail();
   }
 }
 
@@ -457,7 +467,7 @@ class InTurnsTest : public WorkerEvaluatorTest {
     auto started = OpenedWorker::Start(options, {1});
     EXPECT_TRUE(started.ok()) << started.status();
     process_ = *std::move(started);
-    EXPECT_EQ(process_->AwaitOpen().outcome(), proto::OK);
+    EXPECT_TRUE(IsOk(process_->AwaitOpen()));
     together_ = request_.mutable_evaluate();
     *together_->mutable_sampling() = options_.sampling;
     together_->set_input_seed(1);
@@ -469,7 +479,7 @@ class InTurnsTest : public WorkerEvaluatorTest {
     *contender.mutable_config() = *ParseConfig(config);
   }
 
-  proto::WorkerReply Ask(const TimeElsewhere& elsewhere) {
+  std::vector<Evaluation> Ask(const TimeElsewhere& elsewhere) {
     return process_->Ask(request_, absl::Minutes(2), elsewhere);
   }
 
@@ -483,40 +493,41 @@ TEST_F(InTurnsTest, BackendsAndOtherProgramsAreSampledByOneProcess) {
   Add("compiled", "compile=ok,work=2");
   together_->add_contenders()->set_elsewhere(true);
   int asked = 0;
-  const proto::WorkerReply reply =
+  const std::vector<Evaluation> evaluations =
       Ask([&](int contender, int64_t calls) -> absl::StatusOr<int64_t> {
         EXPECT_EQ(contender, 2);
         ++asked;
         return 1000 * calls;
       });
-  ASSERT_EQ(reply.outcome(), proto::OK) << reply.detail();
-  ASSERT_EQ(reply.contenders_size(), 3);
-  const int samples = reply.contenders(0).measurement().sample_ns_size();
+  ASSERT_EQ(evaluations.size(), 3) << evaluations[0].trial().detail();
+  const int samples = evaluations[0].trial().measurements(0).sample_ns_size();
   EXPECT_GE(samples, 3);
   EXPECT_GT(asked, samples) << "warmed up, too";
-  for (const proto::WorkerReply& one : reply.contenders()) {
-    EXPECT_TRUE(LeavesNothingBehind(one.outcome())) << one.detail();
-    EXPECT_EQ(one.measurement().sample_ns_size(), samples);
+  for (const Evaluation& one : evaluations) {
+    EXPECT_TRUE(LeavesNothingBehind(one.trial().outcome()))
+        << one.trial().detail();
+    EXPECT_EQ(one.trial().measurements(0).sample_ns_size(), samples);
   }
-  EXPECT_TRUE(reply.contenders(0).has_error_in_tolerances());
-  EXPECT_EQ(reply.contenders(1).facts(0).name(), "registers");
-  EXPECT_FALSE(reply.contenders(2).has_error_in_tolerances());
-  EXPECT_EQ(reply.contenders(2).measurement().sample_ns(0),
-            1000 * reply.contenders(2).measurement().calls_per_sample());
+  EXPECT_TRUE(evaluations[0].trial().has_error_in_tolerances());
+  EXPECT_EQ(evaluations[1].trial().facts(0).name(), "registers");
+  EXPECT_FALSE(evaluations[2].trial().has_error_in_tolerances());
+  EXPECT_EQ(evaluations[2].trial().measurements(0).sample_ns(0),
+            1000 * evaluations[2].trial().measurements(0).calls_per_sample());
 }
 
 TEST_F(InTurnsTest, WhatIsWrongWithOneIsSaid) {
   Add("", "behaviour=ok,work=1");
   Add("nobody's", "behaviour=ok,work=1");
-  EXPECT_THAT(Ask({}).detail(), HasSubstr("nobody's"));
+  EXPECT_THAT(Ask({})[0].trial().detail(), HasSubstr("nobody's"));
   together_->mutable_contenders()->RemoveLast();
   together_->add_contenders()->set_elsewhere(true);
-  const proto::WorkerReply reply =
+  const std::vector<Evaluation> evaluations =
       Ask([](int, int64_t) -> absl::StatusOr<int64_t> {
         return absl::UnavailableError("the peer has ended");
       });
-  EXPECT_EQ(reply.outcome(), proto::LAUNCH_ERROR);
-  EXPECT_THAT(reply.detail(), HasSubstr("the peer has ended"));
+  ASSERT_EQ(evaluations.size(), 1);
+  EXPECT_EQ(evaluations[0].trial().outcome(), proto::LAUNCH_ERROR);
+  EXPECT_THAT(evaluations[0].trial().detail(), HasSubstr("the peer has ended"));
 }
 
 TEST_F(WorkerEvaluatorTest, ThePolicyOfACpuInterleavesNoRounds) {
@@ -530,7 +541,8 @@ TEST_F(WorkerEvaluatorTest, AConfigThatIsNoneOfTheSpaceIsInvalid) {
   WorkerEvaluator evaluator(entry_.task, worker_);
   const Evaluation evaluation =
       evaluator.Evaluate(*ParseConfig("behaviour=unknown,work=1"), options_);
-  EXPECT_EQ(evaluation.outcome, proto::INVALID) << evaluation.detail;
+  EXPECT_EQ(evaluation.trial().outcome(), proto::INVALID)
+      << evaluation.trial().detail();
 }
 
 TEST_F(WorkerEvaluatorTest, AnUnknownOperatorOrDeviceSaysSo) {
@@ -539,21 +551,21 @@ TEST_F(WorkerEvaluatorTest, AnUnknownOperatorOrDeviceSaysSo) {
   WorkerEvaluator unknown(task, worker_);
   const Evaluation evaluation =
       unknown.Evaluate(*ParseConfig("work=1"), options_);
-  EXPECT_NE(evaluation.outcome, proto::OK);
-  EXPECT_THAT(evaluation.detail, HasSubstr("no_such_operator"));
+  EXPECT_NE(evaluation.trial().outcome(), proto::OK);
+  EXPECT_THAT(evaluation.trial().detail(), HasSubstr("no_such_operator"));
 
   task = entry_.task;
   task.set_device_kind(proto::CUDA);
   WorkerEvaluator cuda(task, worker_);
-  EXPECT_EQ(cuda.Evaluate(*ParseConfig("work=1"), options_).outcome,
+  EXPECT_EQ(cuda.Evaluate(*ParseConfig("work=1"), options_).trial().outcome(),
             proto::UNSUPPORTED);
 }
 
 TEST_F(WorkerEvaluatorTest, AMissingBinaryIsALaunchErrorThatNamesIt) {
   worker_.binary = "/nonexistent/worker";
   const Evaluation evaluation = Evaluate("ok");
-  EXPECT_EQ(evaluation.outcome, proto::LAUNCH_ERROR);
-  EXPECT_THAT(evaluation.detail, HasSubstr("/nonexistent/worker"));
+  EXPECT_EQ(evaluation.trial().outcome(), proto::LAUNCH_ERROR);
+  EXPECT_THAT(evaluation.trial().detail(), HasSubstr("/nonexistent/worker"));
 }
 
 // The backend whose compiler misbehaves.
@@ -593,20 +605,23 @@ TEST_F(CompilingTest, EachMisbehaviourOfACompilerBecomesItsOutcome) {
         outcome == proto::TIMED_OUT ? absl::Seconds(1) : absl::Minutes(2);
     WorkerEvaluator evaluator(entry_.task, worker_);
     const Evaluation failed = evaluator.Evaluate(ConfigOf(compile), options_);
-    EXPECT_EQ(failed.outcome, outcome) << compile << ": " << failed.detail;
-    EXPECT_EQ(failed.elapsed_ns, 0) << compile;
+    EXPECT_EQ(failed.trial().outcome(), outcome)
+        << compile << ": " << failed.trial().detail();
+    EXPECT_EQ(failed.trial().elapsed_ns(), 0) << compile;
     // No process that measures was spent on it, and others go on.
     EXPECT_EQ(evaluator.workers_started(), 0) << compile;
     const Evaluation after = evaluator.Evaluate(ConfigOf("ok"), options_);
-    EXPECT_TRUE(IsMeasured(after.outcome)) << compile << ": " << after.detail;
+    EXPECT_TRUE(IsMeasured(after.trial().outcome()))
+        << compile << ": " << after.trial().detail();
   }
 }
 
 TEST_F(CompilingTest, CodeThatSaysThatItFailedIsNotCalledWrong) {
   WorkerEvaluator evaluator(entry_.task, worker_);
   const Evaluation failed = evaluator.Evaluate(ConfigOf("no_result"), options_);
-  EXPECT_EQ(failed.outcome, proto::LAUNCH_ERROR) << failed.detail;
-  EXPECT_THAT(failed.detail, HasSubstr("an assertion of the code"));
+  EXPECT_EQ(failed.trial().outcome(), proto::LAUNCH_ERROR)
+      << failed.trial().detail();
+  EXPECT_THAT(failed.trial().detail(), HasSubstr("an assertion of the code"));
 }
 
 TEST_F(CompilingTest, WhatTheCompilerToldIsInTheTrialAlsoFromTheCache) {
@@ -614,29 +629,29 @@ TEST_F(CompilingTest, WhatTheCompilerToldIsInTheTrialAlsoFromTheCache) {
     WorkerEvaluator evaluator(entry_.task, worker_);
     const Evaluation evaluation =
         evaluator.Evaluate(ConfigOf("ok", 2), options_);
-    ASSERT_TRUE(IsMeasured(evaluation.outcome)) << evaluation.detail;
-    ASSERT_EQ(evaluation.facts.size(), 1);
-    EXPECT_EQ(evaluation.facts[0].name(), "registers");
-    EXPECT_EQ(evaluation.facts[0].value(), 32);
-    EXPECT_EQ(*evaluation.prepare_ns == 0, cached);
+    ASSERT_TRUE(IsMeasured(evaluation.trial().outcome()))
+        << evaluation.trial().detail();
+    ASSERT_EQ(evaluation.trial().facts().size(), 1);
+    EXPECT_EQ(evaluation.trial().facts(0).name(), "registers");
+    EXPECT_EQ(evaluation.trial().facts(0).value(), 32);
+    EXPECT_EQ(evaluation.trial().compile_ns() == 0, cached);
   }
 }
 
 TEST_F(CompilingTest, FactsKeepAConfigFromBeingLaunched) {
   WorkerEvaluator evaluator(entry_.task, worker_);
-  options_.accept_facts = [](const proto::Config&,
-                             const std::vector<proto::Fact>& facts) {
+  options_.accept_facts = [](const proto::Config&, const Facts& facts) {
     return facts[0].value() <= 32
                ? absl::OkStatus()
                : absl::InvalidArgumentError("too many registers");
   };
   const Evaluation refused = evaluator.Evaluate(ConfigOf("ok", 4), options_);
-  EXPECT_EQ(refused.outcome, proto::INVALID);
-  EXPECT_THAT(refused.detail, HasSubstr("too many registers"));
-  EXPECT_EQ(refused.facts[0].value(), 64);
+  EXPECT_EQ(refused.trial().outcome(), proto::INVALID);
+  EXPECT_THAT(refused.trial().detail(), HasSubstr("too many registers"));
+  EXPECT_EQ(refused.trial().facts(0).value(), 64);
   EXPECT_EQ(evaluator.workers_started(), 0);
-  EXPECT_TRUE(
-      IsMeasured(evaluator.Evaluate(ConfigOf("ok", 2), options_).outcome));
+  EXPECT_TRUE(IsMeasured(
+      evaluator.Evaluate(ConfigOf("ok", 2), options_).trial().outcome()));
 }
 
 TEST_F(CompilingTest, NothingIsCompiledTwice) {
@@ -754,29 +769,29 @@ TEST_F(CompilingTest, AnOutlierHoldsUpNobodyButItself) {
     SessionEvaluator session(evaluator, session_options);
     std::vector<std::string> names = {"hang"};
     tuning::Request request;
-    request.ticket = 0;
-    request.config = ConfigOf("hang");
+    request.set_purpose(tuning::Request::SEARCH);
+    *request.mutable_config() = ConfigOf("hang");
     session.Submit(request);
     for (int work = 1; work <= 64; work *= 2) {
-      request.ticket = work;
-      request.config = ConfigOf("ok", work);
+      request.set_ticket(work);
+      *request.mutable_config() = ConfigOf("ok", work);
       session.Submit(request);
     }
     std::vector<int64_t> answered;
     for (int i = 0; i < 8; ++i) {
       const auto answers = session.Poll(absl::InfiniteDuration());
       ASSERT_EQ(answers.size(), 1);
-      answered.push_back(answers[0].ticket);
-      const proto::Outcome outcome = answers[0].trial.outcome();
-      if (answers[0].ticket == 0) {
-        EXPECT_EQ(outcome, proto::TIMED_OUT) << answers[0].trial.detail();
+      answered.push_back(answers[0].ticket());
+      const proto::Outcome outcome = answers[0].trial().outcome();
+      if (answers[0].ticket() == 0) {
+        EXPECT_EQ(outcome, proto::TIMED_OUT) << answers[0].trial().detail();
       } else {
-        EXPECT_TRUE(IsMeasured(outcome)) << answers[0].trial.detail();
-        EXPECT_THAT(answers[0].trial.facts(),
+        EXPECT_TRUE(IsMeasured(outcome)) << answers[0].trial().detail();
+        EXPECT_THAT(answers[0].trial().facts(),
                     ::testing::Contains(::testing::AllOf(
                         ::testing::Property(&proto::Fact::name, "registers"),
                         ::testing::Property(&proto::Fact::value,
-                                            16 * answers[0].ticket))));
+                                            16 * answers[0].ticket()))));
       }
     }
     EXPECT_EQ(answered.back(), 0);

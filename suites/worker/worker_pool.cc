@@ -198,29 +198,29 @@ void WorkerPool::OpenTogether(const Need& need) {
   }
 }
 
-proto::WorkerReply WorkerPool::MakeReady(const Need& need) {
+proto::Evaluation WorkerPool::MakeReady(const Need& need) {
   Replace(need);
   StopOthers(need.process);
   OpenTogether(need);
   return Await(need);
 }
 
-proto::WorkerReply WorkerPool::Await(const Need& need) {
+proto::Evaluation WorkerPool::Await(const Need& need) {
   if (slots_.count(need.process) == 0) {
     if (const absl::Status started = Start(need.process, {need.input_seed});
         !started.ok()) {
       slots_.erase(need.process);
-      return ReplyOf(proto::LAUNCH_ERROR, started.message());
+      return EvaluationOf(proto::LAUNCH_ERROR, started.message());
     }
   }
   OpenedWorker& worker = *slots_[need.process].worker;
-  proto::WorkerReply reply = worker.AwaitOpen();
+  proto::Evaluation opened = worker.AwaitOpen();
   // Inputs that are new to the worker need a reference first.
-  if (reply.outcome() == proto::OK) reply = worker.MakeReady(need.input_seed);
-  if (reply.outcome() == proto::OK) return reply;
+  if (IsOk(opened)) opened = worker.MakeReady(need.input_seed);
+  if (IsOk(opened)) return opened;
   const bool ahead = slots_[need.process].ahead;
   Stop(need.process);
-  if (!ahead) return reply;
+  if (!ahead) return opened;
   // There may have been too many at a time for the device.
   StopAhead();
   if (options_.used != nullptr) options_.used->Clear();

@@ -7,7 +7,7 @@
 // numbers and nothing of what is measured in them.
 //
 //   WorkerPool pool(task, options, policy);
-//   const proto::WorkerReply ready = pool.MakeReady(need);
+//   const proto::Evaluation ready = pool.MakeReady(need);
 //   if (ready.outcome() == proto::OK) pool.Use(need, 1).Ask(request, deadline);
 //
 // Used by one thread, which has to live as long as the processes
@@ -57,7 +57,7 @@ class WorkerPool {
 
   // Waits until the process is ready for the inputs. OK, or what keeps any
   // config of the task from being measured.
-  proto::WorkerReply MakeReady(const Need& need);
+  proto::Evaluation MakeReady(const Need& need);
   // Whether it has measured something, and can go on at once with these inputs.
   bool IsIdle(const Need& need) const;
   // The process, which is going to measure so many configs now. It has to be
@@ -101,7 +101,7 @@ class WorkerPool {
   void Replace(const Need& need);
   // Opens the process and the next ones, and waits for all.
   void OpenTogether(const Need& need);
-  proto::WorkerReply Await(const Need& need);
+  proto::Evaluation Await(const Need& need);
   void Stop(Number process);
   // Those that were opened ahead and not used yet.
   void StopAhead();

@@ -23,36 +23,39 @@ proto::Outcome OutcomeOfPrepare(const absl::Status& status) {
 
 }  // namespace
 
-proto::WorkerReply ReplyOf(proto::Outcome outcome, absl::string_view detail) {
-  proto::WorkerReply reply;
-  reply.set_outcome(outcome);
+proto::Evaluation EvaluationOf(proto::Outcome outcome,
+                               absl::string_view detail) {
+  proto::Evaluation evaluation;
+  evaluation.mutable_trial()->set_outcome(outcome);
   // Compilers end what they say with a line break.
-  reply.set_detail(std::string(absl::StripTrailingAsciiWhitespace(detail)));
-  return reply;
+  evaluation.mutable_trial()->set_detail(
+      std::string(absl::StripTrailingAsciiWhitespace(detail)));
+  return evaluation;
 }
 
-proto::WorkerReply PrepareFailed(const absl::Status& status) {
-  return ReplyOf(OutcomeOfPrepare(status), status.message());
+proto::Evaluation PrepareFailed(const absl::Status& status) {
+  return EvaluationOf(OutcomeOfPrepare(status), status.message());
 }
 
-proto::WorkerReply RunFailed(const absl::Status& status) {
-  return ReplyOf(
+proto::Evaluation RunFailed(const absl::Status& status) {
+  return EvaluationOf(
       absl::IsDataLoss(status) ? proto::WRONG_RESULT : proto::LAUNCH_ERROR,
       status.message());
 }
 
-proto::WorkerReply TimerFailed(const absl::Status& status) {
+proto::Evaluation TimerFailed(const absl::Status& status) {
   const proto::Outcome outcome = OutcomeOfPrepare(status);
   const bool is_known =
       outcome == proto::UNSUPPORTED || outcome == proto::OUT_OF_MEMORY;
-  return ReplyOf(is_known ? outcome : proto::LAUNCH_ERROR, status.message());
+  return EvaluationOf(is_known ? outcome : proto::LAUNCH_ERROR,
+                      status.message());
 }
 
-proto::WorkerReply MeterFailed(const absl::Status& status) {
+proto::Evaluation MeterFailed(const absl::Status& status) {
   const bool is_unsupported =
       absl::IsFailedPrecondition(status) || absl::IsUnimplemented(status);
-  return ReplyOf(is_unsupported ? proto::UNSUPPORTED : proto::LAUNCH_ERROR,
-                 status.message());
+  return EvaluationOf(is_unsupported ? proto::UNSUPPORTED : proto::LAUNCH_ERROR,
+                      status.message());
 }
 
 }  // namespace optrail::suites

@@ -1,8 +1,8 @@
 #ifndef OPTRAIL_SUITES_WORKER_WORKER_REPLY_H_
 #define OPTRAIL_SUITES_WORKER_WORKER_REPLY_H_
 
-// The replies of a worker process to what went wrong: each function says in
-// which step it did, and the status decides which outcome that is.
+// The answers of a worker process where something went wrong: each function
+// says in which step it did, and the status decides which outcome that is.
 //
 //   if (!artifact.ok()) return PrepareFailed(artifact.status());
 
@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "suites/proto/worker.pb.h"
+#include "tuning/proto/evaluator.pb.h"
 #include "tuning/proto/trial.pb.h"
 
 namespace optrail::suites {
@@ -22,19 +22,23 @@ namespace optrail::suites {
 using TimeElsewhere =
     std::function<absl::StatusOr<int64_t>(int contender, int64_t calls)>;
 
-proto::WorkerReply ReplyOf(proto::Outcome outcome,
-                           absl::string_view detail = "");
+proto::Evaluation EvaluationOf(proto::Outcome outcome,
+                               absl::string_view detail = "");
+
+inline bool IsOk(const proto::Evaluation& evaluation) {
+  return evaluation.trial().outcome() == proto::OK;
+}
 
 // Finding, compiling or loading: UNSUPPORTED, OUT_OF_MEMORY, COMPILE_ERROR or
 // INVALID.
-proto::WorkerReply PrepareFailed(const absl::Status& status);
+proto::Evaluation PrepareFailed(const absl::Status& status);
 // A call: WRONG_RESULT or LAUNCH_ERROR.
-proto::WorkerReply RunFailed(const absl::Status& status);
+proto::Evaluation RunFailed(const absl::Status& status);
 // Making a timer: UNSUPPORTED where the device has no such way of timing,
 // OUT_OF_MEMORY or LAUNCH_ERROR.
-proto::WorkerReply TimerFailed(const absl::Status& status);
+proto::Evaluation TimerFailed(const absl::Status& status);
 // Metering: UNSUPPORTED where the meter must not be believed, or LAUNCH_ERROR.
-proto::WorkerReply MeterFailed(const absl::Status& status);
+proto::Evaluation MeterFailed(const absl::Status& status);
 
 }  // namespace optrail::suites
 

@@ -78,12 +78,12 @@ absl::StatusOr<std::vector<Metric>> ParseMetrics(
   return metrics;
 }
 
-Answer AnswerOf(const CommandEvaluator& command, const Request& request) {
-  const CommandTrial run = command.Evaluate(KnobTexts(request.config));
-  Answer answer;
-  answer.ticket = request.ticket;
-  proto::Trial& trial = answer.trial;
-  *trial.mutable_config() = request.config;
+Evaluation AnswerOf(const CommandEvaluator& command, const Request& request) {
+  const CommandTrial run = command.Evaluate(KnobTexts(request.config()));
+  Evaluation answer;
+  answer.set_ticket(request.ticket());
+  proto::Trial& trial = *answer.mutable_trial();
+  *trial.mutable_config() = request.config();
   trial.set_outcome(run.outcome);
   trial.set_detail(SanitiseText(run.detail));
   trial.set_elapsed_ns(absl::ToInt64Nanoseconds(run.elapsed));
@@ -124,7 +124,7 @@ class CommandSlots : public Evaluator {
 
   absl::StatusOr<Offer> Open(const proto::Task&) override {
     Offer offer;
-    offer.measure_slots = slots_;
+    offer.set_measure_slots(slots_);
     return offer;
   }
 
@@ -136,7 +136,7 @@ class CommandSlots : public Evaluator {
     changed_.notify_all();
   }
 
-  std::vector<Answer> Poll(absl::Duration wait) override {
+  std::vector<Evaluation> Poll(absl::Duration wait) override {
     std::unique_lock<std::mutex> lock(mutex_);
     const auto done = [this] {
       return !answers_.empty() || (waiting_.empty() && running_.empty());
@@ -153,7 +153,7 @@ class CommandSlots : public Evaluator {
   void Cancel(int64_t ticket) override {
     const std::lock_guard<std::mutex> lock(mutex_);
     for (auto it = waiting_.begin(); it != waiting_.end(); ++it) {
-      if (it->ticket != ticket) continue;
+      if (it->ticket() != ticket) continue;
       waiting_.erase(it);
       return;
     }
@@ -168,13 +168,13 @@ class CommandSlots : public Evaluator {
       if (ending_) return;
       const Request request = std::move(waiting_.front());
       waiting_.pop_front();
-      running_.push_back(request.ticket);
+      running_.push_back(request.ticket());
       lock.unlock();
-      Answer answer = AnswerOf(command_, request);
+      Evaluation answer = AnswerOf(command_, request);
       lock.lock();
       running_.erase(
-          std::find(running_.begin(), running_.end(), request.ticket));
-      if (std::find(cancelled_.begin(), cancelled_.end(), request.ticket) ==
+          std::find(running_.begin(), running_.end(), request.ticket()));
+      if (std::find(cancelled_.begin(), cancelled_.end(), request.ticket()) ==
           cancelled_.end()) {
         answers_.push_back(std::move(answer));
       }
@@ -189,7 +189,7 @@ class CommandSlots : public Evaluator {
   std::deque<Request> waiting_;
   std::vector<int64_t> running_;
   std::vector<int64_t> cancelled_;
-  std::vector<Answer> answers_;
+  std::vector<Evaluation> answers_;
   bool ending_ = false;
   std::vector<std::thread> threads_;
 };

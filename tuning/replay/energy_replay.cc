@@ -80,7 +80,7 @@ class EnergyEvaluator : public OneAtATime {
         rng_(run.seed ^ kNoiseStream) {}
   absl::StatusOr<Offer> Open(const proto::Task&) override {
     Offer offer;
-    if (!meter_all_) offer.costly_metrics = {kJoules};
+    if (!meter_all_) offer.add_costly_metrics(kJoules);
     return offer;
   }
   const std::set<int64_t>& tried() const { return tried_; }
@@ -88,32 +88,32 @@ class EnergyEvaluator : public OneAtATime {
   double fastest_ms() const { return fastest_ms_; }
 
  protected:
-  Answer Evaluate(const Request& request) override {
-    const int64_t index = configs_.IndexOf(request.config);
+  Evaluation Evaluate(const Request& request) override {
+    const int64_t index = configs_.IndexOf(request.config());
     const RecordedConfig& config = configs_[index];
-    if (request.purpose == Purpose::kSearch) tried_.insert(index);
-    Answer answer;
-    answer.trial.set_outcome(config.outcome);
+    if (request.purpose() == Request::SEARCH) tried_.insert(index);
+    Evaluation answer;
+    answer.mutable_trial()->set_outcome(config.outcome);
     if (config.outcome != proto::OK) return answer;
     const double time_ns = config.time_ms * kNsPerMs;
     fastest_ms_ = std::min(fastest_ms_, config.time_ms);
-    answer.trial.set_time_ns(time_ns);
+    answer.mutable_trial()->set_time_ns(time_ns);
     for (const auto& [name, value] : config.facts) {
-      proto::Fact* fact = answer.trial.add_facts();
+      proto::Fact* fact = answer.mutable_trial()->add_facts();
       fact->set_name(name);
       fact->set_value(value);
     }
-    if (request.hopeless_above && !meter_all_ &&
-        time_ns > *request.hopeless_above) {
-      answer.trial.set_outcome(proto::CENSORED);
+    if (request.has_hopeless_above() && !meter_all_ &&
+        time_ns > request.hopeless_above()) {
+      answer.mutable_trial()->set_outcome(proto::CENSORED);
       return answer;
     }
-    answer.trial.add_measurements()->set_median_ns(time_ns);
-    if (request.meter_below_ns && time_ns >= *request.meter_below_ns) {
+    answer.mutable_trial()->add_measurements()->set_median_ns(time_ns);
+    if (request.has_meter_below_ns() && time_ns >= request.meter_below_ns()) {
       return answer;
     }
     metered_.insert(index);
-    proto::MetricSamples* joules = answer.trial.add_objectives();
+    proto::MetricSamples* joules = answer.mutable_trial()->add_objectives();
     joules->set_metric(kJoules);
     joules->set_unit("J");
     joules->set_direction(proto::LOWER_IS_BETTER);

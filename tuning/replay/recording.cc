@@ -202,6 +202,24 @@ absl::StatusOr<std::vector<Value>> ReadValues(
   return values;
 }
 
+// The rows of a cache that is stored by columns: {"tile_m": [32, 64], "time":
+// [0.78, 0.61]}. What a config lacks is null there.
+absl::StatusOr<Json> RowsOf(const Json& columns, absl::string_view name) {
+  Json rows = Json::array();
+  for (const auto& column : columns.items()) {
+    const Json& values = column.value();
+    if (!values.is_array()) {
+      return Error(name, absl::StrCat("columns[\"", column.key(),
+                                      "\"]: expected a list"));
+    }
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (i == rows.size()) rows.push_back(Json::object());
+      if (!values[i].is_null()) rows[i][column.key()] = values[i];
+    }
+  }
+  return rows;
+}
+
 absl::Status ReadCache(const Json& root, absl::string_view name,
                        std::vector<std::string>& knobs,
                        std::vector<RawConfig>& configs) {
@@ -215,10 +233,18 @@ absl::Status ReadCache(const Json& root, absl::string_view name,
     }
     knobs.push_back(key.get<std::string>());
   }
-  const Json& cache = root["cache"];
-  if (!cache.is_object()) return Error(name, "cache: expected an object");
+  const Json* columns = Find(root, "columns");
+  Json rows;
+  if (columns != nullptr) {
+    OPTRAIL_ASSIGN_OR_RETURN(rows, RowsOf(*columns, name));
+  } else if (!root["cache"].is_object()) {
+    return Error(name, "cache: expected an object");
+  }
+  const Json& cache = columns != nullptr ? rows : root["cache"];
   for (const auto& item : cache.items()) {
-    const std::string where = absl::StrCat("cache[\"", item.key(), "\"]");
+    const std::string where = columns != nullptr
+                                  ? absl::StrCat("columns[", item.key(), "]")
+                                  : absl::StrCat("cache[\"", item.key(), "\"]");
     RawConfig raw;
     OPTRAIL_ASSIGN_OR_RETURN(raw.values,
                              ReadValues(item.value(), knobs, name, where));
@@ -383,7 +409,7 @@ absl::StatusOr<Recording> ParseRecording(absl::string_view text,
                            ParseJson(NonFiniteToNull(std::move(plain)), name));
   std::vector<std::string> knobs;
   std::vector<RawConfig> configs;
-  if (Find(root, "cache") != nullptr) {
+  if (Find(root, "cache") != nullptr || Find(root, "columns") != nullptr) {
     OPTRAIL_RETURN_IF_ERROR(ReadCache(root, name, knobs, configs));
   } else if (Find(root, "results") != nullptr) {
     OPTRAIL_RETURN_IF_ERROR(ReadT4(root, name, knobs, configs));

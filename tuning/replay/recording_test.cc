@@ -75,6 +75,32 @@ TEST(ParseRecordingTest, ReadsAKernelTunerCache) {
   EXPECT_EQ(recording->configs[3].outcome, proto::COMPILE_ERROR);
 }
 
+TEST(ParseRecordingTest, ReadsTheSameCacheByColumns) {
+  const std::string columns = R"({"tune_params_keys": ["block", "mode"],
+    "columns": {"block": [64, 32, 64, 32], "mode": ["a", "a", "b", "b"],
+      "time": [2.0, 4.0, "CompilationFailedConfig", "RuntimeFailedConfig"],
+      "times": [[1.5, 2.5], [4.0], [1.0], null],
+      "compile_time": [7, null, null, null]}})";
+  const auto by_columns = ParseRecording(columns, "f");
+  const auto by_rows = ParseRecording(kCache, "f");
+  ASSERT_TRUE(by_columns.ok()) << by_columns.status();
+  ASSERT_TRUE(by_rows.ok()) << by_rows.status();
+  ASSERT_EQ(by_columns->configs.size(), 4);
+  for (size_t i = 0; i < 4; ++i) {
+    const RecordedConfig& column = by_columns->configs[i];
+    const RecordedConfig& row = by_rows->configs[i];
+    EXPECT_EQ(column.levels, row.levels);
+    EXPECT_EQ(column.outcome, row.outcome);
+    EXPECT_EQ(column.time_ms, row.time_ms);
+    EXPECT_EQ(column.repeats_ms, row.repeats_ms);
+    EXPECT_EQ(column.compile_ms, row.compile_ms);
+  }
+  EXPECT_THAT(Message(Replace(columns, "[64, 32, 64, 32]", "3")),
+              HasSubstr("columns[\"block\"]: expected a list"));
+  EXPECT_THAT(Message(Replace(columns, "[64, 32, 64, 32]", "[64, 32, 64]")),
+              HasSubstr("columns[3]: knob 'block' is missing"));
+}
+
 TEST(ParseRecordingTest, ReadsT4WithKnobsInTheirOrder) {
   const auto recording = ParseRecording(kT4, "conv_T4.json");
   ASSERT_TRUE(recording.ok()) << recording.status();

@@ -92,17 +92,17 @@ class RecordedEvaluator : public OneAtATime {
       : slots_(slots), measure_(std::move(measure)) {}
   absl::StatusOr<Offer> Open(const proto::Task&) override {
     Offer offer;
-    offer.measure_slots = slots_;
+    offer.set_measure_slots(slots_);
     return offer;
   }
 
  protected:
-  Answer Evaluate(const Request& request) override {
-    const Trial measured = measure_(IndexOf(request.config));
-    Answer answer;
-    answer.trial.set_outcome(measured.outcome);
+  Evaluation Evaluate(const Request& request) override {
+    const Trial measured = measure_(IndexOf(request.config()));
+    Evaluation answer;
+    answer.mutable_trial()->set_outcome(measured.outcome);
     for (size_t i = 0; i < measured.objectives.size(); ++i) {
-      proto::MetricSamples* value = answer.trial.add_objectives();
+      proto::MetricSamples* value = answer.mutable_trial()->add_objectives();
       value->set_metric(i == 0 ? kTimeMsMetric : kCompileMetric);
       value->add_values(measured.objectives[i]);
     }

@@ -61,7 +61,7 @@ absl::Status EvaluatorPool::OpenAll(const proto::Task& task,
     if (offer.ok()) {
       node.offer = *std::move(offer);
       node.reached = true;
-      if (!node.offer.nodes.empty()) identities[i] = node.offer.nodes[0];
+      if (!node.offer.nodes().empty()) identities[i] = node.offer.nodes(0);
     } else if (absl::IsUnavailable(offer.status())) {
       unreached[i] = std::string(offer.status().message());
     } else {
@@ -92,26 +92,26 @@ void EvaluatorPool::CalibrateOnce(int round, NodeCalibration* calibration) {
   for (int i = 0; i < static_cast<int>(nodes_.size()); ++i) {
     if (calibration->IsLeftOut(i)) continue;
     Request request;
-    request.ticket = CalibrationTicket(round);
-    request.config = calibration_;
-    request.purpose = Purpose::kRank;
-    request.round = kFirstRound + round;
-    request.metrics = {"time"};
+    request.set_ticket(CalibrationTicket(round));
+    *request.mutable_config() = calibration_;
+    request.set_purpose(Request::RANK);
+    request.set_round(kFirstRound + round);
+    request.add_metrics("time");
     nodes_[i].member.evaluator->Submit(std::move(request));
     reading.push_back(i);
   }
   while (!reading.empty()) {
     std::vector<int> left;
     for (const int i : reading) {
-      const std::vector<Answer> answers =
+      const std::vector<Evaluation> answers =
           nodes_[i].member.evaluator->Poll(absl::ZeroDuration());
       if (answers.empty()) {
         left.push_back(i);
-      } else if (answers[0].lost) {
+      } else if (answers[0].lost()) {
         calibration->LeaveOut(i, proto::NODE_UNREACHED,
-                              answers[0].trial.detail());
+                              answers[0].trial().detail());
       } else {
-        calibration->Add(i, answers[0].trial);
+        calibration->Add(i, answers[0].trial());
       }
     }
     if (clock_.NowNs() - begun_ns > absl::ToInt64Nanoseconds(kPatience)) {
@@ -161,9 +161,7 @@ absl::StatusOr<Offer> EvaluatorPool::Open(const proto::Task& task) {
                      nodes_[prover_].member.name, " measures"));
   }
   Offer offer = nodes_[prover_].offer;
-  offer.compile_ahead = 0;
-  offer.measure_slots = 0;
-  int searching = 0;
+  int compile_ahead = 0, measure_slots = 0, searching = 0;
   for (size_t i = 0; i < nodes_.size(); ++i) {
     Node& node = nodes_[i];
     proto::MeasuringNode& identity = comparison.nodes[i];
@@ -175,14 +173,16 @@ absl::StatusOr<Offer> EvaluatorPool::Open(const proto::Task& task) {
       Say(NodeText(identity));
     } else {
       ++searching;
-      offer.compile_ahead += node.offer.compile_ahead;
-      offer.measure_slots += std::max(1, node.offer.measure_slots);
+      compile_ahead += node.offer.compile_ahead();
+      measure_slots += std::max(1, node.offer.measure_slots());
     }
   }
   Say(absl::StrCat(searching, " of ", nodes_.size(), " nodes search, ",
                    nodes_[prover_].member.name, " ranks and proves"));
   identities_ = std::move(comparison.nodes);
-  offer.nodes = identities_;
+  offer.set_compile_ahead(compile_ahead);
+  offer.set_measure_slots(measure_slots);
+  *offer.mutable_nodes() = {identities_.begin(), identities_.end()};
   return offer;
 }
 
@@ -209,7 +209,7 @@ int EvaluatorPool::NodeForSearch() const {
     if (!node.searches || node.gone) continue;
     const double load =
         static_cast<double>(node.in_flight + 1) /
-        (node.offer.compile_ahead + std::max(1, node.offer.measure_slots));
+        (node.offer.compile_ahead() + std::max(1, node.offer.measure_slots()));
     if (best >= 0 && load >= least) continue;
     best = i;
     least = load;
@@ -220,35 +220,35 @@ int EvaluatorPool::NodeForSearch() const {
 void EvaluatorPool::SubmitTo(int node, Request request) {
   if (held_.empty()) answered_ns_ = clock_.NowNs();
   if (nodes_[node].in_flight++ == 0) nodes_[node].heard_ns = clock_.NowNs();
-  held_[request.ticket] = {node, request};
+  held_[request.ticket()] = {node, request};
   nodes_[node].member.evaluator->Submit(std::move(request));
 }
 
 void EvaluatorPool::Submit(Request request) {
-  int node = request.purpose == Purpose::kSearch ? NodeForSearch() : prover_;
+  int node = request.purpose() == Request::SEARCH ? NodeForSearch() : prover_;
   if (node < 0) node = prover_;
   SubmitTo(node, std::move(request));
 }
 
-void EvaluatorPool::Take(int from, Answer answer,
-                         std::vector<Answer>* answers) {
-  const auto found = held_.find(answer.ticket);
+void EvaluatorPool::Take(int from, Evaluation answer,
+                         std::vector<Evaluation>* answers) {
+  const auto found = held_.find(answer.ticket());
   if (found == held_.end() || found->second.node != from) return;
   Held held = std::move(found->second);
   held_.erase(found);
   Node& node = nodes_[from];
   --node.in_flight;
-  if (answer.lost && held.request.purpose == Purpose::kSearch &&
-      GiveToAnother(from, std::move(held), answer.trial.detail())) {
+  if (answer.lost() && held.request.purpose() == Request::SEARCH &&
+      GiveToAnother(from, std::move(held), answer.trial().detail())) {
     return;
   }
-  if (!answer.lost) {
+  if (!answer.lost()) {
     node.longest_ns = std::max(node.longest_ns, clock_.NowNs() - node.heard_ns);
   }
   node.heard_ns = clock_.NowNs();
   // Nodes work at the same time, and a part of the time is unpaid once.
   const int64_t now_ns = clock_.NowNs();
-  answer.unpaid_ns = std::min(answer.unpaid_ns, now_ns - answered_ns_);
+  answer.set_unpaid_ns(std::min(answer.unpaid_ns(), now_ns - answered_ns_));
   answered_ns_ = now_ns;
   answers->push_back(std::move(answer));
 }
@@ -283,7 +283,7 @@ void EvaluatorPool::LeaveSilentNodes() {
     }
     std::vector<int64_t> tickets;
     for (const auto& [ticket, held] : held_) {
-      if (held.node == i && held.request.purpose == Purpose::kSearch) {
+      if (held.node == i && held.request.purpose() == Request::SEARCH) {
         tickets.push_back(ticket);
       }
     }
@@ -298,11 +298,11 @@ void EvaluatorPool::LeaveSilentNodes() {
   }
 }
 
-std::vector<Answer> EvaluatorPool::Sweep() {
-  std::vector<Answer> answers;
+std::vector<Evaluation> EvaluatorPool::Sweep() {
+  std::vector<Evaluation> answers;
   for (int i = 0; i < static_cast<int>(nodes_.size()); ++i) {
     if (nodes_[i].in_flight == 0) continue;
-    for (Answer& answer :
+    for (Evaluation& answer :
          nodes_[i].member.evaluator->Poll(absl::ZeroDuration())) {
       Take(i, std::move(answer), &answers);
     }
@@ -336,8 +336,8 @@ void EvaluatorPool::Await(const std::vector<int>& nodes,
   (void)poll(polled.data(), polled.size(), timeout_ms);
 }
 
-std::vector<Answer> EvaluatorPool::Poll(absl::Duration wait) {
-  std::vector<Answer> answers = Sweep();
+std::vector<Evaluation> EvaluatorPool::Poll(absl::Duration wait) {
+  std::vector<Evaluation> answers = Sweep();
   bool waited = false;
   while (answers.empty() && !held_.empty() &&
          (!waited || wait == absl::InfiniteDuration())) {

@@ -61,7 +61,7 @@ class EvaluatorPool : public Evaluator {
   // Unavailable: nobody answers anywhere.
   absl::StatusOr<Offer> Open(const proto::Task& task) override;
   void Submit(Request request) override;
-  std::vector<Answer> Poll(absl::Duration wait) override;
+  std::vector<Evaluation> Poll(absl::Duration wait) override;
   bool IsReady() override;
   std::vector<proto::MeasuringNode> TakeLostNodes() override;
   void Cancel(int64_t ticket) override;
@@ -97,14 +97,14 @@ class EvaluatorPool : public Evaluator {
                       NodeCalibration* calibration);
   // Returns the answers that are there on any node, and waits for none. Looks
   // for silent nodes now and then.
-  std::vector<Answer> Sweep();
+  std::vector<Evaluation> Sweep();
   // Gives what a node had in flight to others if it was silent for far longer
   // than ever before: a connection may stall without an end.
   void LeaveSilentNodes();
   // False: no other node is left.
   bool GiveToAnother(int node, Held held, const std::string& why);
   // Takes one over, or gives what it asked for to another node.
-  void Take(int node, Answer answer, std::vector<Answer>* answers);
+  void Take(int node, Evaluation answer, std::vector<Evaluation>* answers);
   // Waits until one of these nodes may have finished something.
   void Await(const std::vector<int>& nodes, absl::Duration wait) const;
 

@@ -52,21 +52,21 @@ class Scripted : public Evaluator {
   absl::StatusOr<Offer> Open(const proto::Task& task) override {
     if (!script_->is_reachable) return absl::UnavailableError("nobody there");
     Offer offer;
-    offer.measure_slots = slots_;
+    offer.set_measure_slots(slots_);
     proto::MeasuringNode node;
     node.set_host(script_->host);
     node.set_hardware_id(script_->hardware_id);
-    offer.nodes.push_back(node);
+    *offer.add_nodes() = node;
     return offer;
   }
   void Submit(Request request) override {
-    script_->in_flight.insert(request.ticket);
+    script_->in_flight.insert(request.ticket());
     waiting_.push_back(std::move(request));
   }
-  std::vector<Answer> Poll(absl::Duration wait) override {
-    std::vector<Answer> answers;
+  std::vector<Evaluation> Poll(absl::Duration wait) override {
+    std::vector<Evaluation> answers;
     for (const Request& request : std::exchange(waiting_, {})) {
-      script_->in_flight.erase(request.ticket);
+      script_->in_flight.erase(request.ticket());
       answers.push_back(AnswerOf(request));
     }
     return answers;
@@ -74,26 +74,26 @@ class Scripted : public Evaluator {
   void Cancel(int64_t ticket) override {}
 
  private:
-  Answer AnswerOf(const Request& request) {
-    Answer answer;
-    answer.ticket = request.ticket;
-    proto::Trial& trial = answer.trial;
+  Evaluation AnswerOf(const Request& request) {
+    Evaluation answer;
+    answer.set_ticket(request.ticket());
+    proto::Trial& trial = *answer.mutable_trial();
     if (script_->answers_until_gone == 0) {
-      answer.lost = true;
+      answer.set_lost(true);
       trial.set_detail("the cable is out");
       return answer;
     }
     if (script_->answers_until_gone > 0) --script_->answers_until_gone;
-    const bool calibrates = request.ticket < 0;
-    (calibrates                            ? script_->calibrated
-     : request.purpose == Purpose::kSearch ? script_->searched
-     : request.purpose == Purpose::kRank   ? script_->ranked
-                                           : script_->proved)++;
-    const std::string text = CanonicalText(request.config);
+    const bool calibrates = request.ticket() < 0;
+    (calibrates                             ? script_->calibrated
+     : request.purpose() == Request::SEARCH ? script_->searched
+     : request.purpose() == Request::RANK   ? script_->ranked
+                                            : script_->proved)++;
+    const std::string text = CanonicalText(request.config());
     uint64_t hash = 1469598103934665603u;
     for (const char c : absl::StrCat(
              text, "/",
-             request.purpose == Purpose::kSearch ? 0 : request.round)) {
+             request.purpose() == Request::SEARCH ? 0 : request.round())) {
       hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
     }
     // The config decides, and the round a little.
@@ -101,10 +101,10 @@ class Scripted : public Evaluator {
     const double time_ns = 1e5 * script_->slower *
                            (1 + 7 * of_config.UniformReal()) *
                            (1 + .004 * of_round.UniformReal());
-    *trial.mutable_config() = request.config;
+    *trial.mutable_config() = request.config();
     trial.set_elapsed_ns(1'000'000);
-    trial.set_outcome(request.hopeless_above &&
-                              time_ns > *request.hopeless_above
+    trial.set_outcome(request.has_hopeless_above() &&
+                              time_ns > request.hopeless_above()
                           ? proto::CENSORED
                           : proto::OK);
     trial.set_time_ns(time_ns);
@@ -355,7 +355,7 @@ TEST_F(EvaluatorPoolTest, WhatASilentNodeHadGoesToAnotherOne) {
    public:
     Silent(Script* script, FakeClock* clock)
         : Scripted(script), script_(script), clock_(clock) {}
-    std::vector<Answer> Poll(absl::Duration wait) override {
+    std::vector<Evaluation> Poll(absl::Duration wait) override {
       if (script_->searched < 3) return Scripted::Poll(wait);
       clock_->Advance(absl::Minutes(1));
       return {};
@@ -369,7 +369,7 @@ TEST_F(EvaluatorPoolTest, WhatASilentNodeHadGoesToAnotherOne) {
   class Slow : public Scripted {
    public:
     using Scripted::Scripted;
-    std::vector<Answer> Poll(absl::Duration wait) override {
+    std::vector<Evaluation> Poll(absl::Duration wait) override {
       if (++polls_ % 3 != 0) return {};
       return Scripted::Poll(wait);
     }
@@ -397,7 +397,7 @@ class Stalling : public Scripted {
  public:
   Stalling(Script* script, FakeClock* clock, int answers = 0)
       : Scripted(script), script_(script), clock_(clock), answers_(answers) {}
-  std::vector<Answer> Poll(absl::Duration wait) override {
+  std::vector<Evaluation> Poll(absl::Duration wait) override {
     if (script_->calibrated < answers_) return Scripted::Poll(wait);
     clock_->Advance(absl::Minutes(1));
     return {};
@@ -419,11 +419,11 @@ TEST_F(EvaluatorPoolTest, ANodeThatStallsInCalibrationIsLeftOut) {
     EvaluatorPool pool(std::move(members), setup_.default_config, clock_, {});
     const auto offer = pool.Open(setup_.header.task());
     ASSERT_TRUE(offer.ok()) << offer.status();
-    EXPECT_TRUE(offer->nodes[0].proves());
-    EXPECT_EQ(offer->nodes[1].verdict(), proto::NODE_UNREACHED);
-    EXPECT_EQ(offer->nodes[1].detail(),
+    EXPECT_TRUE(offer->nodes(0).proves());
+    EXPECT_EQ(offer->nodes(1).verdict(), proto::NODE_UNREACHED);
+    EXPECT_EQ(offer->nodes(1).detail(),
               "no answer to the default config in 5m");
-    EXPECT_FALSE(offer->nodes[1].searches());
+    EXPECT_FALSE(offer->nodes(1).searches());
     // A proof there would never end.
     EXPECT_FALSE(pool.ProveOn("host1", "").ok());
   }
@@ -451,17 +451,19 @@ TEST_F(EvaluatorPoolTest, ASilentNodeIsFoundWhileTheOtherOneAnswers) {
       [this](const std::string& what) { said_.push_back(what); });
   ASSERT_TRUE(pool.Open(setup_.header.task()).ok());
   Request request;
-  request.config = setup_.default_config;
-  for (request.ticket = 1; request.ticket <= 2; ++request.ticket) {
+  *request.mutable_config() = setup_.default_config;
+  request.set_purpose(Request::SEARCH);
+  for (const int64_t ticket : {1, 2}) {
+    request.set_ticket(ticket);
     pool.Submit(request);
   }
   std::set<int64_t> answered;
   // In each turn one node has an answer, so that nobody ever waits.
   for (int turn = 0; turn < 12; ++turn) {
-    for (const Answer& answer : pool.Poll(absl::ZeroDuration())) {
-      answered.insert(answer.ticket);
+    for (const Evaluation& answer : pool.Poll(absl::ZeroDuration())) {
+      answered.insert(answer.ticket());
     }
-    request.ticket = 3 + turn;
+    request.set_ticket(3 + turn);
     pool.Submit(request);
   }
   EXPECT_EQ(answered.count(1) + answered.count(2), 2);
@@ -539,9 +541,9 @@ TEST_F(EvaluatorPoolTest, UnpaidTimeIsThatOfTheClock) {
   class Unpaid : public Scripted {
    public:
     using Scripted::Scripted;
-    std::vector<Answer> Poll(absl::Duration wait) override {
+    std::vector<Evaluation> Poll(absl::Duration wait) override {
       auto answers = Scripted::Poll(wait);
-      for (Answer& answer : answers) answer.unpaid_ns = 100;
+      for (Evaluation& answer : answers) answer.set_unpaid_ns(100);
       return answers;
     }
   };
@@ -554,15 +556,16 @@ TEST_F(EvaluatorPoolTest, UnpaidTimeIsThatOfTheClock) {
   ASSERT_TRUE(pool.Open(setup_.header.task()).ok());
   for (const int64_t ticket : {1, 2}) {
     Request request;
-    request.ticket = ticket;
-    request.config = setup_.default_config;
+    request.set_ticket(ticket);
+    request.set_purpose(Request::SEARCH);
+    *request.mutable_config() = setup_.default_config;
     pool.Submit(request);
   }
   clock_.AdvanceNs(130);
-  const std::vector<Answer> answers = pool.Poll(absl::InfiniteDuration());
+  const std::vector<Evaluation> answers = pool.Poll(absl::InfiniteDuration());
   ASSERT_EQ(answers.size(), 2);
-  EXPECT_EQ(answers[0].unpaid_ns, 100);
-  EXPECT_EQ(answers[1].unpaid_ns, 0);
+  EXPECT_EQ(answers[0].unpaid_ns(), 100);
+  EXPECT_EQ(answers[1].unpaid_ns(), 0);
 }
 
 }  // namespace

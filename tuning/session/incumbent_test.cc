@@ -35,17 +35,17 @@ class Scripted : public OneAtATime {
  public:
   explicit Scripted(uint64_t seed) : rng_(seed) {}
 
-  Answer Evaluate(const Request& request) override {
-    const std::string text = CanonicalText(request.config);
-    Answer answer;
-    proto::Trial& trial = answer.trial;
+  Evaluation Evaluate(const Request& request) override {
+    const std::string text = CanonicalText(request.config());
+    Evaluation answer;
+    proto::Trial& trial = *answer.mutable_trial();
     trial.set_elapsed_ns(1'000'000);
-    if (broken.count(text) > 0 && request.purpose != Purpose::kSearch) {
+    if (broken.count(text) > 0 && request.purpose() != Request::SEARCH) {
       trial.set_outcome(proto::CRASHED);
       return answer;
     }
     // In the rounds of a proof the two sides follow each other.
-    const bool pairs = request.purpose == Purpose::kProve;
+    const bool pairs = request.purpose() == Request::PROVE;
     if (!pairs) {
       defends_ = false;
     } else if (text == kDefault) {
@@ -67,7 +67,7 @@ class Scripted : public OneAtATime {
     proto::Measurement& measurement = *trial.add_measurements();
     measurement.set_median_ns(ns);
     measurement.set_clean_sample_count(1);
-    if (request.purpose == Purpose::kSearch && bits != nullptr) {
+    if (request.purpose() == Request::SEARCH && bits != nullptr) {
       AddNumerics(bits(text), trial.mutable_facts());
       AddBatchInvariance(batch_invariant.count(text) > 0,
                          trial.mutable_facts());

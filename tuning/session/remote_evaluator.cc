@@ -32,45 +32,6 @@ absl::StatusOr<absl::optional<Message>> Receive(FrameChannel& channel,
   return absl::make_optional(std::move(message));
 }
 
-proto::EvaluatorRequest ToProto(const Request& request) {
-  proto::EvaluatorRequest message;
-  proto::EvaluatorRequest::Submit& submit = *message.mutable_submit();
-  submit.set_ticket(request.ticket);
-  *submit.mutable_config() = request.config;
-  submit.set_purpose(static_cast<int>(request.purpose));
-  submit.set_round(request.round);
-  submit.set_of_round(request.of_round);
-  for (const std::string& metric : request.metrics) submit.add_metrics(metric);
-  if (request.meter_below_ns) {
-    submit.set_meter_below_ns(*request.meter_below_ns);
-  }
-  if (request.hopeless_above) {
-    submit.set_hopeless_above(*request.hopeless_above);
-  }
-  if (request.expected) submit.set_expected(*request.expected);
-  if (request.best) *submit.mutable_best() = *request.best;
-  return message;
-}
-
-Request FromProto(const proto::EvaluatorRequest::Submit& submit) {
-  Request request;
-  request.ticket = submit.ticket();
-  request.config = submit.config();
-  request.purpose = static_cast<Purpose>(submit.purpose());
-  request.round = submit.round();
-  request.of_round = submit.of_round();
-  request.metrics.assign(submit.metrics().begin(), submit.metrics().end());
-  if (submit.has_meter_below_ns()) {
-    request.meter_below_ns = submit.meter_below_ns();
-  }
-  if (submit.has_hopeless_above()) {
-    request.hopeless_above = submit.hopeless_above();
-  }
-  if (submit.has_expected()) request.expected = submit.expected();
-  if (submit.has_best()) request.best = submit.best();
-  return request;
-}
-
 }  // namespace
 
 RemoteEvaluator::RemoteEvaluator(std::string name, ConnectFunction connect,
@@ -162,20 +123,15 @@ absl::StatusOr<Offer> RemoteEvaluator::Connect(IfOccupied if_occupied) {
     channel_.reset();
     return refused;
   }
-  Offer offer;
-  offer.compile_ahead = opened.compile_ahead();
-  offer.measure_slots = opened.measure_slots();
-  offer.begins_ahead = opened.begins_ahead();
-  offer.costly_metrics.assign(opened.costly_metrics().begin(),
-                              opened.costly_metrics().end());
-  proto::MeasuringNode node;
+  Offer offer = opened.offer();
+  offer.clear_nodes();
+  proto::MeasuringNode& node = *offer.add_nodes();
   node.set_name(name_);
   node.set_searches(true);
   node.set_proves(true);
   host_ = opened.who().host();
   node.set_host(host_);
   node.set_hardware_id(opened.who().hardware().id());
-  offer.nodes.push_back(std::move(node));
   return offer;
 }
 
@@ -193,13 +149,15 @@ absl::Status RemoteEvaluator::ProveOn(const std::string& host,
 }
 
 void RemoteEvaluator::Submit(Request request) {
-  in_flight_.insert(request.ticket);
+  in_flight_.insert(request.ticket());
   // What goes wrong here is lost, and Poll says so.
   if (channel_ == nullptr) {
     broken_ = Connect(if_occupied_).status();
     if (!broken_.ok()) return;
   }
-  Break(Send(*channel_, ToProto(request)));
+  proto::EvaluatorRequest message;
+  *message.mutable_submit() = std::move(request);
+  Break(Send(*channel_, message));
 }
 
 void RemoteEvaluator::Break(const absl::Status& status) {
@@ -209,19 +167,18 @@ void RemoteEvaluator::Break(const absl::Status& status) {
                                                      status.message()));
 }
 
-std::vector<Answer> RemoteEvaluator::Lose() {
-  std::vector<Answer> answers;
+std::vector<Evaluation> RemoteEvaluator::Lose() {
+  std::vector<Evaluation> answers;
   for (const int64_t ticket : std::exchange(in_flight_, {})) {
-    Answer answer;
-    answer.ticket = ticket;
-    answer.lost = true;
-    answer.trial.set_detail(std::string(broken_.message()));
-    answers.push_back(std::move(answer));
+    Evaluation& answer = answers.emplace_back();
+    answer.set_ticket(ticket);
+    answer.set_lost(true);
+    answer.mutable_trial()->set_detail(std::string(broken_.message()));
   }
   return answers;
 }
 
-std::vector<Answer> RemoteEvaluator::Poll(absl::Duration wait) {
+std::vector<Evaluation> RemoteEvaluator::Poll(absl::Duration wait) {
   if (in_flight_.empty()) return {};
   if (channel_ == nullptr) return Lose();
   auto reply = Receive<proto::EvaluatorReply>(*channel_, wait);
@@ -233,13 +190,8 @@ std::vector<Answer> RemoteEvaluator::Poll(absl::Duration wait) {
     return Lose();
   }
   if (!reply->has_value()) return {};
-  proto::EvaluatorReply::Answer& stored = *(*reply)->mutable_answer();
-  Answer answer;
-  answer.ticket = stored.ticket();
-  answer.lost = stored.lost();
-  answer.unpaid_ns = stored.unpaid_ns();
-  answer.trial = std::move(*stored.mutable_trial());
-  in_flight_.erase(answer.ticket);
+  Evaluation& answer = *(*reply)->mutable_answer();
+  in_flight_.erase(answer.ticket());
   return {std::move(answer)};
 }
 
@@ -276,12 +228,7 @@ absl::Status ServeEvaluator(FrameChannel& channel, Evaluator& evaluator,
           *opened.mutable_who() = who;
           const absl::StatusOr<Offer> offer = evaluator.Open(request.open());
           if (offer.ok()) {
-            opened.set_compile_ahead(offer->compile_ahead);
-            opened.set_measure_slots(offer->measure_slots);
-            opened.set_begins_ahead(offer->begins_ahead);
-            for (const std::string& metric : offer->costly_metrics) {
-              opened.add_costly_metrics(metric);
-            }
+            *opened.mutable_offer() = *offer;
           } else {
             opened.set_refused(std::string(offer.status().message()));
           }
@@ -290,7 +237,7 @@ absl::Status ServeEvaluator(FrameChannel& channel, Evaluator& evaluator,
         }
         case proto::EvaluatorRequest::kSubmit:
           in_flight.insert(request.submit().ticket());
-          evaluator.Submit(FromProto(request.submit()));
+          evaluator.Submit(request.submit());
           break;
         case proto::EvaluatorRequest::kCancel:
           in_flight.erase(request.cancel());
@@ -303,13 +250,10 @@ absl::Status ServeEvaluator(FrameChannel& channel, Evaluator& evaluator,
       continue;
     }
     // Not for long, so that what comes in meanwhile (a cancel) is seen.
-    for (Answer& answer : evaluator.Poll(absl::Milliseconds(20))) {
-      if (in_flight.erase(answer.ticket) == 0) continue;
+    for (Evaluation& answer : evaluator.Poll(absl::Milliseconds(20))) {
+      if (in_flight.erase(answer.ticket()) == 0) continue;
       proto::EvaluatorReply reply;
-      reply.mutable_answer()->set_ticket(answer.ticket);
-      reply.mutable_answer()->set_lost(answer.lost);
-      reply.mutable_answer()->set_unpaid_ns(answer.unpaid_ns);
-      *reply.mutable_answer()->mutable_trial() = std::move(answer.trial);
+      *reply.mutable_answer() = std::move(answer);
       OPTRAIL_RETURN_IF_ERROR(Send(channel, reply));
     }
   }

@@ -54,7 +54,7 @@ class RemoteEvaluator : public Evaluator {
   // Unavailable: nobody answers.
   absl::StatusOr<Offer> Open(const proto::Task& task) override;
   void Submit(Request request) override;
-  std::vector<Answer> Poll(absl::Duration wait) override;
+  std::vector<Evaluation> Poll(absl::Duration wait) override;
   void Cancel(int64_t ticket) override;
   absl::Status ProveOn(const std::string& host,
                        const std::string& device_uuid) override;
@@ -67,7 +67,7 @@ class RemoteEvaluator : public Evaluator {
   absl::Status Check(const proto::WorkerIdentity& who) const;
   // Closes the connection, unless all is well.
   void Break(const absl::Status& status);
-  std::vector<Answer> Lose();
+  std::vector<Evaluation> Lose();
 
   const std::string name_;
   const ConnectFunction connect_;

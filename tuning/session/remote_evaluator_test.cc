@@ -39,17 +39,17 @@ default { set { knob: "tile" int: 1 } set { knob: "unroll" int: 1 } }
 // The same answers wherever it runs.
 class Scripted : public OneAtATime {
  public:
-  Answer Evaluate(const Request& request) override {
-    const std::string text = CanonicalText(request.config);
+  Evaluation Evaluate(const Request& request) override {
+    const std::string text = CanonicalText(request.config());
     uint64_t hash = 1469598103934665603u;
     for (const char c : absl::StrCat(
              text, "/",
-             request.purpose == Purpose::kSearch ? 0 : request.round)) {
+             request.purpose() == Request::SEARCH ? 0 : request.round())) {
       hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
     }
     Rng rng(hash);
-    Answer answer;
-    proto::Trial& trial = answer.trial;
+    Evaluation answer;
+    proto::Trial& trial = *answer.mutable_trial();
     trial.set_elapsed_ns(1'000'000);
     if (text == "tile=8,unroll=3") {
       trial.set_outcome(proto::CRASHED);
@@ -57,8 +57,8 @@ class Scripted : public OneAtATime {
       return answer;
     }
     const double time_ns = 1e5 * (1 + hash % 7) * (1 + .01 * rng.UniformReal());
-    trial.set_outcome(request.hopeless_above &&
-                              time_ns > *request.hopeless_above
+    trial.set_outcome(request.has_hopeless_above() &&
+                              time_ns > request.hopeless_above()
                           ? proto::CENSORED
                           : proto::OK);
     trial.set_time_ns(time_ns);
@@ -72,13 +72,13 @@ class Together : public Scripted {
  public:
   absl::StatusOr<Offer> Open(const proto::Task& task) override {
     Offer offer;
-    offer.begins_ahead = true;
+    offer.set_begins_ahead(true);
     return offer;
   }
-  Answer Evaluate(const Request& request) override {
-    Answer answer = Scripted::Evaluate(request);
-    if (request.purpose != Purpose::kSearch && request.of_round == 1) {
-      answer.trial.set_outcome(proto::CRASHED);
+  Evaluation Evaluate(const Request& request) override {
+    Evaluation answer = Scripted::Evaluate(request);
+    if (request.purpose() != Request::SEARCH && request.of_round() == 1) {
+      answer.mutable_trial()->set_outcome(proto::CRASHED);
     }
     return answer;
   }
@@ -88,7 +88,7 @@ class Together : public Scripted {
 class Breaking : public Scripted {
  public:
   explicit Breaking(int answers) : left_(answers) {}
-  Answer Evaluate(const Request& request) override {
+  Evaluation Evaluate(const Request& request) override {
     if (left_-- == 0) _exit(0);
     return Scripted::Evaluate(request);
   }
@@ -256,15 +256,18 @@ TEST_F(RemoteEvaluatorTest, WhatIsReadTogetherIsAskedForAtOnceElsewhereToo) {
 TEST_F(RemoteEvaluatorTest, NothingOfARequestOrAnOfferIsLostOnTheWay) {
   class Recording : public OneAtATime {
    public:
-    absl::StatusOr<Offer> Open(const proto::Task&) override {
-      return Offer{3, 2, true, {"joules"}, {}};
-    }
-    Answer Evaluate(const Request& request) override {
+    absl::StatusOr<Offer> Open(const proto::Task&) override { return offered; }
+    Evaluation Evaluate(const Request& request) override {
       seen.push_back(request);
-      return Answer();
+      return Evaluation();
     }
+    Offer offered;
     std::vector<Request> seen;
   } there;
+  there.offered.set_compile_ahead(3);
+  there.offered.set_measure_slots(2);
+  there.offered.set_begins_ahead(true);
+  there.offered.add_costly_metrics("joules");
   int fds[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
   std::thread server([&] {
@@ -272,26 +275,26 @@ TEST_F(RemoteEvaluatorTest, NothingOfARequestOrAnOfferIsLostOnTheWay) {
     EXPECT_TRUE(ServeEvaluator(channel, there, Who("one")).ok());
   });
   Request full;
-  full.ticket = 7;
-  full.config = *ParseConfig("tile=8");
-  full.purpose = Purpose::kProve;
-  full.round = 3;
-  full.of_round = 2;
-  full.metrics = {"time", "joules"};
-  full.meter_below_ns = 50;
-  full.hopeless_above = 60;
-  full.expected = 70;
-  full.best = *ParseConfig("tile=16");
+  full.set_ticket(7);
+  *full.mutable_config() = *ParseConfig("tile=8");
+  full.set_purpose(Request::PROVE);
+  full.set_round(3);
+  full.set_of_round(2);
+  full.add_metrics("time");
+  full.add_metrics("joules");
+  full.set_meter_below_ns(50);
+  full.set_hopeless_above(60);
+  full.set_expected(70);
+  *full.mutable_best() = *ParseConfig("tile=16");
   {
     RemoteEvaluator here(
         "pair", [&] { return std::make_unique<FrameChannel>(fds[0], fds[0]); },
         Who("one"));
-    const absl::StatusOr<Offer> offer = here.Open({});
+    absl::StatusOr<Offer> offer = here.Open({});
     ASSERT_TRUE(offer.ok()) << offer.status();
-    EXPECT_EQ(offer->compile_ahead, 3);
-    EXPECT_EQ(offer->measure_slots, 2);
-    EXPECT_TRUE(offer->begins_ahead);
-    EXPECT_EQ(offer->costly_metrics, std::vector<std::string>{"joules"});
+    EXPECT_EQ(offer->nodes(0).name(), "pair");
+    offer->clear_nodes();
+    EXPECT_EQ(offer->SerializeAsString(), there.offered.SerializeAsString());
     for (const Request& request : {full, Request()}) {
       here.Submit(request);
       EXPECT_EQ(here.Poll(absl::InfiniteDuration()).size(), 1);
@@ -299,19 +302,8 @@ TEST_F(RemoteEvaluatorTest, NothingOfARequestOrAnOfferIsLostOnTheWay) {
   }
   server.join();
   ASSERT_EQ(there.seen.size(), 2);
-  const Request& seen = there.seen[0];
-  EXPECT_EQ(seen.ticket, full.ticket);
-  EXPECT_EQ(CanonicalText(seen.config), "tile=8");
-  EXPECT_EQ(seen.purpose, full.purpose);
-  EXPECT_EQ(seen.round, full.round);
-  EXPECT_EQ(seen.of_round, full.of_round);
-  EXPECT_EQ(seen.metrics, full.metrics);
-  EXPECT_EQ(seen.meter_below_ns, full.meter_below_ns);
-  EXPECT_EQ(seen.hopeless_above, full.hopeless_above);
-  EXPECT_EQ(seen.expected, full.expected);
-  EXPECT_EQ(CanonicalText(*seen.best), "tile=16");
-  EXPECT_FALSE(there.seen[1].meter_below_ns || there.seen[1].hopeless_above ||
-               there.seen[1].expected || there.seen[1].best);
+  EXPECT_EQ(there.seen[0].SerializeAsString(), full.SerializeAsString());
+  EXPECT_EQ(there.seen[1].SerializeAsString(), "");
 }
 
 TEST_F(RemoteEvaluatorTest, AWorkerOfAnotherBuildIsRefusedByName) {
@@ -386,13 +378,14 @@ TEST_F(RemoteEvaluatorTest, WhoHoldsOtherWorkersDoesNotWaitForThisOneAgain) {
   ASSERT_TRUE(evaluator.Open(setup_.header.task()).ok());
   first.join();
   Request request;
-  for (request.ticket = 1; request.ticket <= 2; ++request.ticket) {
+  for (const int64_t ticket : {1, 2}) {
+    request.set_ticket(ticket);
     evaluator.Submit(request);
-    const std::vector<Answer> answers = evaluator.Poll(absl::Seconds(10));
+    const std::vector<Evaluation> answers = evaluator.Poll(absl::Seconds(10));
     ASSERT_EQ(answers.size(), 1);
-    EXPECT_TRUE(answers[0].lost);
+    EXPECT_TRUE(answers[0].lost());
     if (connections < 2) continue;
-    EXPECT_EQ(answers[0].trial.detail(),
+    EXPECT_EQ(answers[0].trial().detail(),
               "the worker gpu7: serves another session since the connection "
               "broke");
   }

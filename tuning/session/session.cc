@@ -122,10 +122,10 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Open(
 absl::Status Session::Start() {
   OPTRAIL_ASSIGN_OR_RETURN(const Offer offer,
                            evaluator_.Open(setup_.header.task()));
-  window_ = std::max(1, offer.compile_ahead + offer.measure_slots);
-  begins_ahead_ = offer.begins_ahead;
+  window_ = offer.compile_ahead() + std::max(1, offer.measure_slots());
+  begins_ahead_ = offer.begins_ahead();
   session_ = setup_.header;
-  session_.mutable_nodes()->Assign(offer.nodes.begin(), offer.nodes.end());
+  *session_.mutable_nodes() = offer.nodes();
   const auto add_known = [this] {
     for (const proto::Trial& known : setup_.known)
       *session_.add_trials() = known;
@@ -145,9 +145,11 @@ absl::Status Session::Start() {
   objectives_ = ObjectivesOf(session_);
   stop_ = StopRuleOf(session_.budget(), objectives_);
   // A front is of what was read.
-  metering_ = Metering(NamesWinner(objectives_) ? offer.costly_metrics
-                                                : std::vector<std::string>(),
-                       session_.budget().trials());
+  std::vector<std::string> costly;
+  if (NamesWinner(objectives_)) {
+    costly = {offer.costly_metrics().begin(), offer.costly_metrics().end()};
+  }
+  metering_ = Metering(std::move(costly), session_.budget().trials());
   OPTRAIL_ASSIGN_OR_RETURN(proposer_, setup_.propose(session_, window_));
   for (const proto::Trial& known : session_.trials()) {
     metering_.AddKnown(known);
@@ -338,31 +340,35 @@ void Session::Submit(int64_t ticket) {
   flight.submitted = true;
   flight.started_unix_ns = clock_.WallNs();
   Request request;
-  request.ticket = ticket;
-  request.config = flight.config;
-  request.round =
-      progress_.trials + static_cast<int64_t>(in_flight_.size()) - 1;
-  request.metrics = MetricsOf(objectives_);
-  request.expected = best_value_;
-  request.best = best_config_;
+  request.set_ticket(ticket);
+  *request.mutable_config() = flight.config;
+  request.set_purpose(Request::SEARCH);
+  request.set_round(progress_.trials + static_cast<int64_t>(in_flight_.size()) -
+                    1);
+  std::vector<std::string> metrics = MetricsOf(objectives_);
+  absl::optional<double> expected = best_value_;
+  absl::optional<proto::Config> best = best_config_;
   if (metering_.active()) {
     // Time comes first, and is what is raced on, far more patiently than where
     // time is all that is wanted: its samples cost little beside a reading of
     // joules, and a search learns more from a time than from a bound.
-    const auto time = absl::c_find(request.metrics, kTimeMetric);
-    if (time != request.metrics.end()) request.metrics.erase(time);
-    request.metrics.insert(request.metrics.begin(), kTimeMetric);
-    request.expected = metering_.best_time_ns();
-    request.best = metering_.fastest();
-    request.meter_below_ns =
-        metering_.MeterBelowNs(request.config, objectives_);
+    const auto time = absl::c_find(metrics, kTimeMetric);
+    if (time != metrics.end()) metrics.erase(time);
+    metrics.insert(metrics.begin(), kTimeMetric);
+    expected = metering_.best_time_ns();
+    best = metering_.fastest();
+    request.set_meter_below_ns(
+        metering_.MeterBelowNs(request.config(), objectives_));
   }
-  if (request.expected && setup_.race_factor > 1 &&
+  *request.mutable_metrics() = {metrics.begin(), metrics.end()};
+  if (expected) request.set_expected(*expected);
+  if (best) *request.mutable_best() = *std::move(best);
+  if (expected && setup_.race_factor > 1 &&
       (IsRaced(objectives_) || metering_.active())) {
-    request.hopeless_above =
-        *request.expected * (metering_.active()
-                                 ? std::max(setup_.race_factor, kRaceOfMetered)
-                                 : setup_.race_factor);
+    request.set_hopeless_above(
+        *expected * (metering_.active()
+                         ? std::max(setup_.race_factor, kRaceOfMetered)
+                         : setup_.race_factor));
   }
   evaluator_.Submit(std::move(request));
 }
@@ -375,18 +381,18 @@ absl::Status Session::NoteLost(const proto::Trial& lost) {
       "; the same command goes on from the journal"));
 }
 
-absl::Status Session::Take(Answer answer) {
-  const auto found = in_flight_.find(answer.ticket);
+absl::Status Session::Take(Evaluation answer) {
+  const auto found = in_flight_.find(answer.ticket());
   if (found == in_flight_.end()) return absl::OkStatus();  // was cancelled
-  if (answer.lost) {
-    OPTRAIL_RETURN_IF_ERROR(NoteLost(answer.trial));
-    Submit(answer.ticket);
+  if (answer.lost()) {
+    OPTRAIL_RETURN_IF_ERROR(NoteLost(answer.trial()));
+    Submit(answer.ticket());
     return absl::OkStatus();
   }
   lost_in_a_row_ = 0;
   JournaledTrial trial;
-  trial.ticket = answer.ticket;
-  trial.trial = std::move(answer.trial);
+  trial.ticket = answer.ticket();
+  trial.trial = std::move(*answer.mutable_trial());
   trial.trial.set_started_unix_ns(found->second.started_unix_ns);
   trial.expected_improvement = found->second.expected_improvement;
   trial.thinking_ns = found->second.thinking_ns;
@@ -394,7 +400,7 @@ absl::Status Session::Take(Answer answer) {
     // The session's time is the clock's, since trials overlap.
     const int64_t now_ns = clock_.NowNs();
     trial.thinking_ns =
-        now_ns - accounted_ns_ - trial.trial.elapsed_ns() - answer.unpaid_ns;
+        now_ns - accounted_ns_ - trial.trial.elapsed_ns() - answer.unpaid_ns();
     accounted_ns_ = now_ns;
   }
   OPTRAIL_RETURN_IF_ERROR(journal_->AppendTrial(trial));
@@ -458,14 +464,14 @@ absl::Status Session::Advance() {
   OPTRAIL_RETURN_IF_ERROR(AskWhatFits());
   // What was asked is answered, also when the search is over.
   if (in_flight_.empty()) return absl::OkStatus();
-  std::vector<Answer> answers = evaluator_.Poll(absl::InfiniteDuration());
+  std::vector<Evaluation> answers = evaluator_.Poll(absl::InfiniteDuration());
   if (answers.empty()) {
     return absl::InternalError(absl::StrCat("the evaluator has no answer for ",
                                             in_flight_.size(),
                                             " requests and nothing under way"));
   }
   OPTRAIL_RETURN_IF_ERROR(KeepLostNodes());
-  for (Answer& answer : answers) {
+  for (Evaluation& answer : answers) {
     OPTRAIL_RETURN_IF_ERROR(Take(std::move(answer)));
   }
   return absl::OkStatus();
@@ -698,21 +704,22 @@ absl::StatusOr<Session::Reading> Session::Read(bool of_proof, int round,
       ticket = SubmitReading(of_proof, round, finalist, /*of_round=*/1);
     }
     while (answers_.count(ticket) == 0) {
-      std::vector<Answer> answers = evaluator_.Poll(absl::InfiniteDuration());
+      std::vector<Evaluation> answers =
+          evaluator_.Poll(absl::InfiniteDuration());
       if (answers.empty()) {
         return absl::InternalError("the evaluator has nothing under way");
       }
-      for (Answer& one : answers) answers_[one.ticket] = std::move(one);
+      for (Evaluation& one : answers) answers_[one.ticket()] = std::move(one);
     }
-    const Answer answer = std::move(answers_[ticket]);
+    const Evaluation answer = std::move(answers_[ticket]);
     answers_.erase(ticket);
-    if (answer.lost) {
-      OPTRAIL_RETURN_IF_ERROR(NoteLost(answer.trial));
+    if (answer.lost()) {
+      OPTRAIL_RETURN_IF_ERROR(NoteLost(answer.trial()));
       continue;
     }
     lost_in_a_row_ = 0;
     ++attempt;
-    const proto::Trial& trial = answer.trial;
+    const proto::Trial& trial = answer.trial();
     reading.set_outcome(trial.outcome());
     reading.set_detail(trial.detail());
     reading.set_elapsed_ns(reading.elapsed_ns() + trial.elapsed_ns());
@@ -751,16 +758,18 @@ void Session::ExpectReadings(bool of_proof, int round,
 int64_t Session::SubmitReading(bool of_proof, int round, int finalist,
                                int of_round) {
   Request request;
-  request.ticket = ++last_ticket_;
-  request.config = session_.finalists(finalist).config();
-  request.purpose = of_proof ? Purpose::kProve : Purpose::kRank;
-  request.round = round;
-  request.of_round = of_round;
-  request.metrics = MetricsOf(objectives_);
+  request.set_ticket(++last_ticket_);
+  *request.mutable_config() = session_.finalists(finalist).config();
+  request.set_purpose(of_proof ? Request::PROVE : Request::RANK);
+  request.set_round(round);
+  request.set_of_round(of_round);
+  for (std::string& metric : MetricsOf(objectives_)) {
+    request.add_metrics(std::move(metric));
+  }
   if (session_.finalists(finalist).has_time_ns()) {
-    request.expected = session_.finalists(finalist).time_ns();
+    request.set_expected(session_.finalists(finalist).time_ns());
   } else if (session_.finalists(finalist).first_time_ns() > 0) {
-    request.expected = session_.finalists(finalist).first_time_ns();
+    request.set_expected(session_.finalists(finalist).first_time_ns());
   }
   evaluator_.Submit(std::move(request));
   return last_ticket_;

@@ -224,7 +224,7 @@ class Session {
   // Asks until the budget is spent or the evaluator has enough.
   absl::Status AskWhatFits();
   void Submit(int64_t ticket);
-  absl::Status Take(Answer answer);
+  absl::Status Take(Evaluation answer);
   absl::Status Account(const JournaledTrial& trial);
   absl::Status NoteLost(const proto::Trial& lost);
   // Keeps which nodes went away.
@@ -336,7 +336,7 @@ class Session {
   // Tickets of readings that were asked for, and the answers of others that
   // came while one was waited for.
   std::map<std::tuple<bool, int, int>, int64_t> expected_readings_;
-  std::map<int64_t, Answer> answers_;
+  std::map<int64_t, Evaluation> answers_;
   std::vector<bool> disqualified_, read_;  // of the finalists
   proto::Conditions prover_;               // of the first reading; may be empty
   int incumbent_ = -1;                     // among the finalists

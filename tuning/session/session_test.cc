@@ -43,15 +43,15 @@ struct Killed {};
 // `stop_after` evaluations it throws.
 class FakeEvaluator : public OneAtATime {
  public:
-  Answer Evaluate(const Request& request) override {
+  Evaluation Evaluate(const Request& request) override {
     if (stop_after == 0) throw Killed();
     --stop_after;
-    const std::string text = CanonicalText(request.config);
+    const std::string text = CanonicalText(request.config());
     evaluated.push_back(text);
-    const bool again = request.purpose != Purpose::kSearch;
+    const bool again = request.purpose() != Request::SEARCH;
     if (again) ++fresh;
-    Answer answer;
-    proto::Trial& trial = answer.trial;
+    Evaluation answer;
+    proto::Trial& trial = *answer.mutable_trial();
     trial.set_elapsed_ns(1'000'000);
     trial.mutable_effort()->set_open_ns(open_ns);
     const auto failure = failures.find(text);
@@ -63,13 +63,13 @@ class FakeEvaluator : public OneAtATime {
     // what an uninterrupted one saw.
     const double noise = again ? again_noise : search_noise;
     Rng rng(std::hash<std::string>()(absl::StrCat(
-        text, again ? absl::StrCat("@", static_cast<int>(request.purpose), "/",
-                                   request.round)
-                    : "")));
+        text,
+        again ? absl::StrCat("@", request.purpose() - 1, "/", request.round())
+              : "")));
     const double time_ns =
-        TimeNs(request.config) * (1 + noise * (2 * rng.UniformReal() - 1));
-    trial.set_outcome(request.hopeless_above &&
-                              time_ns > *request.hopeless_above
+        TimeNs(request.config()) * (1 + noise * (2 * rng.UniformReal() - 1));
+    trial.set_outcome(request.has_hopeless_above() &&
+                              time_ns > request.hopeless_above()
                           ? proto::CENSORED
                           : proto::OK);
     SetTime(time_ns, trial);
@@ -236,16 +236,16 @@ TEST_F(SessionTest, EachOutcomeIsRecordedAndSuchAConfigNeverWins) {
 // Right during the search and wrong in one of the fresh processes.
 TEST_F(SessionTest, AFinalistThatFailsWhenReadAgainDoesNotWin) {
   setup_.header.mutable_budget()->set_trials(1000);
-  for (const Purpose purpose : {Purpose::kRank, Purpose::kProve}) {
+  for (const Purpose purpose : {Request::RANK, Request::PROVE}) {
     class Flaky : public FakeEvaluator {
      public:
       explicit Flaky(Purpose purpose) : purpose_(purpose) {}
-      Answer Evaluate(const Request& request) override {
-        Answer answer = FakeEvaluator::Evaluate(request);
-        if (request.purpose == purpose_ &&
-            CanonicalText(request.config) == "tile=16,unroll=5" &&
+      Evaluation Evaluate(const Request& request) override {
+        Evaluation answer = FakeEvaluator::Evaluate(request);
+        if (request.purpose() == purpose_ &&
+            CanonicalText(request.config()) == "tile=16,unroll=5" &&
             ++readings_ == 2) {
-          answer.trial.set_outcome(proto::WRONG_RESULT);
+          answer.mutable_trial()->set_outcome(proto::WRONG_RESULT);
         }
         return answer;
       }
@@ -305,12 +305,12 @@ TEST_F(SessionTest, PrefersTheDefaultToAGainTooSmallToMatter) {
   setup_.header.mutable_budget()->set_trials(1000);
   class Flat : public FakeEvaluator {
    public:
-    Answer Evaluate(const Request& request) override {
-      Answer answer = FakeEvaluator::Evaluate(request);
+    Evaluation Evaluate(const Request& request) override {
+      Evaluation answer = FakeEvaluator::Evaluate(request);
       const bool is_default =
-          CanonicalText(request.config) == "tile=1,unroll=1";
-      answer.trial.set_outcome(proto::OK);
-      SetTime(is_default ? 1.001e5 : 1e5, answer.trial);
+          CanonicalText(request.config()) == "tile=1,unroll=1";
+      answer.mutable_trial()->set_outcome(proto::OK);
+      SetTime(is_default ? 1.001e5 : 1e5, *answer.mutable_trial());
       return answer;
     }
   } evaluator;
@@ -326,11 +326,11 @@ TEST_F(SessionTest, AProofEndsWithTheTimeThatItWasGiven) {
   // Ratios of rounds vary by a fifth: nothing is known within 1% soon.
   class Noisy : public FakeEvaluator {
    public:
-    Answer Evaluate(const Request& request) override {
-      Answer answer = FakeEvaluator::Evaluate(request);
-      if (request.purpose == Purpose::kProve) {
-        SetTime(answer.trial.time_ns() * (1 + .2 * (++readings_ % 3)),
-                answer.trial);
+    Evaluation Evaluate(const Request& request) override {
+      Evaluation answer = FakeEvaluator::Evaluate(request);
+      if (request.purpose() == Request::PROVE) {
+        SetTime(answer.trial().time_ns() * (1 + .2 * (++readings_ % 3)),
+                *answer.mutable_trial());
       }
       return answer;
     }
@@ -448,11 +448,11 @@ TEST_F(SessionTest, TheProofIsOfRoundsThatHadNoPartInTheChoice) {
   // Whatever chooses sees the best as twice as fast as it is.
   class Flattering : public FakeEvaluator {
    public:
-    Answer Evaluate(const Request& request) override {
-      Answer answer = FakeEvaluator::Evaluate(request);
-      if (request.purpose != Purpose::kProve &&
-          answer.trial.outcome() == proto::OK) {
-        SetTime(answer.trial.time_ns() / 2, answer.trial);
+    Evaluation Evaluate(const Request& request) override {
+      Evaluation answer = FakeEvaluator::Evaluate(request);
+      if (request.purpose() != Request::PROVE &&
+          answer.trial().outcome() == proto::OK) {
+        SetTime(answer.trial().time_ns() / 2, *answer.mutable_trial());
       }
       return answer;
     }
@@ -475,11 +475,11 @@ TEST_F(SessionTest, ReadingAgainCorrectsTheWinnersCurse) {
   setup_.finalists = 8;
   class Lucky : public FakeEvaluator {
    public:
-    Answer Evaluate(const Request& request) override {
-      Answer answer = FakeEvaluator::Evaluate(request);
-      if (request.purpose == Purpose::kSearch &&
-          CanonicalText(request.config) == "tile=16,unroll=7") {
-        SetTime(9e4, answer.trial);
+    Evaluation Evaluate(const Request& request) override {
+      Evaluation answer = FakeEvaluator::Evaluate(request);
+      if (request.purpose() == Request::SEARCH &&
+          CanonicalText(request.config()) == "tile=16,unroll=7") {
+        SetTime(9e4, *answer.mutable_trial());
       }
       return answer;
     }
@@ -499,14 +499,16 @@ TEST_F(SessionTest, WhereReadingsVaryMoreConfigsAreRanked) {
   setup_.finalists = 2;
   class Vague : public FakeEvaluator {
    public:
-    Answer Evaluate(const Request& request) override {
-      Answer answer = FakeEvaluator::Evaluate(request);
-      if (request.purpose == Purpose::kSearch &&
-          CanonicalText(request.config) == "tile=16,unroll=5") {
-        SetTime(answer.trial.time_ns() * 1.1, answer.trial);
+    Evaluation Evaluate(const Request& request) override {
+      Evaluation answer = FakeEvaluator::Evaluate(request);
+      if (request.purpose() == Request::SEARCH &&
+          CanonicalText(request.config()) == "tile=16,unroll=5") {
+        SetTime(answer.trial().time_ns() * 1.1, *answer.mutable_trial());
       }
       // A small part of what the search took.
-      if (request.purpose == Purpose::kRank) answer.trial.set_elapsed_ns(1);
+      if (request.purpose() == Request::RANK) {
+        answer.mutable_trial()->set_elapsed_ns(1);
+      }
       return answer;
     }
   };
@@ -769,21 +771,21 @@ class ScriptedEvaluator : public OneAtATime {
     }
     Rng rng(hash + 1000003 * input_seed);
     time_ns *= 1 + .03 * (2 * rng.UniformReal() - 1);
-    trial.set_outcome(request.hopeless_above &&
-                              time_ns > *request.hopeless_above
+    trial.set_outcome(request.has_hopeless_above() &&
+                              time_ns > request.hopeless_above()
                           ? proto::CENSORED
                           : proto::OK);
     FakeEvaluator::SetTime(time_ns, trial);
     trial.set_compile_ns(17);
     trial.set_error_in_tolerances(.25);
   }
-  Answer Evaluate(const Request& request) override {
+  Evaluation Evaluate(const Request& request) override {
     ++evaluated;
-    Answer answer;
-    Time(request.config,
-         request.purpose == Purpose::kSearch ? request.round % 3
-                                             : 1000 + request.round,
-         request, answer.trial);
+    Evaluation answer;
+    Time(request.config(),
+         request.purpose() == Request::SEARCH ? request.round() % 3
+                                              : 1000 + request.round(),
+         request, *answer.mutable_trial());
     return answer;
   }
   int evaluated = 0;
@@ -895,15 +897,15 @@ class ManySlots : public Evaluator {
   ManySlots(int slots, uint64_t seed) : slots_(slots), rng_(seed) {}
   absl::StatusOr<Offer> Open(const proto::Task&) override {
     Offer offer;
-    offer.compile_ahead = 1;
-    offer.measure_slots = slots_;
-    offer.begins_ahead = begins_ahead;
+    offer.set_compile_ahead(1);
+    offer.set_measure_slots(slots_);
+    offer.set_begins_ahead(begins_ahead);
     return offer;
   }
   void Submit(Request request) override {
-    submitted.push_back(CanonicalText(request.config));
-    const bool of_round = request.purpose != Purpose::kSearch;
-    most_asked_at_once = std::max(most_asked_at_once, request.of_round);
+    submitted.push_back(CanonicalText(request.config()));
+    const bool of_round = request.purpose() != Request::SEARCH;
+    most_asked_at_once = std::max(most_asked_at_once, request.of_round());
     waiting_.push_back(std::move(request));
     if (of_round) {
       most_of_round =
@@ -912,21 +914,22 @@ class ManySlots : public Evaluator {
     most_in_flight =
         std::max(most_in_flight, static_cast<int>(waiting_.size()));
   }
-  std::vector<Answer> Poll(absl::Duration) override {
+  std::vector<Evaluation> Poll(absl::Duration) override {
     if (waiting_.empty()) return {};
     if (stop_after-- == 0) throw Killed();
     const size_t i = rng_.UniformInt(waiting_.size());
     Request request = std::move(waiting_[i]);
     waiting_.erase(waiting_.begin() + i);
-    Answer answer;
-    answer.ticket = request.ticket;
+    Evaluation answer;
+    answer.set_ticket(request.ticket());
     if (losses > 0 && rng_.UniformReal() < .2) {
       --losses;
-      answer.lost = true;
+      answer.set_lost(true);
       return {answer};
     }
-    ScriptedEvaluator::Time(request.config, 0, request, answer.trial);
-    *answer.trial.mutable_config() = request.config;
+    ScriptedEvaluator::Time(request.config(), 0, request,
+                            *answer.mutable_trial());
+    *answer.mutable_trial()->mutable_config() = request.config();
     return {answer};
   }
   void Cancel(int64_t) override {}
@@ -1002,9 +1005,9 @@ TEST_F(SessionTest, ReadingsOfARoundThatAreAskedForAtOnceAreTheSame) {
 TEST_F(SessionTest, GivesUpOnAnEvaluatorThatLosesEverything) {
   class Gone : public OneAtATime {
    public:
-    Answer Evaluate(const Request&) override {
-      Answer answer;
-      answer.lost = true;
+    Evaluation Evaluate(const Request&) override {
+      Evaluation answer;
+      answer.set_lost(true);
       return answer;
     }
   } evaluator;
@@ -1047,18 +1050,19 @@ TEST_F(SessionTest, ResumesWithSeveralInFlight) {
 // Objectives other than time, as a command prints them.
 class MetricsEvaluator : public OneAtATime {
  public:
-  Answer Evaluate(const Request& request) override {
+  Evaluation Evaluate(const Request& request) override {
     double tile = 0, unroll = 0;
-    for (const proto::KnobValue& value : request.config.set()) {
+    for (const proto::KnobValue& value : request.config().set()) {
       (value.knob() == "tile" ? tile : unroll) =
           static_cast<double>(value.int_());
     }
-    Answer answer;
-    answer.trial.set_outcome(proto::OK);
-    answer.trial.set_elapsed_ns(1);
+    Evaluation answer;
+    answer.mutable_trial()->set_outcome(proto::OK);
+    answer.mutable_trial()->set_elapsed_ns(1);
     // Throughput and memory both grow with tile.
-    Add("throughput", 100 * tile / (1 + std::abs(unroll - 5)), answer.trial);
-    Add("memory", 10 * tile + unroll, answer.trial);
+    Add("throughput", 100 * tile / (1 + std::abs(unroll - 5)),
+        *answer.mutable_trial());
+    Add("memory", 10 * tile + unroll, *answer.mutable_trial());
     return answer;
   }
   static void Add(const char* metric, double value, proto::Trial& trial) {
@@ -1173,24 +1177,24 @@ TEST_F(ObjectivesTest, CostlyMetricsAreReadOfFew) {
    public:
     absl::StatusOr<Offer> Open(const proto::Task&) override {
       Offer offer;
-      offer.costly_metrics = {"joules"};
+      offer.add_costly_metrics("joules");
       return offer;
     }
-    Answer Evaluate(const Request& request) override {
-      EXPECT_EQ(request.metrics.size(),
-                request.purpose == Purpose::kSearch ? 2 : 1);
-      const double tile = static_cast<double>(request.config.set(0).int_());
-      const double unroll = static_cast<double>(request.config.set(1).int_());
+    Evaluation Evaluate(const Request& request) override {
+      EXPECT_EQ(request.metrics().size(),
+                request.purpose() == Request::SEARCH ? 2 : 1);
+      const double tile = static_cast<double>(request.config().set(0).int_());
+      const double unroll = static_cast<double>(request.config().set(1).int_());
       const double time_ns = 1e6 / tile * (1 + .01 * unroll);
-      Answer answer;
-      answer.trial.set_outcome(proto::OK);
-      answer.trial.set_time_ns(time_ns);
-      answer.trial.add_measurements()->set_median_ns(time_ns);
-      if (request.meter_below_ns && time_ns >= *request.meter_below_ns) {
+      Evaluation answer;
+      answer.mutable_trial()->set_outcome(proto::OK);
+      answer.mutable_trial()->set_time_ns(time_ns);
+      answer.mutable_trial()->add_measurements()->set_median_ns(time_ns);
+      if (request.has_meter_below_ns() && time_ns >= request.meter_below_ns()) {
         return answer;
       }
-      metered += request.purpose == Purpose::kSearch ? 1 : 0;
-      auto* joules = answer.trial.add_objectives();
+      metered += request.purpose() == Request::SEARCH ? 1 : 0;
+      auto* joules = answer.mutable_trial()->add_objectives();
       joules->set_metric("joules");
       // More unrolling takes time and saves energy.
       joules->add_values(time_ns * (1 - .05 * unroll));
@@ -1256,10 +1260,10 @@ TEST_F(ObjectivesTest, AJournalWhoseNameLacksTheObjectivesGoesOn) {
 TEST_F(ObjectivesTest, AMissingObjectiveIsUnknownAndNoFailure) {
   class Partly : public MetricsEvaluator {
    public:
-    Answer Evaluate(const Request& request) override {
-      Answer answer = MetricsEvaluator::Evaluate(request);
-      if (CanonicalText(request.config) == "tile=2,unroll=5") {
-        answer.trial.mutable_objectives()->RemoveLast();
+    Evaluation Evaluate(const Request& request) override {
+      Evaluation answer = MetricsEvaluator::Evaluate(request);
+      if (CanonicalText(request.config()) == "tile=2,unroll=5") {
+        answer.mutable_trial()->mutable_objectives()->RemoveLast();
       }
       return answer;
     }

@@ -21,7 +21,7 @@ class OneByOneEvaluator : public Evaluator {
                                   const EvaluationOptions& options) override {
     std::vector<Evaluation> evaluations;
     for (const Contender& contender : contenders) {
-      evaluations.push_back(EvaluateOne(contender.config, options));
+      evaluations.push_back(EvaluateOne(contender.config(), options));
     }
     return evaluations;
   }

@@ -2,7 +2,7 @@
 // one after another, and prints the tables of docs/method/gating.md.
 //
 //   cd tracker/gate/evaluation
-//   bazel run :gate_evaluation -- --sets=$PWD/runs_calm_2c.tsv
+//   bazel run :gate_evaluation -- --sets=$PWD/runs_calm_2c.tsv.xz
 //
 // A set is a file (recorded_set.h). --history=DIR --export=FILE makes one of a
 // history whose runs are of the same code. --rounds=FILE takes runs of one

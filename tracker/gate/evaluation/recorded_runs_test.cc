@@ -19,7 +19,7 @@ constexpr size_t kFewestRuns = 5;
 
 std::vector<proto::Run> RunsOf(const std::string& name) {
   const auto set = ReadRecordedSet(
-      absl::StrCat("tracker/gate/evaluation/runs_", name, ".tsv"));
+      absl::StrCat("tracker/gate/evaluation/runs_", name, ".tsv.xz"));
   EXPECT_TRUE(set.ok()) << set.status();
   EXPECT_EQ(set->runs.size(), 30);
   return set->runs;
@@ -117,7 +117,7 @@ TEST(RecordedRuns, EightProgramsACoreMakeThemUnsure) {
 TEST(RecordedRuns, PullRequestsAreGreenAndTellFivePercent) {
   for (const char* name : {"load_4c", "builds_4c"}) {
     const auto set = ReadRecordedSet(
-        absl::StrCat("tracker/gate/evaluation/rounds_", name, ".tsv"));
+        absl::StrCat("tracker/gate/evaluation/rounds_", name, ".tsv.xz"));
     ASSERT_TRUE(set.ok()) << set.status();
     const std::vector<proto::Run>& runs = set->runs;
     int gates = 0, green = 0, found = 0;

@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "base/compression.h"
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "tracker/history/history.h"
@@ -25,6 +26,8 @@ namespace {
 using Loops = std::array<const char*, 5>;
 constexpr Loops kMedians = {"arithmetic", "l1", "l2", "l3", "memory"};
 constexpr Loops kFastest = {"vector", "l1", "l2", "l3", "memory"};
+
+constexpr size_t kMaxBytes = size_t{64} << 20;
 
 absl::StatusOr<double> Positive(absl::string_view text, absl::string_view path,
                                 int line) {
@@ -95,9 +98,12 @@ absl::Status ReadProcess(absl::string_view text, absl::string_view path,
 }  // namespace
 
 absl::StatusOr<RecordedSet> ReadRecordedSet(const std::string& path) {
-  OPTRAIL_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  OPTRAIL_ASSIGN_OR_RETURN(std::string data, ReadFile(path));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string text,
+                           Decompress(std::move(data), path, kMaxBytes));
   RecordedSet set;
-  set.name = path.substr(path.rfind('/') + 1);
+  set.name =
+      std::string(WithoutCompressionSuffix(path.substr(path.rfind('/') + 1)));
   int number = 0;
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {
     ++number;

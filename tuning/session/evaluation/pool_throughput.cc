@@ -53,15 +53,15 @@ default {
 class Sleeping : public OneAtATime {
  public:
   explicit Sleeping(absl::Duration reading) : reading_(reading) {}
-  Answer Evaluate(const Request& request) override {
+  Evaluation Evaluate(const Request& request) override {
     absl::SleepFor(reading_);
-    Answer answer;
-    answer.trial.set_outcome(proto::OK);
-    answer.trial.set_elapsed_ns(absl::ToInt64Nanoseconds(reading_));
-    answer.trial.set_time_ns(
-        1e5 +
-        static_cast<double>(
-            std::hash<std::string>()(CanonicalText(request.config)) % 100'000));
+    Evaluation answer;
+    answer.mutable_trial()->set_outcome(proto::OK);
+    answer.mutable_trial()->set_elapsed_ns(absl::ToInt64Nanoseconds(reading_));
+    answer.mutable_trial()->set_time_ns(
+        1e5 + static_cast<double>(
+                  std::hash<std::string>()(CanonicalText(request.config())) %
+                  100'000));
     return answer;
   }
 

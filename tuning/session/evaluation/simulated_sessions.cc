@@ -49,20 +49,20 @@ class NoisyTable : public OneAtATime {
   }
 
  protected:
-  Answer Evaluate(const Request& request) override {
-    if (request.purpose != last_purpose_ || request.round != last_round_) {
-      last_purpose_ = request.purpose;
-      last_round_ = request.round;
+  Evaluation Evaluate(const Request& request) override {
+    if (request.purpose() != last_purpose_ || request.round() != last_round_) {
+      last_purpose_ = request.purpose();
+      last_round_ = request.round();
       in_round_.clear();
     }
     if (in_round_.empty()) in_round_ = Round(2);
-    Answer answer;
-    const double time_ns = TrueNs(request.config) * in_round_.back();
+    Evaluation answer;
+    const double time_ns = TrueNs(request.config()) * in_round_.back();
     in_round_.pop_back();
-    answer.trial.set_outcome(proto::OK);
-    answer.trial.set_time_ns(time_ns);
-    answer.trial.set_elapsed_ns(ElapsedNs(request.purpose));
-    answer.trial.add_measurements()->set_median_ns(time_ns);
+    answer.mutable_trial()->set_outcome(proto::OK);
+    answer.mutable_trial()->set_time_ns(time_ns);
+    answer.mutable_trial()->set_elapsed_ns(ElapsedNs(request.purpose()));
+    answer.mutable_trial()->add_measurements()->set_median_ns(time_ns);
     return answer;
   }
 
@@ -70,14 +70,14 @@ class NoisyTable : public OneAtATime {
   int64_t ElapsedNs(Purpose purpose) const {
     if (options_.search_time <= absl::ZeroDuration()) return 1;
     return absl::ToInt64Nanoseconds(
-        purpose == Purpose::kSearch ? options_.search_time / options_.configs
-                                    : options_.reading_time);
+        purpose == Request::SEARCH ? options_.search_time / options_.configs
+                                   : options_.reading_time);
   }
 
   const RecordedNoise::Source& source_;
   const SimulationOptions& options_;
   Rng rng_;
-  Purpose last_purpose_ = Purpose::kSearch;
+  Purpose last_purpose_ = Request::SEARCH;
   int64_t last_round_ = -1;
   std::vector<double> in_round_;
 };
