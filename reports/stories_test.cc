@@ -311,7 +311,7 @@ TEST_F(Stories, ARegressionAcknowledgedIsTheNormFromThereOn) {
   EXPECT_EQ(Changes(), 0) << changes_.dump(1);
   EXPECT_EQ(changes_[0]["state"], "acknowledged");
   const SeriesView series = Reported("BM_Copy");
-  EXPECT_EQ(series.verdict, Verdict::kUnchanged);
+  EXPECT_EQ(series.verdict, Verdict::kAcknowledged);
   EXPECT_THAT(series.verdict_detail, HasSubstr("checks its input now"));
   EXPECT_EQ(Gate(), 0) << gate_;
   // And the next one is found against it.
