@@ -296,8 +296,8 @@ void MultiplyShortSums(const ProductSize& size, const float* a, int64_t lda,
   }
 }
 
-// Sixteen steps of B at a time are rows in lanes, too. Of fewer columns than
-// vectors have lanes TransposeInto takes four times as long.
+// Sixteen steps of B at a time are rows in lanes, too. TransposeInto takes four
+// times as long for fewer columns than vectors have lanes.
 void TransposeFewColumnsForTarget(const float* b, int64_t k, int64_t n,
                                   int64_t ldb, float* to) {
   const D d;
