@@ -297,8 +297,9 @@ class Experimenter {
           evaluator().Evaluate(subject_.config, options_);
       if (!equal.trial().has_time_ns() || !typical.trial().has_time_ns()) {
         if (!gains.empty()) break;
-        numbers_.SetUnsupported("data_gain",
-                                WhyUntimed(equal.trial().has_time_ns() ? typical : equal));
+        numbers_.SetUnsupported(
+            "data_gain",
+            WhyUntimed(equal.trial().has_time_ns() ? typical : equal));
         return;
       }
       gains.push_back(1 - equal.trial().time_ns() / typical.trial().time_ns());
@@ -421,7 +422,8 @@ class Experimenter {
       const Evaluation larger = EvaluateAt(*doubled);
       const double twice = WorkRatio(*doubled);
       if (larger.trial().has_time_ns()) {
-        fixed = std::min(fixed, FixedShare(larger.trial().time_ns() / time_ns_, twice));
+        fixed = std::min(
+            fixed, FixedShare(larger.trial().time_ns() / time_ns_, twice));
         absl::StrAppendFormat(&how, ", %.2g of it %.2g", twice,
                               larger.trial().time_ns() / time_ns_);
       }
