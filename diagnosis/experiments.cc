@@ -297,8 +297,9 @@ class Experimenter {
           evaluator().Evaluate(subject_.config, options_);
       if (!equal.trial().has_time_ns() || !typical.trial().has_time_ns()) {
         if (!gains.empty()) break;
-        numbers_.SetUnsupported("data_gain",
-                                WhyUntimed(equal.trial().has_time_ns() ? typical : equal));
+        numbers_.SetUnsupported(
+            "data_gain",
+            WhyUntimed(equal.trial().has_time_ns() ? typical : equal));
         return;
       }
       gains.push_back(1 - equal.trial().time_ns() / typical.trial().time_ns());
