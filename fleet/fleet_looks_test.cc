@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include <atomic>
 #include <cstdlib>
 #include <memory>
 #include <sstream>
@@ -298,23 +297,27 @@ TEST_F(FleetLooksTest, APilotThatCannotBuildDoesNotEndTheSearch) {
             "0");
 }
 
-// The server ends every connection, again and again.
+// The server ends every connection, a few times while the search waits.
 TEST_F(FleetLooksTest, ADatabaseThatBlinksEndsNoSearch) {
-  const pid_t pilot = StartPilot(ScriptedPilot());
-  std::atomic<bool> is_over{false};
-  std::thread blinking([&] {
-    while (!is_over) {
-      absl::SleepFor(absl::Milliseconds(30));
+  const pid_t pilot = StartPilot(ScriptedPilot("sleep .3\n"));
+  while (One("SELECT count(*) FROM optrail.pilots") != "1") {
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  int polls = 0, blinks = 0;
+  options_.may_go_on = [&] {
+    constexpr int kMost = 6;
+    if (++polls % 4 == 1 && blinks < kMost) {
+      ++blinks;
       Sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid "
           "<> pg_backend_pid() AND datname = current_database()");
     }
-  });
+    return absl::OkStatus();
+  };
   std::ostringstream out;
   const auto code = OnPilots(3, out);
-  is_over = true;
-  blinking.join();
   End({pilot});
   ASSERT_TRUE(code.ok()) << code.status();
+  EXPECT_GT(blinks, 2);
   EXPECT_EQ(out.str(), OneMachine(3));
   EXPECT_EQ(One("SELECT count(*) FROM optrail.tasks WHERE state <> 'done'"),
             "0");
