@@ -1,6 +1,8 @@
 // `optrail bisect`: the commit that made a benchmark slower.
 
+#include <algorithm>
 #include <iostream>
+#include <set>
 #include <utility>
 
 #include "absl/flags/declare.h"
@@ -53,6 +55,30 @@ std::vector<std::string> FlagsForPilots() {
   return given;
 }
 
+const std::vector<std::string>& AllFlags() {
+  static const auto* const flags = new std::vector<std::string>(
+      Together({{"format", "confidence", "quiet", "nodes", "history",
+                 "hardware", "task_time", "priority", "look"},
+                FlagsOfLooks()}));
+  return *flags;
+}
+
+// --history goes unheeded without --nodes, but pilots give it to every task.
+suites::FlagUse FlagsUsed(const std::vector<std::string>&) {
+  suites::FlagUse use = {"with --nodes, where pilots look", AllFlags()};
+  std::set<std::string> unused = {"look"};
+  if (absl::GetFlag(FLAGS_nodes) == 0) {
+    use.call = "without --nodes=K";
+    unused = {"hardware", "task_time", "priority"};
+  }
+  use.flags.erase(std::remove_if(use.flags.begin(), use.flags.end(),
+                                 [&unused](const std::string& flag) {
+                                   return unused.count(flag) > 0;
+                                 }),
+                  use.flags.end());
+  return use;
+}
+
 absl::StatusOr<tracker::BisectLook> LookFromFlag() {
   const std::string look = absl::GetFlag(FLAGS_look);
   if (look.empty()) return tracker::BisectLook::kNone;
@@ -92,10 +118,8 @@ suites::Command BisectCommand() {
   command.arguments = "GOOD BAD [-- ARGUMENTS]";
   command.summary = "Finds the commit that made a benchmark slower.";
   command.details = HelpText("bisect");
-  command.flags =
-      Together({{"format", "confidence", "quiet", "nodes", "history",
-                 "hardware", "task_time", "priority", "look"},
-                FlagsOfLooks()});
+  command.flags = AllFlags();
+  command.use = FlagsUsed;
   command.meanings = {
       {"filter", "Only benchmarks whose name this regular expression matches."},
       {"metric",
@@ -103,7 +127,9 @@ suites::Command BisectCommand() {
        "its whole name."},
       {"seed", "Seed of the order in which the two sides run."},
       {"history", "The database of the fleet, for --nodes."},
-      {"hardware", "With --nodes: id of the hardware that measures."},
+      {"hardware",
+       "With --nodes: id of the hardware that measures; by default that of "
+       "the pilot that compares GOOD and BAD."},
       {"task_time", "With --nodes: most time of one look."},
       {"priority", "With --nodes: looks of a higher priority go first."}};
   command.min_arguments = 2;

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "base/status_macros.h"
 #include "cli/ab.h"
 #include "cli/embedded_texts.h"
@@ -126,11 +127,14 @@ absl::StatusOr<int> GateByRunning() {
 absl::StatusOr<std::function<absl::StatusOr<tracker::UnfinishedWork>()>>
 WorkOfJob(int64_t job) {
   OPTRAIL_ASSIGN_OR_RETURN(const std::string url, FleetUrl());
-  OPTRAIL_ASSIGN_OR_RETURN(fleet::JobQueue opened, fleet::JobQueue::Open(url));
-  const auto queue = std::make_shared<fleet::JobQueue>(std::move(opened));
-  return [queue, job]() -> absl::StatusOr<tracker::UnfinishedWork> {
+  // Opened when it is asked: the gate waits for a database that is away.
+  const auto queue = std::make_shared<absl::optional<fleet::JobQueue>>();
+  return [url, queue, job]() -> absl::StatusOr<tracker::UnfinishedWork> {
+    if (!queue->has_value()) {
+      OPTRAIL_ASSIGN_OR_RETURN(*queue, fleet::JobQueue::Open(url));
+    }
     OPTRAIL_ASSIGN_OR_RETURN(const fleet::UnfinishedTasks tasks,
-                             queue->Unfinished(job));
+                             (*queue)->Unfinished(job));
     tracker::UnfinishedWork work;
     work.text = tasks.Text(job);
     work.may_end = tasks.MayEnd();

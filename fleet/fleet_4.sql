@@ -41,12 +41,12 @@ CREATE OR REPLACE FUNCTION optrail.take_back_lost_tasks() RETURNS void
     FROM late WHERE t.task = late.task;
   $$;
 
--- Whether there is a task for this pilot, or one that waits for another task,
--- which another pilot runs or is there to take. A pilot that has only begun also
--- waits for what nobody is there to take, yet.
+-- True if there is a task for this pilot, or one that waits for another task,
+-- which another pilot runs or is there to take. A pilot that is new also waits
+-- for what nobody is there to take, yet.
 CREATE FUNCTION optrail.may_get_tasks(
     the_hardware text, has_repository boolean, patience_s double precision,
-    has_begun boolean)
+    is_new boolean)
   RETURNS boolean LANGUAGE sql STABLE AS $$
     SELECT EXISTS (
       SELECT FROM optrail.tasks t
@@ -55,7 +55,7 @@ CREATE FUNCTION optrail.may_get_tasks(
         AND t.hardware_id IN ('', the_hardware)
         AND (has_repository OR NOT t.needs_repository)
         AND (t.deadline IS NULL OR t.deadline > now())
-        AND (t.state = 'queued' OR has_begun OR first.state = 'leased'
+        AND (t.state = 'queued' OR is_new OR first.state = 'leased'
           OR EXISTS (
             SELECT FROM optrail.pilots p
             WHERE first.hardware_id IN ('', p.hardware_id) AND NOT p.draining

@@ -5,11 +5,12 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
 #include "fleet/task_command.h"
-#include "re2/re2.h"
+#include "tracker/judge/evidence.h"
 
 namespace optrail::fleet {
 namespace {
@@ -30,8 +31,27 @@ absl::string_view LastLine(absl::string_view log) {
 }
 
 bool IsOver(const TaskResult& task) {
-  return task.state != "queued" && task.state != "leased";
+  return task.state == "done" || task.state == "failed" ||
+         task.state == "cancelled";
 }
+
+// A pattern that matches the name alone, in characters that a task may have.
+std::string WordFor(const std::string& name) {
+  return absl::StrReplaceAll(tracker::PatternOf(name), {{"'", "\\x27"}});
+}
+
+// Waits until the database is there again, for so long.
+class Patience {
+ public:
+  // True for an error after which it is worth to ask again.
+  bool Allows(const absl::Status& status) const {
+    return absl::IsUnavailable(status) && absl::Now() - reached_ <= kPatience;
+  }
+  void Reached() { reached_ = absl::Now(); }
+
+ private:
+  absl::Time reached_ = absl::Now();
+};
 
 // The last lines of a log, for an error.
 std::string EndOf(const std::string& log) {
@@ -42,7 +62,9 @@ std::string EndOf(const std::string& log) {
 }  // namespace
 
 FleetLooks::FleetLooks(FleetLooksOptions options, JobQueue queue)
-    : options_(std::move(options)), queue_(std::move(queue)) {}
+    : options_(std::move(options)),
+      queue_(std::move(queue)),
+      hardware_id_(options_.hardware_id) {}
 
 void FleetLooks::Say(const std::string& what) const {
   if (options_.say) options_.say(what);
@@ -78,6 +100,9 @@ absl::StatusOr<absl::optional<SlowerBenchmark>> FleetLooks::CompareEnds(
   if (!slower.has_value()) {
     Say("nothing is slower at BAD, as far as the pilot could tell; `optrail "
         "fleet logs` has what it said");
+  } else if (options_.hardware_id.empty() && !hardware_id_.empty()) {
+    Say(absl::StrCat("it is looked at on hardware ", hardware_id_,
+                     ", which compared the ends; --hardware names another"));
   }
   return slower;
 }
@@ -90,8 +115,8 @@ absl::StatusOr<std::vector<Look>> FleetLooks::LookAt(
     OPTRAIL_ASSIGN_OR_RETURN(
         std::string command,
         CommandOf(good_, request.commit, "commit",
-                  {absl::StrCat("--filter=^", RE2::QuoteMeta(at.name), "$"),
-                   absl::StrCat("--metric=", RE2::QuoteMeta(at.metric)),
+                  {absl::StrCat("--filter=^", WordFor(at.name), "$"),
+                   absl::StrCat("--metric=", WordFor(at.metric)),
                    absl::StrCat("--seed=", request.seed)}));
     commands.push_back(std::move(command));
     absl::StrAppend(&name, " ", request.commit.substr(0, 12));
@@ -114,44 +139,60 @@ absl::StatusOr<std::vector<std::string>> FleetLooks::RunAll(
   request.name = name;
   request.commands = commands;
   request.priority = options_.priority;
-  request.hardware_id = options_.hardware_id;
+  request.hardware_id = hardware_id_;
   request.most_attempts = options_.most_attempts;
   request.time_limit = options_.time_limit;
-  OPTRAIL_ASSIGN_OR_RETURN(const int64_t job, queue_.Submit(request));
+  request.token = NewToken();
+  OPTRAIL_ASSIGN_OR_RETURN(const int64_t job, SubmitPatiently(request));
   auto lines = Await(job);
   // Nobody waits for what is left.
   if (!lines.ok()) (void)queue_.Cancel(job);
+  if (lines.ok() && lines->size() != commands.size()) {
+    return absl::InternalError(absl::StrCat("fleet: job ", job, " has ",
+                                            lines->size(), " tasks for ",
+                                            commands.size(), " commands"));
+  }
   return lines;
 }
 
-absl::Status FleetLooks::SayIfNobodyIsThere(
-    const std::vector<TaskResult>& tasks, absl::Time submitted) {
+absl::StatusOr<int64_t> FleetLooks::SubmitPatiently(const JobRequest& request) {
+  const Patience patience;
+  while (true) {
+    auto job = queue_.Submit(request);
+    if (job.ok() || !patience.Allows(job.status())) return job;
+    if (options_.may_go_on) OPTRAIL_RETURN_IF_ERROR(options_.may_go_on());
+    absl::SleepFor(options_.poll);
+  }
+}
+
+void FleetLooks::SayIfNobodyIsThere(const std::vector<TaskResult>& tasks,
+                                    absl::Time submitted) {
   const bool all_queued = std::all_of(
       tasks.begin(), tasks.end(),
       [](const TaskResult& task) { return task.state == "queued"; });
   if (said_nobody_ || !all_queued || absl::Now() - submitted < kQueuedLong) {
-    return absl::OkStatus();
+    return;
   }
+  // No more than a word for people: what fails here ends no search.
+  const auto fleet = queue_.Status();
+  if (absl::IsUnavailable(fleet.status())) return;
   said_nobody_ = true;
-  OPTRAIL_ASSIGN_OR_RETURN(const FleetStatus fleet, queue_.Status());
-  Say(absl::StrCat("no pilot has taken a look for ",
-                   absl::FormatDuration(kQueuedLong), "; ", fleet.pilots.size(),
-                   " were heard of within the last hour. Next: ",
-                   "`optrail fleet pilot --repository=PATH` on each machine",
-                   options_.hardware_id.empty()
-                       ? ""
-                       : absl::StrCat(" of hardware ", options_.hardware_id)));
-  return absl::OkStatus();
+  Say(absl::StrCat(
+      "no pilot has taken a look for ", absl::FormatDuration(kQueuedLong), "; ",
+      fleet.ok() ? absl::StrCat(fleet->pilots.size()) : "an unknown number",
+      " were heard of within the last hour. Next: ",
+      "`optrail fleet pilot --repository=PATH` on each machine",
+      hardware_id_.empty() ? "" : absl::StrCat(" of hardware ", hardware_id_)));
 }
 
 absl::StatusOr<std::vector<std::string>> FleetLooks::Await(int64_t job) {
   const absl::Time submitted = absl::Now();
-  absl::Time reached = submitted;
+  Patience patience;
   while (true) {
     if (options_.may_go_on) OPTRAIL_RETURN_IF_ERROR(options_.may_go_on());
     const auto tasks = queue_.Results(job);
     if (tasks.ok()) {
-      reached = absl::Now();
+      patience.Reached();
       std::vector<std::string> lines;
       for (const TaskResult& task : *tasks) {
         if (!IsOver(task)) continue;
@@ -162,10 +203,15 @@ absl::StatusOr<std::vector<std::string>> FleetLooks::Await(int64_t job) {
         }
         lines.emplace_back(LastLine(task.log));
       }
-      if (lines.size() == tasks->size()) return lines;
-      OPTRAIL_RETURN_IF_ERROR(SayIfNobodyIsThere(*tasks, submitted));
-    } else if (!absl::IsUnavailable(tasks.status()) ||
-               absl::Now() - reached > kPatience) {
+      if (lines.size() == tasks->size()) {
+        // The first that has looked decides where the others look.
+        if (hardware_id_.empty() && !tasks->empty()) {
+          hardware_id_ = tasks->front().hardware_id;
+        }
+        return lines;
+      }
+      SayIfNobodyIsThere(*tasks, submitted);
+    } else if (!patience.Allows(tasks.status())) {
       return tasks.status();
     }
     absl::SleepFor(options_.poll);

@@ -31,7 +31,9 @@ namespace optrail::fleet {
 
 struct FleetLooksOptions {
   int at_once = 2;
-  std::string hardware_id;  // of the pilots that may look; "": any
+  // The hardware of pilots that may look; "": that of the pilot that compares
+  // the ends, since what is slower on one need not be on another.
+  std::string hardware_id;
   // Flags of `bisect` that say what is built and measured, and what stands
   // behind "--".
   std::vector<std::string> flags, arguments;
@@ -64,9 +66,10 @@ class FleetLooks : public tracker::Looks {
   absl::StatusOr<std::vector<std::string>> RunAll(
       const std::string& name, const std::vector<std::string>& commands);
   absl::StatusOr<std::vector<std::string>> Await(int64_t job);
+  absl::StatusOr<int64_t> SubmitPatiently(const JobRequest& request);
   // Says once that nobody takes the tasks, after a while.
-  absl::Status SayIfNobodyIsThere(const std::vector<TaskResult>& tasks,
-                                  absl::Time submitted);
+  void SayIfNobodyIsThere(const std::vector<TaskResult>& tasks,
+                          absl::Time submitted);
   absl::StatusOr<std::string> CommandOf(
       const std::string& good, const std::string& other, const char* look,
       const std::vector<std::string>& flags) const;
@@ -75,6 +78,7 @@ class FleetLooks : public tracker::Looks {
   const FleetLooksOptions options_;
   JobQueue queue_;
   std::string good_;
+  std::string hardware_id_;  // of the looks to come; "": any
   int builds_ = 0;
   bool said_nobody_ = false;
 };

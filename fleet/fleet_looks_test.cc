@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "base/file.h"
@@ -35,7 +36,7 @@ using tracker::SlowerBenchmark;
 constexpr int kCommits = 20;
 constexpr int kCulprit = 13;
 constexpr char kSlower[] =
-    R"({"slower":{"name":"BM_x/8","metric":"time","change":0.1,)"
+    R"({"slower":{"name":"BM_\u0027x/8","metric":"time","change":0.1,)"
     R"("log_ratio":0.0953,"standard_error":0.004,"rounds":10}})";
 
 // What the commit takes beside GOOD: no two are equal.
@@ -118,7 +119,8 @@ class FleetLooksTest : public FleetTest {
     std::string script = absl::StrCat(
         before, "test \"$1\" = bisect || exit 2\ntest \"$4\" = '--run=./bench ",
         "--x=\"$y\"' || exit 2\ncase \"$*\" in *--look=ends*) echo '", kSlower,
-        "'; exit;; *'--filter=^BM_x\\/8$'*) ;; *) exit 2;; esac\ncase $3 in\n");
+        "'; exit;; *'--filter=^BM_\\x27x/8$'*) ;; *) exit 2;; esac\n",
+        "case $3 in\n");
     for (int i = 0; i <= kCommits; ++i) {
       absl::StrAppend(&script, commits_[i], ") echo warning; echo '",
                       LookLine(i), "';;\n");
@@ -247,6 +249,78 @@ TEST_F(FleetLooksTest, ALookThatFailsEndsTheSearchWithItsLog) {
   const pid_t other = StartPilot(broken);
   EXPECT_TRUE(absl::IsInvalidArgument(OnPilots(2, out).status()));
   End({other});
+}
+
+// What is slower on one need not be on another.
+TEST_F(FleetLooksTest, AllLooksOfASearchAreOnTheHardwareOfTheEnds) {
+  std::vector<pid_t> pilots;
+  for (const char* hardware : {"hw", "other", "hw", "other"}) {
+    PilotOptions options = ScriptedPilot();
+    options.info.hardware_id = hardware;
+    pilots.push_back(StartPilot(options));
+  }
+  std::ostringstream out;
+  const auto code = OnPilots(3, out);
+  End(pilots);
+  ASSERT_TRUE(code.ok()) << code.status();
+  EXPECT_EQ(*code, 0);
+  EXPECT_EQ(One("SELECT count(DISTINCT hardware_id) FROM optrail.attempts "
+                "JOIN optrail.pilots USING (pilot)"),
+            "1");
+  const std::string hardware =
+      One("SELECT hardware_id FROM optrail.attempts JOIN optrail.pilots "
+          "USING (pilot)");
+  EXPECT_THAT(absl::StrJoin(said_, "\n"),
+              HasSubstr("on hardware " + hardware + ","));
+  EXPECT_EQ(One("SELECT count(*) FROM optrail.tasks WHERE job > 1 AND "
+                "hardware_id <> '" +
+                hardware + "'"),
+            "0");
+}
+
+// One machine has no compiler: another one is there.
+TEST_F(FleetLooksTest, APilotThatCannotBuildDoesNotEndTheSearch) {
+  options_.most_attempts = 3;
+  PilotOptions broken = ScriptedPilot();
+  broken.program = {"sh", Script("echo no compiler here; exit 2\n")};
+  const std::vector<pid_t> pilots = {StartPilot(broken),
+                                     StartPilot(ScriptedPilot("sleep .2\n"))};
+  while (One("SELECT count(*) FROM optrail.pilots") != "2") {
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  std::ostringstream out;
+  const auto code = OnPilots(3, out);
+  End(pilots);
+  ASSERT_TRUE(code.ok()) << code.status();
+  EXPECT_EQ(out.str(), OneMachine(3));
+  EXPECT_NE(One("SELECT count(*) FROM optrail.attempts WHERE NOT is_result"),
+            "0");
+}
+
+// The server ends every connection, a few times while the search waits.
+TEST_F(FleetLooksTest, ADatabaseThatBlinksEndsNoSearch) {
+  const pid_t pilot = StartPilot(ScriptedPilot("sleep .3\n"));
+  while (One("SELECT count(*) FROM optrail.pilots") != "1") {
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  int polls = 0, blinks = 0;
+  options_.may_go_on = [&] {
+    constexpr int kMost = 6;
+    if (++polls % 4 == 1 && blinks < kMost) {
+      ++blinks;
+      Sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid "
+          "<> pg_backend_pid() AND datname = current_database()");
+    }
+    return absl::OkStatus();
+  };
+  std::ostringstream out;
+  const auto code = OnPilots(3, out);
+  End({pilot});
+  ASSERT_TRUE(code.ok()) << code.status();
+  EXPECT_GT(blinks, 2);
+  EXPECT_EQ(out.str(), OneMachine(3));
+  EXPECT_EQ(One("SELECT count(*) FROM optrail.tasks WHERE state <> 'done'"),
+            "0");
 }
 
 TEST_F(FleetLooksTest, AnInterruptCancelsWhatNobodyWaitsFor) {

@@ -1,6 +1,7 @@
 #include "fleet/queue.h"
 
 #include <algorithm>
+#include <random>
 #include <set>
 #include <utility>
 
@@ -91,6 +92,15 @@ absl::Status CheckRequest(const JobRequest& request) {
 
 }  // namespace
 
+std::string NewToken() {
+  std::random_device random;
+  std::string token;
+  for (int i = 0; i < 4; ++i) {
+    absl::StrAppend(&token, absl::Hex(random(), absl::kZeroPad8));
+  }
+  return token;
+}
+
 absl::Status InitFleet(const std::string& url) {
   OPTRAIL_ASSIGN_OR_RETURN(const auto db, Postgres::Connect(url));
   OPTRAIL_RETURN_IF_ERROR(tracker::InitHistorySchema(*db));
@@ -125,13 +135,14 @@ absl::StatusOr<int64_t> JobQueue::Submit(const JobRequest& request) {
   }
   std::set<std::string> first(waits_for.begin(), waits_for.end());
   first.erase("");
-  // Not repeated over a new connection: the job might be there twice.
+  // Repeated over a new connection it finds the job of the first time.
+  const std::string token = request.token.empty() ? NewToken() : request.token;
   OPTRAIL_ASSIGN_OR_RETURN(
       const Rows rows,
-      db_->Query(
-          "WITH job AS (INSERT INTO optrail.jobs (name, priority, deadline) "
-          "VALUES ($1, $2, now() + make_interval(secs => $3)) "
-          "RETURNING job, priority, deadline), "
+      Query(
+          "WITH job AS (INSERT INTO optrail.jobs (name, priority, deadline, "
+          "token) VALUES ($1, $2, now() + make_interval(secs => $3), $12) "
+          "ON CONFLICT (token) DO NOTHING RETURNING job, priority, deadline), "
           "first AS (INSERT INTO optrail.tasks (job, command, priority, "
           "hardware_id, most_attempts, time_limit_s, deadline) "
           "SELECT job, command, priority, $9, $5, $6, deadline "
@@ -152,9 +163,15 @@ absl::StatusOr<int64_t> JobQueue::Submit(const JobRequest& request) {
            request.hardware_id, absl::StrCat(request.most_attempts),
            Seconds(request.time_limit), ArrayOf(request.commands),
            ArrayOf(needs), request.first_hardware_id,
-           ArrayOf({first.begin(), first.end()}), ArrayOf(waits_for)}));
-  if (rows.empty()) return absl::InternalError("fleet: the job was not added");
-  return Number(rows[0][0]);
+           ArrayOf({first.begin(), first.end()}), ArrayOf(waits_for), token}));
+  if (!rows.empty()) return Number(rows[0][0]);
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const Rows earlier,
+      Query("SELECT job FROM optrail.jobs WHERE token = $1", {token}));
+  if (earlier.empty()) {
+    return absl::InternalError("fleet: the job was not added");
+  }
+  return Number(earlier[0][0]);
 }
 
 absl::StatusOr<int64_t> JobQueue::Cancel(int64_t job) {
@@ -218,23 +235,23 @@ absl::StatusOr<absl::optional<Task>> JobQueue::Claim(const PilotInfo& pilot) {
 }
 
 absl::StatusOr<bool> JobQueue::MayGetTasks(const PilotInfo& pilot,
-                                           bool has_begun) {
+                                           bool is_new) {
   OPTRAIL_ASSIGN_OR_RETURN(
       const Rows rows,
       Query("SELECT optrail.may_get_tasks($1, $2, $3, $4)",
             {pilot.hardware_id, pilot.has_repository ? "t" : "f",
-             Seconds(2 * lease_), has_begun ? "t" : "f"}));
+             Seconds(2 * lease_), is_new ? "t" : "f"}));
   return !rows.empty() && Text(rows[0][0]) == "t";
 }
 
 absl::StatusOr<bool> JobQueue::IsDraining(const PilotInfo& pilot) {
   OPTRAIL_ASSIGN_OR_RETURN(
       const Rows rows,
-      Query("INSERT INTO optrail.pilots (pilot, host, hardware_id, slurm_job) "
-            "VALUES ($1, $2, $3, $4) "
+      Query("INSERT INTO optrail.pilots (pilot, host, hardware_id, slurm_job, "
+            "has_repository) VALUES ($1, $2, $3, $4, $5) "
             "ON CONFLICT (pilot) DO UPDATE SET seen = now() RETURNING draining",
-            {pilot.id, pilot.host, pilot.hardware_id,
-             Optional(pilot.slurm_job)}));
+            {pilot.id, pilot.host, pilot.hardware_id, Optional(pilot.slurm_job),
+             pilot.has_repository ? "t" : "f"}));
   return !rows.empty() && Text(rows[0][0]) == "t";
 }
 
@@ -297,17 +314,18 @@ absl::Status JobQueue::Release(const Task& task) {
 absl::StatusOr<std::vector<TaskResult>> JobQueue::Results(int64_t job) {
   OPTRAIL_ASSIGN_OR_RETURN(
       const Rows rows,
-      Query("SELECT t.task, command, state, t.attempt, exit_code, log "
-            "FROM optrail.tasks t LEFT JOIN LATERAL ("
-            "SELECT exit_code, log FROM optrail.attempts a "
+      Query("SELECT t.task, command, state, t.attempt, exit_code, log, "
+            "ran.hardware_id FROM optrail.tasks t LEFT JOIN LATERAL ("
+            "SELECT exit_code, log, a.pilot FROM optrail.attempts a "
             "WHERE a.task = t.task ORDER BY a.attempt DESC LIMIT 1) last "
-            "ON true WHERE job = $1 ORDER BY t.task",
+            "ON true LEFT JOIN optrail.pilots ran ON ran.pilot = last.pilot "
+            "WHERE job = $1 ORDER BY t.task",
             {absl::StrCat(job)}));
   std::vector<TaskResult> results;
   for (const Postgres::Row& row : rows) {
     results.push_back({Number(row[0]), Text(row[1]), Text(row[2]),
                        Number(row[3]), static_cast<int>(Number(row[4])),
-                       Text(row[5])});
+                       Text(row[5]), Text(row[6])});
   }
   return results;
 }
@@ -327,10 +345,11 @@ std::string UnfinishedTasks::Text(int64_t job) const {
 }
 
 bool UnfinishedTasks::MayEnd() const {
-  return std::any_of(left.begin(), left.end(), [](const auto& each) {
-    const std::string& state = each.first.first;
-    return state != "failed" && state != "cancelled";
-  });
+  return !left.empty() &&
+         std::all_of(left.begin(), left.end(), [](const auto& each) {
+           const std::string& state = each.first.first;
+           return state != "failed" && state != "cancelled";
+         });
 }
 
 absl::StatusOr<UnfinishedTasks> JobQueue::Unfinished(int64_t job) {

@@ -50,7 +50,12 @@ struct JobRequest {
   // before. Pilots of `first_hardware_id` take these.
   std::map<std::string, std::string> first = {};
   std::string first_hardware_id = "";
+  // Who submits anew what may have arrived gives the token of the first time,
+  // NewToken(): the job is there once. "": Submit() takes one of its own.
+  std::string token = "";
 };
+
+std::string NewToken();
 
 // Who takes tasks.
 struct PilotInfo {
@@ -82,8 +87,9 @@ struct TaskResult {
   std::string
       state;  // of the table: "waiting", "queued", "leased", "done", ...
   int64_t attempt = 0;
-  int exit_code = 0;  // of a task that is done
-  std::string log;    // of the last attempt that ended
+  int exit_code = 0;        // of a task that is done
+  std::string log;          // of the last attempt that ended
+  std::string hardware_id;  // of the pilot of that attempt
 };
 
 struct UnfinishedTasks {
@@ -93,7 +99,7 @@ struct UnfinishedTasks {
   // "job 7: 2 of 12 tasks are not done: 1 leased, 1 queued on nvidia-h200"; ""
   // if all are.
   std::string Text(int64_t job) const;
-  // Some of those that are left may still be done.
+  // All of them may still be done: none has failed or was cancelled.
   bool MayEnd() const;
 };
 
@@ -132,7 +138,8 @@ class JobQueue {
   static absl::StatusOr<JobQueue> Open(
       const std::string& url, absl::Duration lease = absl::Seconds(60));
 
-  // The job's number.
+  // The job's number. Unavailable: the job may be there all the same, see
+  // JobRequest::token.
   absl::StatusOr<int64_t> Submit(const JobRequest& request);
   // Tasks that were not finished; a running one is stopped by its pilot.
   absl::StatusOr<int64_t> Cancel(int64_t job);
@@ -152,9 +159,9 @@ class JobQueue {
   // False: the task is no longer this attempt's, stop it.
   absl::StatusOr<bool> KeepAlive(const Task& task);
   // Returns whether there may be a task for this pilot, now or soon: one that
-  // waits for a task that another pilot runs or is there to take. After a pilot
-  // `has_begun` those others may still be on their way.
-  absl::StatusOr<bool> MayGetTasks(const PilotInfo& pilot, bool has_begun);
+  // waits for a task that another pilot runs or is there to take. To a pilot
+  // that `is_new` those others may still be on their way.
+  absl::StatusOr<bool> MayGetTasks(const PilotInfo& pilot, bool is_new);
   // Says that the pilot is there. Returns whether it was told to end.
   absl::StatusOr<bool> IsDraining(const PilotInfo& pilot);
   // Keeps the records of a result and ends the task, all or nothing. Aborted if

@@ -93,6 +93,7 @@ TEST_F(FleetTest, AReaderKnowsWhatIsLeftOfAJob) {
   const int64_t job = *queue.Submit(request);
   const Task leased = **queue.Claim(Named("p"));
   const Task failed = **queue.Claim(Named("p"));
+  EXPECT_TRUE(queue.Unfinished(job)->MayEnd());
   ASSERT_TRUE(queue.Finish(failed, {false, 2, ""}, {}).ok());
   Sql("DROP ROLE IF EXISTS reader_of_queue; "
       "CREATE ROLE reader_of_queue LOGIN IN ROLE optrail_reader");
@@ -104,7 +105,7 @@ TEST_F(FleetTest, AReaderKnowsWhatIsLeftOfAJob) {
   EXPECT_EQ(left.Text(job),
             "job 1: 3 of 3 tasks are not done: 1 failed on hw, 1 leased on hw, "
             "1 queued on hw");
-  EXPECT_TRUE(left.MayEnd());
+  EXPECT_FALSE(left.MayEnd()) << "no verdict can come";
   ASSERT_TRUE(queue.Finish(leased, {true, 0, ""}, {}).ok());
   ASSERT_TRUE(queue.Finish(**queue.Claim(Named("p")), {true, 0, ""}, {}).ok());
   left = *reader->Unfinished(job);
@@ -112,6 +113,67 @@ TEST_F(FleetTest, AReaderKnowsWhatIsLeftOfAJob) {
   EXPECT_FALSE(left.MayEnd());
   EXPECT_EQ(reader->Unfinished(99).status().code(),
             absl::StatusCode::kNotFound);
+}
+
+// The answer of the first time is lost.
+TEST_F(FleetTest, AJobThatIsSubmittedTwiceIsThereOnce) {
+  JobQueue queue = Open();
+  JobRequest request = {"job", {"bench a", "bench b"}};
+  request.token = NewToken();
+  const int64_t job = *queue.Submit(request);
+  EXPECT_EQ(*queue.Submit(request), job);
+  // A connection that breaks is replaced.
+  Sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> "
+      "pg_backend_pid() AND datname = current_database()");
+  EXPECT_EQ(*queue.Submit(request), job);
+  EXPECT_EQ(One("SELECT count(*) FROM optrail.tasks"), "2");
+  request.token = NewToken();
+  EXPECT_NE(*queue.Submit(request), job);
+  EXPECT_NE(*queue.Submit({"job", {"bench a"}}), job);
+}
+
+TEST_F(FleetTest, WhatAPilotFailedAtIsLeftToAnotherThatIsThere) {
+  JobQueue queue = Open();
+  PilotInfo broken = Named("broken"), good = Named("good");
+  for (PilotInfo* pilot : {&broken, &good}) {
+    pilot->has_repository = true;
+    ASSERT_TRUE(queue.IsDraining(*pilot).ok());
+  }
+  ASSERT_TRUE(queue.Submit({"job", {"bisect a b --run=c", "bench a"}}).ok());
+  const auto fail = [&](const PilotInfo& pilot) {
+    const Task task = **queue.Claim(pilot);
+    ASSERT_EQ(task.command, "bisect a b --run=c");
+    ASSERT_TRUE(queue.Finish(task, {false, 2, "no compiler"}, {}).ok());
+  };
+  fail(broken);
+  // It goes on with what else there is.
+  const Task other = **queue.Claim(broken);
+  EXPECT_EQ(other.command, "bench a");
+  ASSERT_TRUE(queue.Finish(other, {true, 0, ""}, {}).ok());
+  EXPECT_FALSE(queue.Claim(broken)->has_value());
+  // Nobody waits for one that ends, is away, or can't take the task.
+  const auto takes = [&] {
+    const auto task = *queue.Claim(broken);
+    return task.has_value() && queue.Release(*task).ok();
+  };
+  for (const char* change :
+       {"draining = true", "seen = now() - interval '1 hour'",
+        "has_repository = false", "hardware_id = 'other'"}) {
+    const std::string before =
+        One("SELECT seen FROM optrail.pilots WHERE pilot = 'good'");
+    Sql(absl::StrCat("UPDATE optrail.pilots SET ", change,
+                     " WHERE pilot = 'good'; UPDATE optrail.tasks SET "
+                     "hardware_id = 'hw'"));
+    EXPECT_TRUE(takes()) << change;
+    Sql(absl::StrCat("UPDATE optrail.pilots SET draining = false, seen = '",
+                     before,
+                     "', has_repository = true, hardware_id = 'hw' WHERE "
+                     "pilot = 'good'"));
+    EXPECT_FALSE(takes()) << change;
+  }
+  // Both have failed: either tries again.
+  fail(good);
+  EXPECT_TRUE(takes());
 }
 
 PilotInfo OnHardware(const std::string& id, const std::string& hardware) {

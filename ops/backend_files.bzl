@@ -1,7 +1,7 @@
 """What the name of a file says of the backend in it, for the `operator` macro.
 
-NAME_cpu.cc, NAME_cuda.cc with NAME_*.cu, NAME_onednn.cc, NAME_plain.jit.cc and
-NAME_halide.cc are backends of the operator NAME where they exist. A backend of
+NAME_cpu.cc, NAME_cuda.cc with NAME_*.cu, NAME_onednn.cc, NAME_cblas.cc,
+NAME_plain.jit.cc and NAME_halide.cc are backends of the operator NAME where they exist. A backend of
 a new library, or code that a new generator makes, is one entry here.
 """
 
@@ -51,6 +51,11 @@ COMPILED_BACKENDS = {
         ],
     ),
     "onednn": _backend(deps = ["//ops/vendor/onednn"]),
+}
+
+# Files in which several backends are registered, NAME_KEY.cc.
+FILES_OF_SEVERAL = {
+    "cblas": ["blis", "openblas"],
 }
 
 # A kind of device has the operator's own kernels in the backend of its name,
@@ -131,8 +136,13 @@ def backend_files(name, cpu, cuda, halide, backends, uses):
     if halide:
         for backend in HALIDE_BACKEND.names:
             files_of[backend] = halide + HALIDE_BACKEND.sources
-    files_of.update(backends)
+    for names, files in backends.items():
+        files_of.update({backend: files for backend in names.split(" ")})
     declared = united(*backends.values())
+    for key, names in FILES_OF_SEVERAL.items():
+        for file in there("%s_%s.cc" % (name, key)):
+            for backend in names if file not in declared else []:
+                files_of.setdefault(backend, [file])
     for backend in COMPILED_BACKENDS:
         for file in there("%s_%s.cc" % (name, backend)):
             if backend not in ["cpu", "cuda"] and file not in declared:

@@ -31,8 +31,8 @@ constexpr char kSmall[] = "n=2,h=5,w=6,c=3,k=4,r=3,s=2/padding=1,stride=2/f32";
 
 // Nobody has asked for the library before.
 bool LoadFake() {
-  return dlopen("ops/vendor/cudnn/testing/libfake_cudnn.so", RTLD_NOW | RTLD_LOCAL) !=
-         nullptr;
+  return dlopen("ops/vendor/cudnn/testing/libfake_cudnn.so",
+                RTLD_NOW | RTLD_LOCAL) != nullptr;
 }
 
 class Script {

@@ -305,10 +305,11 @@ def operator(
         found by tuning, and halide_adams2019, halide_li2018 and
         halide_mullapudi2016
       backends: other ways to compute the operator that are not found by name
-        (ops/backend_files.bzl), {name: files}. A *.jit.cc is embedded and
-        compiled when it is asked for (ops/core/jit.h); another *.cc is compiled
-        now and has an OPTRAIL_REGISTER_BACKEND (ops/core/backend.h). The kernels
-        of a device kind that Optrail does not name are the backend "own"
+        (ops/backend_files.bzl), {name: files}, or several names parted by
+        blanks. A *.jit.cc is embedded and compiled when it is asked for
+        (ops/core/jit.h); another *.cc is compiled now and has an
+        OPTRAIL_REGISTER_BACKEND (ops/core/backend.h). The kernels of a device
+        kind that Optrail does not name are the backend "own"
       spaces: {name of the backend: space file}; default NAME_BACKEND.space.textproto.
         The kinds' own kernels share `space` unless they have one of their own;
         another backend without one has one config

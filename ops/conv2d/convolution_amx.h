@@ -84,7 +84,8 @@ class ConvolutionAmx {
         s.n,
         {s.p * s.q, s.q, std::max(knobs.task_rows / s.q, int64_t{1}) * s.q,
          kReadingRow / static_cast<double>(plan.patches() ? 1 : s.r * s.s)},
-        {s.k, kPanel, knobs.task_columns, kReadingColumn}, device.threads());
+        {s.k, kPanel, knobs.task_columns, kReadingColumn}, s.r * s.s * s.c,
+        device.threads());
     plan.task_lines_ = std::min(task.rows / s.q, s.p);
     plan.task_columns_ = std::min(task.columns, s.k);
     plan.columns_ = std::min(knobs.n_panels * kPanel,

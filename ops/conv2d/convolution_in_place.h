@@ -85,12 +85,12 @@ class ConvolutionInPlace {
     OPTRAIL_RETURN_IF_ERROR(plan.PlanTile(cut));
     const int64_t width = plan.tile_.columns;
     // A pixel is read once for all places of the filter.
-    const TaskSize task =
-        ShareOut(size.n,
-                 {size.p * size.q, size.q,
-                  std::max(cut.task_rows / size.q, int64_t{1}) * size.q,
-                  12.0 / static_cast<double>(size.r * size.s)},
-                 {size.k, width, cut.task_columns}, device.threads());
+    const TaskSize task = ShareOut(
+        size.n,
+        {size.p * size.q, size.q,
+         std::max(cut.task_rows / size.q, int64_t{1}) * size.q,
+         12.0 / static_cast<double>(size.r * size.s)},
+        {size.k, width, cut.task_columns}, size.depth(), device.threads());
     plan.task_lines_ = task.rows / size.q;
     plan.task_columns_ = std::min(task.columns, size.k);
     plan.block_columns_ = std::min(cut.panels * width, plan.task_columns_);

@@ -35,9 +35,11 @@ class ConvolutionWinograd {
     plan.size_ = size;
     // Lines of tiles, for all filters.
     const int64_t line = plan.columns() * kOutputs * kOutputs;
+    // Products of sixteen points make four outputs of a tile.
+    const int64_t steps = size.c * kPoints / (kOutputs * kOutputs);
     plan.task_lines_ =
         ShareOut(size.n, {plan.lines() * line, line, task_rows / line * line},
-                 {size.k, size.k, size.k}, device.threads())
+                 {size.k, size.k, size.k}, steps, device.threads())
             .rows /
         line;
     const int64_t tiles = plan.task_lines_ * plan.columns();

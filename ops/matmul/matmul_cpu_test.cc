@@ -63,7 +63,8 @@ TEST(MatmulCpu, EverySplitComputesTheProduct) {
       for (const int tasks_per_thread : {1, 2, 4}) {
         for (const std::string shape :
              {"m=1,n=1,k=1/f32", "m=2,n=3,k=200/f32", "m=61,n=67,k=71/f32",
-              "m=128,n=128,k=64/f32", "m=7,n=211,k=5/f32"}) {
+              "m=128,n=128,k=64/f32", "m=7,n=211,k=5/f32", "m=33,n=3,k=20/f32",
+              "m=300,n=7,k=128/f32", "m=500,n=12,k=300/f32"}) {
           SCOPED_TRACE(absl::StrCat(shape, " ", split, " on ", threads, " x ",
                                     tasks_per_thread));
           const absl::Status status =

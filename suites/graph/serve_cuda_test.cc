@@ -73,7 +73,7 @@ TEST_F(ServeCudaTest, FindsAndRecordsTheHighestLoad) {
   command_.load.load = 0;
   command_.load.workers = 1;
   command_.load.duration = absl::Milliseconds(200);
-  command_.p99_limit = absl::Milliseconds(50);
+  command_.p99_limit = absl::Milliseconds(10);
   command_.model.record = true;
   command_.model.history = absl::StrCat(testing::TempDir(), "/served");
   const auto rows = Serve();
@@ -94,8 +94,6 @@ TEST_F(ServeCudaTest, SaysWhatTheDriverRefuses) {
     EXPECT_FALSE(status.ok()) << call;
     EXPECT_NE(status.message().find(call), absl::string_view::npos) << status;
   }
-  const Script none("devices=-1");
-  EXPECT_FALSE(Serve().ok());
 }
 
 }  // namespace

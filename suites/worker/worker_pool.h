@@ -8,7 +8,9 @@
 //
 //   WorkerPool pool(task, options, policy);
 //   const proto::Evaluation ready = pool.MakeReady(need);
-//   if (ready.outcome() == proto::OK) pool.Use(need, 1).Ask(request, deadline);
+//   if (ready.trial().outcome() == proto::OK) {
+//     pool.Use(need, 1).Ask(request, deadline);
+//   }
 //
 // Used by one thread, which has to live as long as the processes
 // (opened_worker.h).

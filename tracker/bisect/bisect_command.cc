@@ -137,13 +137,16 @@ class Bisection {
 
   void Take(int index, const Look& look, NoisyBisection& search) {
     std::string& text = texts_[index];
+    const auto add = [&text](absl::string_view what) {
+      absl::StrAppend(&text, text.empty() ? "" : ", ", what);
+    };
     switch (look.kind) {
       case Look::Kind::kDoesNotBuild:
-        text = "does not build";
+        add("does not build");
         search.Skip(index);
         return;
       case Look::Kind::kNotMeasured:
-        text = "can't be measured";
+        add("can't be measured");
         search.Skip(index);
         return;
       case Look::Kind::kEqualToGood:
@@ -158,8 +161,7 @@ class Bisection {
         break;
     }
     search.Tell(index, {std::log1p(look.worse_by), look.standard_error});
-    absl::StrAppend(&text, text.empty() ? "" : ", ",
-                    FormatChange(look.worse_by));
+    add(FormatChange(look.worse_by));
     const BisectAnswer answer = search.Answer();
     Say(absl::StrFormat(
         "%s %s%s; most likely %s, probability %.2f", line_[index].substr(0, 12),

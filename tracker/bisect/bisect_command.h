@@ -2,7 +2,7 @@
 #define OPTRAIL_TRACKER_BISECT_BISECT_COMMAND_H_
 
 // `optrail bisect` as a function, for the command line to fill from flags
-// (tracker/commands.h says how).
+// (tracker/command/command_support.h says how).
 //
 // It builds at GOOD and BAD, compares the two interleaved, takes the
 // benchmark that is most surely slower, and searches the commits between by

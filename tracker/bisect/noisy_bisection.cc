@@ -33,7 +33,8 @@ NoisyBisection::NoisyBisection(int commits, const BisectOptions& options)
       options_(options),
       posterior_(commits + 1, 1. / commits),
       states_(commits + 1, State::kUnknown),
-      looks_(commits + 1) {
+      looks_(commits + 1),
+      failed_(commits + 1) {
   OPTRAIL_CHECK(commits >= 1) << "commits is " << commits;
   OPTRAIL_CHECK(options.log_effect != 0) << "there is nothing to look for";
   posterior_[0] = 0;
@@ -106,7 +107,7 @@ absl::optional<int> NoisyBisection::BestBeside(
   for (int i = 1; i < commits_; ++i) {
     while (above < others.size() && others[above] < i) ++above;
     if (above < others.size() && others[above] == i) continue;
-    if (states_[i] == State::kSkipped) continue;
+    if (states_[i] == State::kSkipped || failed_[i] >= kLooks) continue;
     const double low = above == 0 ? 0 : up_to[others[above - 1]];
     const double high = above == others.size() ? 1 : up_to[others[above]];
     const double between = high - low;
@@ -220,7 +221,14 @@ void NoisyBisection::TellCertain(int commit, bool bad) {
 
 void NoisyBisection::Skip(int commit) {
   OPTRAIL_CHECK(commit >= 1 && commit < commits_) << "commit " << commit;
-  states_[commit] = State::kSkipped;
+  if (states_[commit] != State::kBuilt) {
+    states_[commit] = State::kSkipped;
+    return;
+  }
+  // One compiler that fails does not undo what was measured.
+  ++measurements_;
+  ++looks_[commit];
+  ++failed_[commit];
 }
 
 void NoisyBisection::Normalise() {

@@ -91,7 +91,9 @@ class NoisyBisection {
   void Tell(int commit, const BisectMeasurement& measurement);
   // The commit is like the good (bad) side without doubt: equal bytes.
   void TellCertain(int commit, bool bad);
-  // The commit can't be measured: it does not build, or crashes.
+  // The commit can't be measured: it does not build, or crashes. Where it was
+  // measured before, that stays evidence, and this is a look that told nothing;
+  // after two such looks it is not asked for any more.
   void Skip(int commit);
 
   BisectAnswer Answer() const;
@@ -99,6 +101,7 @@ class NoisyBisection {
   double Probability(int k) const { return posterior_[k]; }
   // Commits looked at, those skipped included: each was a build.
   int builds() const;
+  // Those that failed after one that did not are among them.
   int measurements() const { return measurements_; }
   // A forecast of the measurements to come: what is left to learn by what one
   // tells, and those that confirm the answer.
@@ -123,6 +126,7 @@ class NoisyBisection {
   std::vector<double> posterior_;  // [0] is not used
   std::vector<State> states_;
   std::vector<int> looks_;
+  std::vector<int> failed_;  // looks that told nothing, after one that did
   int measurements_ = 0;
 };
 

@@ -112,6 +112,35 @@ TEST(NoisyBisectionTest, LooksAwayFromWhatDoesNotBuild) {
   EXPECT_GT(std::abs(*search.Next() - first), 1);
 }
 
+TEST(NoisyBisectionTest, ABuildThatFailsLaterDoesNotUndoWhatWasMeasured) {
+  NoisyBisection search(8, Options());
+  for (const int commit : {4, 5}) search.Tell(commit, Exact(commit == 5));
+  const BisectAnswer before = search.Answer();
+  EXPECT_EQ(before.first, 5);
+  EXPECT_EQ(before.last, 5);
+  ASSERT_TRUE(before.is_sure);
+  EXPECT_EQ(search.NextBatch(4), std::vector<int>({4, 5}));
+  search.Skip(4);
+  search.Skip(5);
+  const BisectAnswer after = search.Answer();
+  EXPECT_EQ(after.first, 5);
+  EXPECT_EQ(after.last, 5);
+  EXPECT_EQ(after.probability, before.probability);
+  // It was a look: the search ends.
+  EXPECT_EQ(search.Next(), absl::nullopt);
+}
+
+TEST(NoisyBisectionTest, WhatFailsTwiceAfterALookIsNotAskedForAgain) {
+  NoisyBisection search(2, Options());
+  search.Tell(1, {.05, .02});  // in the middle: it says nothing
+  ASSERT_EQ(search.Next(), 1);
+  search.Skip(1);
+  ASSERT_EQ(search.Next(), 1);
+  search.Skip(1);
+  EXPECT_EQ(search.Next(), absl::nullopt);
+  EXPECT_FALSE(search.Answer().is_sure);
+}
+
 TEST(NoisyBisectionTest, EqualBytesLeaveNoDoubt) {
   NoisyBisection search(8, Options());
   search.TellCertain(4, false);

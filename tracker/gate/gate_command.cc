@@ -104,44 +104,64 @@ GateReport Unfinished(const GateOptions& gate, const UnfinishedWork& work) {
   return report;
 }
 
-// Judges once: when all work is done and the candidate has all of its runs, or
-// at `deadline`.
+// The report of now, and whether a later one may have what this one lacks.
+struct GateSoFar {
+  GateReport report;
+  bool may_grow = false;
+};
+
+absl::StatusOr<GateSoFar> GateNow(const GateCommand& options,
+                                  const Policy& policy,
+                                  const GateOptions& gate) {
+  GateSoFar now;
+  // Before the history is read: what is done then is in it.
+  UnfinishedWork work;
+  if (options.work) {
+    OPTRAIL_ASSIGN_OR_RETURN(work, options.work());
+  }
+  if (!work.text.empty()) {
+    now.report = Unfinished(gate, work);
+    now.may_grow = work.may_end;
+    return now;
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(History history,
+                           OpenIndexedHistory(options.common.history));
+  history.set_now_unix_ns(options.common.now_unix_ns);
+  OPTRAIL_ASSIGN_OR_RETURN(now.report, Gate(history, policy, gate));
+  // After the work nobody brings what is still missing.
+  now.may_grow = !options.work &&
+                 (now.report.IsIncomplete() || LacksBenchmarks(now.report));
+  return now;
+}
+
+// Judges once: when all work is done, or the candidate has all of its runs, or
+// at `deadline`. A database that is away is asked again until then.
 absl::StatusOr<GateReport> GateWhenComplete(const GateCommand& options,
                                             const Policy& policy,
                                             const GateOptions& gate,
                                             absl::Time deadline) {
   bool is_said = false;
   while (true) {
-    // Before the history is read: what is done then is in it.
-    UnfinishedWork work;
-    if (options.work) {
-      OPTRAIL_ASSIGN_OR_RETURN(work, options.work());
-    }
-    GateReport report;
-    if (work.text.empty()) {
-      OPTRAIL_ASSIGN_OR_RETURN(History history,
-                               OpenIndexedHistory(options.common.history));
-      history.set_now_unix_ns(options.common.now_unix_ns);
-      OPTRAIL_ASSIGN_OR_RETURN(report, Gate(history, policy, gate));
-    } else {
-      report = Unfinished(gate, work);
-    }
-    const bool is_incomplete =
-        work.text.empty() ? report.IsIncomplete() || LacksBenchmarks(report)
-                          : work.may_end;
+    absl::StatusOr<GateSoFar> now = GateNow(options, policy, gate);
+    if (!now.ok() && !absl::IsUnavailable(now.status())) return now.status();
+    const bool may_grow = !now.ok() || now->may_grow;
     const absl::Duration left = deadline - absl::Now();
-    if (!is_incomplete || left <= absl::ZeroDuration()) {
-      if (is_incomplete && options.wait > absl::ZeroDuration()) {
+    if (!may_grow || left <= absl::ZeroDuration()) {
+      if (!now.ok()) return now.status();
+      if (may_grow && options.wait > absl::ZeroDuration()) {
         AddNote(absl::StrCat("waited ", absl::FormatDuration(options.wait),
                              " for what is missing"),
-                &report);
+                &now->report);
       }
-      return report;
+      return now->report;
     }
     if (!is_said) {
       is_said = true;
       std::cerr << "waiting up to " << absl::FormatDuration(options.wait)
-                << ": " << EscapeForTerminal(report.summary) << "\n";
+                << ": "
+                << EscapeForTerminal(now.ok() ? now->report.summary
+                                              : now.status().message())
+                << "\n";
     }
     absl::SleepFor(std::min(left, options.poll));
   }

@@ -15,7 +15,7 @@
 
 namespace optrail::tracker {
 
-// What is left of the work that a gate judges.
+// The part of the work that a gate waits for.
 struct UnfinishedWork {
   std::string text;  // "job 7: 2 of 12 tasks are not done: ..."; "": nothing
   bool may_end = false;  // some of it is queued or runs
@@ -40,10 +40,12 @@ struct GateCommand {
   // the benchmarks, {processes} for the number of processes to add. "": none.
   std::string measure;
   // Work whose results are to be judged together, such as the tasks of a job of
-  // a fleet: no verdict is reached before all of it is done. Null: none.
+  // a fleet: no verdict is reached before all of it is done, and none is
+  // awaited after it. Unavailable: asked again until the end of `wait`. Null:
+  // none.
   std::function<absl::StatusOr<UnfinishedWork>()> work;
-  // How long to wait for runs and benchmarks that the candidate lacks, and for
-  // the work; asked every `poll`.
+  // How long to wait for the work, or without it for runs and benchmarks that
+  // the candidate lacks; asked every `poll`.
   absl::Duration wait = absl::ZeroDuration();
   absl::Duration poll = absl::Seconds(5);
 };

@@ -143,6 +143,43 @@ TEST_F(GateWaitTest, RunsThatAreStillLeasedAreNoVerdict) {
       "1 of 2 tasks is not done", 3);
 }
 
+TEST_F(GateWaitTest, NobodyWaitsForWhatWorkThatIsDoneHasNotBrought) {
+  RecordMains("smoke", "A");
+  RecordOn("smoke", "A", kMains + 1, {{"a", 100}});
+  command_.wait = absl::Hours(24);
+  command_.work = [] { return UnfinishedWork(); };
+  std::string text;
+  // The benchmark that vanished fails it.
+  EXPECT_EQ(Gate(&text), 1) << text;
+  EXPECT_THAT(text, AllOf(HasSubstr("missing"), Not(HasSubstr("waited"))));
+}
+
+TEST_F(GateWaitTest, ADatabaseThatIsAwayIsAskedAgainUntilTheEndOfTheWait) {
+  RecordMains("smoke", "A");
+  RecordCandidate("smoke", "A");
+  int asked = 0, away = 3;
+  command_.work = [&]() -> absl::StatusOr<UnfinishedWork> {
+    if (++asked <= away) return absl::UnavailableError("no connection");
+    return UnfinishedWork();
+  };
+  std::ostringstream out;
+  EXPECT_TRUE(absl::IsUnavailable(RunGate(command_, out).status()));
+  EXPECT_EQ(asked, 1);
+  command_.wait = absl::Hours(24);
+  std::string text;
+  EXPECT_EQ(Gate(&text), 0) << text;
+  EXPECT_EQ(asked, 4);
+  away = 1'000'000;
+  command_.wait = absl::Milliseconds(50);
+  EXPECT_EQ(RunGate(command_, out).status().message(), "no connection");
+  // What will be no better is not asked for again.
+  command_.wait = absl::Hours(24);
+  command_.work = []() -> absl::StatusOr<UnfinishedWork> {
+    return absl::NotFoundError("there is no job 7");
+  };
+  EXPECT_TRUE(absl::IsNotFound(RunGate(command_, out).status()));
+}
+
 TEST_F(GateWaitTest, NobodyWaitsForWorkThatFailed) {
   RecordMains("smoke", "A");
   RecordCandidate("smoke", "A");

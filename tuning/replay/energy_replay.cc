@@ -117,7 +117,7 @@ class EnergyEvaluator : public OneAtATime {
     joules->set_metric(kJoules);
     joules->set_unit("J");
     joules->set_direction(proto::LOWER_IS_BETTER);
-    joules->add_values(config.joules * NoiseOf(request.purpose));
+    joules->add_values(config.joules * NoiseOf(request.purpose()));
     return answer;
   }
 
@@ -125,7 +125,7 @@ class EnergyEvaluator : public OneAtATime {
   double NoiseOf(Purpose purpose) {
     if (noise_ <= 0) return 1;
     const double deviation =
-        purpose == Purpose::kProve ? kNoiseOfProof * noise_ : noise_;
+        purpose == Request::PROVE ? kNoiseOfProof * noise_ : noise_;
     return std::exp(deviation * rng_.Gaussian());
   }
 

@@ -6,7 +6,7 @@
 // read the costly metrics, and those of the others are predicted.
 //
 //   Metering metering({"joules"}, /*trials=*/40);
-//   request.meter_below_ns = metering.MeterBelowNs(config, objectives);
+//   request.set_meter_below_ns(metering.MeterBelowNs(config, objectives));
 //   ...
 //   metering.Add(trial);
 //   proposer.Tell(metering.Completed(trial));

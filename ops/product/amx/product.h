@@ -56,9 +56,10 @@ class AmxProduct {
     AmxProduct product;
     product.knobs_ = knobs;
     product.size_ = size;
-    const TaskSize task = ShareOut(
-        1, {size.m, kPanel, knobs.task_rows, kReadingRow},
-        {size.n, kPanel, knobs.task_columns, kReadingColumn}, device.threads());
+    const TaskSize task =
+        ShareOut(1, {size.m, kPanel, knobs.task_rows, kReadingRow},
+                 {size.n, kPanel, knobs.task_columns, kReadingColumn}, size.k,
+                 device.threads());
     product.task_rows_ = std::min(task.rows, size.m);
     product.task_columns_ = std::min(task.columns, size.n);
     product.nc_ = std::min(knobs.nc(), RoundUp(product.task_columns_, kPanel));

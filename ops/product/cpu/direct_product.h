@@ -31,7 +31,8 @@ class DirectProduct {
 
   // Nothing if the blocking copies or transposes A or B, where this machine has
   // no masks, and for products that are neither in L1 and near parts of L2 nor
-  // of a B in L1 and one strip of columns, nor of a short sum and few rows.
+  // of a B in L1 and one strip of columns, nor of a short sum and at most 64
+  // rows.
   static absl::optional<DirectProduct> Plan(const Blocking& blocking,
                                             const ProductSize& size,
                                             const Strides& strides);

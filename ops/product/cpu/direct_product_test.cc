@@ -79,6 +79,20 @@ TEST(DirectProduct, IsExactForEveryRemainder) {
   }
 }
 
+TEST(DirectProduct, IsExactForMoreRowsOfShortSums) {
+  for (const int64_t m : {32, 33, 47, 59, 63, 64}) {
+    for (const int64_t n : {1, 17, 65, 417, 3001}) {
+      for (const int64_t k : {1, 3, 16}) {
+        for (const bool in_panels : {false, true}) {
+          Blocking blocking = InPlace();
+          blocking.b_in_panels = in_panels;
+          ExpectExact(blocking, {m, n, k}, Activation::kRelu);
+        }
+      }
+    }
+  }
+}
+
 TEST(DirectProduct, LeavesLargeProductsAndCopiesToOthers) {
   const DirectProduct::Strides strides = {32, 32, 32};
   const ProductSize size = {32, 32, 32};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "ops/lib/blocks.h"
 #include "ops/lib/cpu_frame.h"
 
@@ -40,9 +41,9 @@ HWY_INLINE void TransposeFour(const V (&v)[4], V (&to)[4]) {
 }
 #endif
 
-// Sums of four vectors' lanes, the first in to[0]. Together they take a third
-// of what each takes alone.
-HWY_INLINE void AddUpFour(const V (&v)[4], float* to) {
+// Sums of the lanes of the first `count` of four vectors, the first in to[0];
+// others are 0 or stay. Together they take a third of what each takes alone.
+HWY_INLINE void AddUpFour(const V (&v)[4], int count, float* to) {
 #if HWY_TARGET == HWY_AVX3
   const D d;
   const hn::Repartition<double, D> pairs;
@@ -62,8 +63,11 @@ HWY_INLINE void AddUpFour(const V (&v)[4], float* to) {
       hn::Add(hn::LowerHalf(half, four), hn::UpperHalf(half, four));
   hn::StoreU(hn::Add(hn::LowerHalf(quarter, two), hn::UpperHalf(quarter, two)),
              quarter, to);
+  (void)count;
 #else
-  for (int i = 0; i < 4; ++i) to[i] = hn::GetLane(hn::SumOfLanes(D(), v[i]));
+  for (int i = 0; i < count; ++i) {
+    to[i] = hn::GetLane(hn::SumOfLanes(D(), v[i]));
+  }
 #endif
 }
 
@@ -127,7 +131,8 @@ HWY_INLINE void MultiplyTile(int64_t k, const float* a, int64_t lda,
       }
     }
     const bool at_once = in_row && i + 4 <= kSums;
-    AddUpFour(four, at_once ? c + i / kColumns * ldc : sums + i);
+    AddUpFour(four, std::min(4, kSums - i),
+              at_once ? c + i / kColumns * ldc : sums + i);
   }
   if (in_row && kSums % 4 == 0) return;
   OPTRAIL_UNROLL for (int i = 0; i < kRows; ++i) {
@@ -296,8 +301,8 @@ void MultiplyShortSums(const ProductSize& size, const float* a, int64_t lda,
   }
 }
 
-// Sixteen steps of B at a time are rows in lanes, too. Of fewer columns than
-// vectors have lanes TransposeInto takes four times as long.
+// Sixteen steps of B at a time are rows in lanes, too. TransposeInto takes four
+// times as long for fewer columns than vectors have lanes.
 void TransposeFewColumnsForTarget(const float* b, int64_t k, int64_t n,
                                   int64_t ldb, float* to) {
   const D d;
@@ -317,20 +322,12 @@ void TransposeFewColumnsForTarget(const float* b, int64_t k, int64_t n,
   }
 }
 
-#else
-
-void TransposeFewColumnsForTarget(const float* b, int64_t k, int64_t n,
-                                  int64_t ldb, float* to) {
-  TransposeInto(b, k, n, ldb, to, k);
-}
-
-#endif
+bool HasShortSumsForTarget() { return true; }
 
 void MultiplyShortSumsForTarget(const ProductSize& size, const float* a,
                                 int64_t lda, const float* b,
                                 const ShortSums& strides, float* c,
                                 int64_t ldc) {
-#if HWY_TARGET == HWY_AVX3
   using Function = void (*)(const ProductSize&, const float*, int64_t,
                             const float*, const ShortSums&, float*, int64_t);
   static constexpr Function kFunctions[] = {
@@ -338,8 +335,25 @@ void MultiplyShortSumsForTarget(const ProductSize& size, const float* a,
       &MultiplyShortSums<4>, &MultiplyShortSums<5>, &MultiplyShortSums<6>,
       &MultiplyShortSums<7>, &MultiplyShortSums<8>};
   kFunctions[size.n - 1](size, a, lda, b, strides, c, ldc);
-#endif
 }
+
+#else
+
+void TransposeFewColumnsForTarget(const float* b, int64_t k, int64_t n,
+                                  int64_t ldb, float* to) {
+  TransposeInto(b, k, n, ldb, to, k);
+}
+
+bool HasShortSumsForTarget() { return false; }
+
+void MultiplyShortSumsForTarget(const ProductSize& size, const float*, int64_t,
+                                const float*, const ShortSums&, float*,
+                                int64_t) {
+  OPTRAIL_CHECK(false) << "no short sums on this machine: " << size.m << " x "
+                       << size.n << " x " << size.k;
+}
+
+#endif
 
 int LanesForTarget() { return static_cast<int>(hn::Lanes(D())); }
 
@@ -354,10 +368,12 @@ namespace optrail::ops {
 HWY_EXPORT(MultiplyForTarget);
 HWY_EXPORT(MultiplyShortSumsForTarget);
 HWY_EXPORT(TransposeFewColumnsForTarget);
+HWY_EXPORT(HasShortSumsForTarget);
 HWY_EXPORT(LanesForTarget);
 
-FewColumns FewColumnsFor(const ProductSize& size) {
-  const auto& [m, n, k] = size;
+FewColumns FewColumnsFor(const ProductSize& task, bool transposes) {
+  const auto& [m, n, k] = task;
+  const bool has_short_sums = HWY_DYNAMIC_DISPATCH(HasShortSumsForTarget)();
   const int64_t lanes = HWY_DYNAMIC_DISPATCH(LanesForTarget)();
   // Cycles for sixteen rows of a Zen 4 core; what counts is their ratio.
   constexpr int64_t kRows = 16;
@@ -367,13 +383,13 @@ FewColumns FewColumnsFor(const ProductSize& size) {
   // are stored at once, else four.
   const int64_t adding_up = 2 * n + (n == 1 ? 0 : 2 * (n % 4));
   int64_t transposing =
-      lanes == kRows ? 30 + CeilDiv(k, kRows) * CeilDiv(n, 4) * 20 : n * k / 4;
-  if (n == 1) transposing = 0;
+      has_short_sums ? 30 + CeilDiv(k, kRows) * CeilDiv(n, 4) * 20 : n * k / 4;
+  if (!transposes) transposing = 0;
   const int64_t along_sums =
       kRows * (n * CeilDiv(k, lanes) + adding_up) * (n > 8 ? 9 : 8) / 8 +
       kRows * transposing / m;
   const int64_t along_rows =
-      m < kRows || n > 8 || k > ShortSums::kMostSteps || lanes != kRows
+      m < kRows || n > 8 || k > ShortSums::kMostSteps || !has_short_sums
           ? in_tiles
           : CeilDiv(k, 4) * (14 + 9 * n / 2) + 20;
   if (along_rows < std::min(along_sums, in_tiles)) {

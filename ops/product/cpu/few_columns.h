@@ -7,7 +7,7 @@
 // for each row. For short ones it holds a step of sixteen rows, transposed in
 // registers.
 //
-//   if (FewColumnsFor(size) == FewColumns::kLongSums) {
+//   if (FewColumnsFor(size, /*transposes=*/false) == FewColumns::kLongSums) {
 //     MultiplyFewColumns(size, a, k, b_transposed, k, c, n);
 //   }
 //
@@ -25,16 +25,17 @@ enum class FewColumns {
   kShortSums,  // MultiplyShortSums
 };
 
-// The way of the least estimated time.
-FewColumns FewColumnsFor(const ProductSize& size);
+// The way of the least estimated time, of a task. `transposes`: long sums would
+// need TransposeFewColumns first.
+FewColumns FewColumnsFor(const ProductSize& task, bool transposes);
 
 // C = A * B. Rows of A are `lda` floats apart, columns of B, each in one piece,
 // `ldb`, rows of C `ldc`.
 void MultiplyFewColumns(const ProductSize& size, const float* a, int64_t lda,
                         const float* b, int64_t ldb, float* c, int64_t ldc);
 
-// What MultiplyFewColumns reads of a B whose rows are `ldb` floats apart:
-// to[j * k + p] = b[p * ldb + j].
+// Makes the B that MultiplyFewColumns reads of one whose rows are `ldb` floats
+// apart: to[j * k + p] = b[p * ldb + j].
 void TransposeFewColumns(const float* b, int64_t k, int64_t n, int64_t ldb,
                          float* to);
 
@@ -47,7 +48,8 @@ struct ShortSums {
 };
 
 // The same for at most 8 columns and kMostSteps steps, where FewColumnsFor
-// chooses it for more rows than these.
+// chooses it for more rows than these. Ends the program where vectors have
+// other than sixteen lanes.
 void MultiplyShortSums(const ProductSize& size, const float* a, int64_t lda,
                        const float* b, const ShortSums& strides, float* c,
                        int64_t ldc);

@@ -52,7 +52,7 @@ void ExpectExact(const ProductSize& size, FewColumns way, Rng& rng) {
 TEST(FewColumns, IsExactForEveryRemainder) {
   Rng rng(1);
   for (int64_t m = 1; m <= 19; ++m) {
-    for (int64_t n = 1; n <= 9; ++n) {
+    for (int64_t n = 1; n <= 15; ++n) {
       for (const int64_t k : {1, 2, 7, 8, 15, 16, 17, 31, 33, 64, 97, 131}) {
         ExpectExact({m, n, k}, FewColumns::kLongSums, rng);
       }
@@ -76,7 +76,7 @@ TEST(FewColumns, TransposesEveryRemainder) {
 }
 
 bool HasShortSums() {
-  return FewColumnsFor({1000, 1, 4}) == FewColumns::kShortSums;
+  return FewColumnsFor({1000, 1, 4}, false) == FewColumns::kShortSums;
 }
 
 TEST(FewColumns, IsExactForShortSumsOfEveryRemainder) {
@@ -93,12 +93,21 @@ TEST(FewColumns, IsExactForShortSumsOfEveryRemainder) {
 }
 
 TEST(FewColumns, ChoosesByTheLengthOfSums) {
-  EXPECT_EQ(FewColumnsFor({1000, 1, 1000}), FewColumns::kLongSums);
-  EXPECT_EQ(FewColumnsFor({1000, 8, 1000}), FewColumns::kLongSums);
-  EXPECT_EQ(FewColumnsFor({1000, 16, 1000}), FewColumns::kNone);
-  EXPECT_EQ(FewColumnsFor({1000, 4, 8}),
+  EXPECT_EQ(FewColumnsFor({1000, 1, 1000}, false), FewColumns::kLongSums);
+  EXPECT_EQ(FewColumnsFor({1000, 8, 1000}, true), FewColumns::kLongSums);
+  EXPECT_EQ(FewColumnsFor({1000, 16, 1000}, false), FewColumns::kNone);
+  EXPECT_EQ(FewColumnsFor({1000, 4, 8}, true),
             HasShortSums() ? FewColumns::kShortSums : FewColumns::kNone);
-  EXPECT_EQ(FewColumnsFor({1, 8, 100}), FewColumns::kNone) << "a row of A";
+  EXPECT_EQ(FewColumnsFor({1, 8, 100}, true), FewColumns::kNone)
+      << "a row of A";
+}
+
+// Every task transposes B again.
+TEST(FewColumns, ChoosesByTheRowsOfATask) {
+  if (!HasShortSums()) GTEST_SKIP() << "vectors of other than 16 lanes";
+  EXPECT_EQ(FewColumnsFor({1000, 12, 1000}, true), FewColumns::kLongSums);
+  EXPECT_EQ(FewColumnsFor({16, 12, 1000}, true), FewColumns::kNone);
+  EXPECT_EQ(FewColumnsFor({16, 12, 1000}, false), FewColumns::kLongSums);
 }
 
 }  // namespace

@@ -20,8 +20,8 @@
 
 namespace optrail::ops {
 
-// Where the operands of a call are is passed apart: a TileCall can be written
-// down once for many calls.
+// A call's operands are passed apart, so that a TileCall can be written down
+// once for many calls.
 
 struct TileCall {
   int64_t k = 0;

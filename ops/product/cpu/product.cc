@@ -16,10 +16,10 @@ Product<T> Product<T>::Plan(const ProductSpec& spec, CpuDevice& device,
   product.batch_ = spec.batch;
   product.size_ = spec.size;
   const int64_t floats = product.PlanBlocks(spec, device);
-  if (!product.direct_.has_value()) {
+  if (floats > 0) {
     product.workspaces_ = Workspaces(
-        layout, std::min<int64_t>(device.threads(), product.task_count_),
-        floats);
+        layout, std::min<int64_t>(device.threads(), product.claims()), floats);
+    product.has_workspaces_ = true;
   }
   if (product.depth_parts_ > 1) {
     product.partial_sums_ = Workspaces(
@@ -38,29 +38,27 @@ void Product<T>::Run(const Call& call, const Left& a, const Right& b, T* c,
                                  epilogue);
       }
     }
-    const auto run = [&](int64_t first, int64_t count) {
-      Task task;
-      for (task.batch = first; task.batch < first + count; ++task.batch) {
-        RunTask(task, a, b, c, epilogue, nullptr, nullptr);
-      }
-    };
-    return ForBlocks(call, batch_, direct_at_once_, run);
   }
-  float* const partial_sums = partial_sums_.at(call, 0);
-  if (task_count_ == 1) {
-    // Without TaskAt, whose divisions take as long as a small product.
-    Task whole;
-    whole.rows = size_.m;
-    whole.columns = size_.n;
-    whole.steps = size_.k;
-    return RunTask(whole, a, b, c, epilogue, workspaces_.at(call, 0),
-                   partial_sums);
+  float* const partial_sums =
+      depth_parts_ > 1 ? partial_sums_.at(call, 0) : nullptr;
+  const auto run = [&](int64_t first, int64_t count, float* space) {
+    for (int64_t i = first; i < first + count; ++i) {
+      RunTask(TaskAt(i), a, b, c, epilogue, space, partial_sums);
+    }
+  };
+  if (at_once_ >= task_count_) {
+    run(0, task_count_, has_workspaces_ ? workspaces_.at(call, 0) : nullptr);
+  } else if (!has_workspaces_) {
+    ForBlocks(call, task_count_, at_once_, [&](int64_t first, int64_t count) {
+      run(first, count, nullptr);
+    });
+  } else {
+    Workspaces::Shared shared(workspaces_, call);
+    ForBlocks(call, task_count_, at_once_, [&](int64_t first, int64_t count) {
+      const Workspaces::Lease lease(shared);
+      run(first, count, lease.data());
+    });
   }
-  Workspaces::Shared shared(workspaces_, call);
-  call.ParallelFor(task_count_, [&](int64_t index) {
-    const Workspaces::Lease lease(shared);
-    RunTask(TaskAt(index), a, b, c, epilogue, lease.data(), partial_sums);
-  });
   if (depth_parts_ > 1) AddPartialSums(call, c);
 }
 
@@ -72,21 +70,37 @@ void Product<T>::PlanTasks(const ProductSpec& spec, int64_t most_rows,
   task_ = {std::min(spec.task_rows, most_rows), spec.task_columns};
   if (!spec.exact_tasks) {
     task_ = ShareOut(spec.batch, {size_.m, tile.rows, task_.rows},
-                     {size_.n, tile.columns, task_.columns}, threads);
+                     {size_.n, tile.columns, task_.columns}, size_.k, threads);
+  }
+  int64_t depth_parts = spec.depth_parts;
+  if (spec.exact_tasks && WorkOf(size_) < 2 * kLeastWork) {
+    task_ = {std::min(size_.m, most_rows), size_.n};
+    depth_parts = 1;
   }
   task_ = {std::min(task_.rows, size_.m), std::min(task_.columns, size_.n)};
   const int64_t unit = tile.k_unroll;
-  task_steps_ = std::min(
-      CeilDiv(CeilDiv(size_.k, unit), spec.depth_parts) * unit, size_.k);
+  task_steps_ =
+      std::min(CeilDiv(CeilDiv(size_.k, unit), depth_parts) * unit, size_.k);
   row_parts_ = CeilDiv(size_.m, task_.rows);
   column_parts_ = CeilDiv(size_.n, task_.columns);
   depth_parts_ = CeilDiv(size_.k, task_steps_);
   task_count_ = batch_ * row_parts_ * column_parts_ * depth_parts_;
+  at_once_ = TasksAtOnce(
+      task_count_,
+      task_count_ * WorkOf({task_.rows, task_.columns, task_steps_}), threads);
 }
 
 template <class T>
 typename Product<T>::Task Product<T>::TaskAt(int64_t index) const {
   Task task;
+  if (task_count_ == batch_) {
+    // Divisions take as long as a small product.
+    task.rows = size_.m;
+    task.columns = size_.n;
+    task.steps = size_.k;
+    task.batch = index;
+    return task;
+  }
   task.step = index % depth_parts_ * task_steps_;
   task.steps = std::min(task_steps_, size_.k - task.step);
   index /= depth_parts_;
@@ -111,20 +125,22 @@ int64_t Product<float>::PlanBlocks(const ProductSpec& spec, CpuDevice& device) {
                                      device.hardware().l2_bytes());
   panels_ = {blocking.tile.columns, size_.k};
   blocked_ = BlockedProduct(blocking, {task_.rows, task_.columns, task_steps_});
+  const bool transposes = !packs_b_ && !blocking.b_transposed && size_.n > 1;
   if (!spec.gathers_a && !blocking.a_transposed) {
-    few_columns_ = FewColumnsFor(size_);
+    few_columns_ =
+        FewColumnsFor({task_.rows, size_.n, task_steps_}, transposes);
   }
-  if (few_columns_ != FewColumns::kNone) return WholeLines(size_.n * size_.k);
+  if (few_columns_ != FewColumns::kNone) {
+    return few_columns_ == FewColumns::kLongSums && transposes
+               ? WholeLines(size_.n * task_steps_)
+               : 0;
+  }
   const bool whole = row_parts_ * column_parts_ * depth_parts_ == 1;
   if (whole && !spec.gathers_a) {
     direct_ = DirectProduct::Plan(
         blocking, size_,
         {size_.k, packs_b_ ? panels_.panel_floats() : size_.n, size_.n});
-    // To claim a task takes as long as some ten thousand multiplications.
-    constexpr int64_t kMultiplications = 1 << 16;
-    direct_at_once_ =
-        std::min(CeilDiv(kMultiplications, size_.m * size_.n * size_.k),
-                 CeilDiv(batch_, int64_t{device.threads()}));
+    if (direct_.has_value()) return 0;
   }
   a_at_ = WholeLines(blocked_.workspace_floats());
   return a_at_ + (spec.gathers_a ? WholeLines(task_.rows * size_.k) : 0);
@@ -138,8 +154,8 @@ void Product<float>::PackB(const float* b, float* to) const {
   panels_.Pack(size_.n, b, size_.n, to);
 }
 
-// Columns of B in one piece, for long sums: as they are stored, packed, or
-// copied to `space`.
+// Long sums need columns of B in one piece, as they are stored or packed, or
+// copy them to `space`. Short ones read B wherever it is.
 template <>
 void Product<float>::MultiplyFewColumns(const Task& task, const Left& a,
                                         const Right& b, float* to,

@@ -101,6 +101,10 @@ class Product {
   int64_t packed_floats() const { return panels_.floats(size_.n); }
   void PackB(const T* b, float* to) const;
 
+  // Into how many parts Run() divides its work, for a thread each at a time; 1:
+  // the caller computes all of it.
+  int64_t claims() const { return CeilDiv(task_count_, at_once_); }
+
   // C [batch, m, n] = what `epilogue` makes of A * B.
   void Run(const Call& call, const Left& a, const Right& b, T* c,
            const Epilogue& epilogue) const;
@@ -143,6 +147,7 @@ class Product {
   int64_t column_parts_ = 1;
   int64_t depth_parts_ = 1;
   int64_t task_count_ = 1;
+  int64_t at_once_ = 1;  // tasks that a thread claims together
   bool packs_b_ = false;
   PackedB panels_;
   BlockedProduct blocked_;
@@ -152,13 +157,13 @@ class Product {
   int64_t b_at_ = 0;
   int64_t c_at_ = 0;
   Workspaces workspaces_;
+  bool has_workspaces_ = false;
   // f32:
   void MultiplyFewColumns(const Task& task, const Left& a, const Right& b,
                           float* to, const Epilogue& epilogue,
                           float* space) const;
   FewColumns few_columns_ = FewColumns::kNone;
   absl::optional<DirectProduct> direct_;
-  int64_t direct_at_once_ = 1;  // of the batch
   Workspaces partial_sums_;
   // bfloat16:
   bool pairs_ = false;

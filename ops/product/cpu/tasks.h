@@ -4,15 +4,37 @@
 // How a product is shared out among threads.
 //
 //   const TaskSize task = ShareOut(batch, {m, tile.rows, 512},
-//                                  {n, tile.columns, 1024}, threads);
+//                                  {n, tile.columns, 1024}, k, threads);
 
 #include <algorithm>
 #include <cstdint>
 #include <limits>
 
 #include "ops/lib/cpu_frame.h"
+#include "ops/product/cpu/blocking.h"
 
 namespace optrail::ops {
+
+// What a task is at least worth, in multiplications: to wake a thread and to
+// claim a task takes as long as some ten thousand of them.
+constexpr int64_t kLeastWork = 1 << 16;
+
+// The multiplications of a product, and as many as take as long as moving its
+// floats, which is most of products of short sums.
+inline int64_t WorkOf(const ProductSize& size) {
+  constexpr int64_t kOfFloat = 4;
+  const auto& [m, n, k] = size;
+  return m * n * k + kOfFloat * (m * k + k * n + m * n);
+}
+
+// How many of `tasks`, which are worth `work` together, a thread claims at a
+// time: equally many where threads claim once, and kLeastWork at least.
+inline int64_t TasksAtOnce(int64_t tasks, int64_t work, int64_t threads) {
+  int64_t claims = std::max<int64_t>(work / kLeastWork, 1);
+  if (claims >= tasks) return 1;
+  if (claims > threads) claims = claims / threads * threads;
+  return CeilDiv(tasks, claims);
+}
 
 // The most that a task computes of a product.
 struct TaskSize {
@@ -30,10 +52,13 @@ struct Shared {
   double reading = 12;
 };
 
-// The tasks of `batch` products that end first on `threads` threads: as few as
-// `most` allows where that is one, else equal ones, so that none is waited for.
+// The tasks of `batch` products, whose sums have so many steps, that end first
+// on `threads` threads: as few as `most` allows where that is one, else equal
+// ones, so that none is waited for. More than `most` asks for are worth
+// kLeastWork each.
 inline TaskSize ShareOut(int64_t batch, const Shared& rows,
-                         const Shared& columns, int64_t threads) {
+                         const Shared& columns, int64_t steps,
+                         int64_t threads) {
   const auto least = [](const Shared& of) {
     return CeilDiv(of.length, std::max(of.most, of.unit));
   };
@@ -45,6 +70,12 @@ inline TaskSize ShareOut(int64_t batch, const Shared& rows,
   for (int64_t r = least(rows); r < least(rows) + threads; ++r) {
     for (int64_t c = least(columns); c < least(columns) + threads; ++c) {
       const TaskSize task = {size(rows, r), size(columns, c)};
+      const bool fewest = r == least(rows) && c == least(columns);
+      if (!fewest && WorkOf({std::min(task.rows, rows.length),
+                             std::min(task.columns, columns.length), steps}) <
+                         kLeastWork) {
+        continue;
+      }
       const int64_t tasks = batch * CeilDiv(rows.length, task.rows) *
                             CeilDiv(columns.length, task.columns);
       const auto down = static_cast<double>(std::min(task.rows, rows.length));

@@ -39,7 +39,7 @@ BisectSimulationResult Simulate(const BisectSimulation& simulation) {
     options.expected_standard_error =
         effect.standard_error *
         std::sqrt(1. * simulation.effect_rounds / simulation.rounds);
-    // As the command sets it: nodes of a fleet build for every look.
+    // Nodes of a fleet build for every look; the command sets it alike.
     if (simulation.at_once > 1) options.build_cost = 0;
     NoisyBisection search(simulation.commits, options);
     while (true) {

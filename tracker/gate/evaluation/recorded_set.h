@@ -28,8 +28,8 @@ struct RecordedSet {
   std::vector<proto::Run> runs;  // without ids and times
 };
 
-// Plain or compressed (base/compression.h). InvalidArgument, with file and line,
-// if it is none.
+// Plain or compressed (base/compression.h). InvalidArgument, with file and
+// line, if it is none.
 absl::StatusOr<RecordedSet> ReadRecordedSet(const std::string& path);
 
 // Makes one of a history whose runs are of the same code.
