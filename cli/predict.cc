@@ -48,7 +48,7 @@ Cell SecondsCell(double seconds) {
 // Says how far the predictions of this history can be believed.
 std::string ScoreText(const suites::GainPredictor& predictor) {
   const suites::PredictionScore score =
-      suites::ScorePredictions(predictor.LeaveOneOut(suites::WorkOf));
+      suites::ScorePredictions(predictor.LeaveOneOut(/*estimates=*/true));
   if (score.predictions < 2) return "";
   return absl::StrFormat(
       "note: of the %d tuned tasks of this history, each predicted from the "
@@ -69,7 +69,7 @@ absl::StatusOr<int> Predict() {
                            tracker::OpenHistory(TrackerOptions()));
   OPTRAIL_ASSIGN_OR_RETURN(const tracker::SessionList list,
                            history.ListSessions());
-  const suites::GainPredictor predictor(list.sessions);
+  const suites::GainPredictor predictor(list.sessions, suites::WorkOf);
   std::vector<suites::StartTask> weighted;
   for (const suites::TaskEntry& entry : tasks) {
     weighted.push_back({entry.task, static_cast<double>(entry.count)});
@@ -77,10 +77,11 @@ absl::StatusOr<int> Predict() {
   // In the order in which `tune --workload` begins; of anything else, the
   // largest gain first.
   std::vector<Row> rows;
-  for (const suites::Start& start :
-       suites::StartOrder(predictor, weighted, suites::WorkOf)) {
+  for (const suites::Start& start : suites::StartOrder(predictor, weighted)) {
     const suites::StartTask& task = weighted[start.task];
-    if (const auto prediction = predictor.Predict(task.task, start.call_ns)) {
+    const auto prediction =
+        start.known() ? start.prediction : predictor.Predict(task.task);
+    if (prediction) {
       rows.push_back({task, start, *prediction});
     }
   }

@@ -137,8 +137,7 @@ class Alternatives {
     if (!space.ok() || !space->has_choice || space->configs != nullptr) return;
     const auto levels = space->bound->ToLevels(subject_.config);
     if (!levels.ok()) return;
-    Number best = 0;
-    proto::Config best_config;
+    std::vector<std::pair<Number, proto::Config>> faster;
     std::set<std::string> knobs;
     int tried = 0;
     auto neighbours =
@@ -159,15 +158,20 @@ class Alternatives {
         if (next[i] == (*levels)[i]) continue;
         knobs.insert(space->bound->knobs()[i].name);
       }
-      if (gain->value > best.value) {
-        best = *gain;
-        best_config = config;
-      }
+      faster.push_back({*gain, config});
     }
-    if (knobs.empty() ||
-        !Confirm(subject_.entry.task.backend(), best_config, &best)) {
-      return;
-    }
+    // The first may owe its place to luck alone, so the next ones have a turn.
+    constexpr size_t kMostConfirmed = 3;
+    std::stable_sort(faster.begin(), faster.end(),
+                     [](const auto& a, const auto& b) {
+                       return a.first.value > b.first.value;
+                     });
+    const auto end = faster.begin() + std::min(faster.size(), kMostConfirmed);
+    const auto confirmed = std::find_if(faster.begin(), end, [&](auto& one) {
+      return Confirm(subject_.entry.task.backend(), one.second, &one.first);
+    });
+    if (confirmed == end) return;
+    const auto& [best, best_config] = *confirmed;
     proto::DiagnosisAdvice& advice = Add(proto::TUNE_KNOBS, best);
     *advice.mutable_config() = best_config;
     *advice.mutable_knobs() = {knobs.begin(), knobs.end()};
@@ -265,7 +269,7 @@ absl::StatusOr<proto::Config> SearchKnobs(
       {subject.config, {advice.knobs().begin(), advice.knobs().end()}});
 }
 
-// What was timed arrives; what an experiment bounds, or a rule estimates, is
+// Timed gains arrive. A gain that an experiment bounds, or a rule estimates, is
 // the most that a change of the code can bring. More threads take cores and
 // leave the cause.
 double ExpectedGain(const proto::DiagnosisAdvice& advice) {

@@ -1,8 +1,8 @@
 #ifndef OPTRAIL_DIAGNOSIS_ADVICE_H_
 #define OPTRAIL_DIAGNOSIS_ADVICE_H_
 
-// What can be done about a kernel, with the gain that each piece of advice
-// predicts; and what it brings when it is tried.
+// AdviceFor says what can be done about a kernel, with the gain that each piece
+// of advice predicts. TryAdvice measures what it brings.
 //
 //   std::vector<proto::DiagnosisAdvice> found =
 //       AdviceFor(subject, tools, numbers, causes);

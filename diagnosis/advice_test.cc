@@ -108,6 +108,33 @@ TEST_F(AdviceTest, ANeighbourThatIsNoFasterInAFreshProcessIsNotAdvised) {
   EXPECT_GE(evaluator_.fresh_processes, 1);
 }
 
+// unroll=4 is faster in its first reading alone, unroll=1 in each.
+TEST_F(AdviceTest, TheNextNeighbourIsAdvisedWhereTheLuckiestIsNotConfirmed) {
+  evaluator_.time_ns = [this](const std::string& config) {
+    if (Holds(config, "unroll=4")) return evaluator_.fresh ? 99'000. : 50'000.;
+    return Holds(config, "unroll=1") ? 80'000. : 100'000.;
+  };
+  const auto all = AdviceFor(subject_, tools_, {}, {});
+  ASSERT_FALSE(all.empty());
+  ASSERT_EQ(all[0].kind(), proto::TUNE_KNOBS);
+  EXPECT_THAT(CanonicalText(all[0].config()), HasSubstr("unroll=1"));
+  EXPECT_NEAR(all[0].predicted_gain(), .2, .01);
+}
+
+// A fresh process brings less than the first reading, and that is promised.
+TEST_F(AdviceTest, TheGainOfTheFreshProcessIsPredictedWithBothIntervals) {
+  evaluator_.time_ns = [this](const std::string& config) {
+    if (!Holds(config, "unroll=4")) return 100'000.;
+    return evaluator_.fresh ? 80'000. : 60'000.;
+  };
+  const auto all = AdviceFor(subject_, tools_, {}, {});
+  ASSERT_FALSE(all.empty());
+  ASSERT_EQ(all[0].kind(), proto::TUNE_KNOBS);
+  EXPECT_NEAR(all[0].predicted_gain(), .2, .01);
+  EXPECT_NEAR(all[0].predicted_low(), .2, .01);
+  EXPECT_NEAR(all[0].predicted_high(), .4, .01);
+}
+
 TEST_F(AdviceTest, WhatWasTimedComesBeforeALargerEstimateAndThreadsLast) {
   tools_.hardware.set_cores(2);
   tools_.cores = 2;

@@ -114,9 +114,13 @@ double ReachedShare(const Numbers& numbers) {
 }
 
 std::vector<proto::DiagnosisCause> Judge(const Numbers& numbers) {
-  std::vector<proto::DiagnosisCause> causes;
+  struct Ranked {
+    proto::DiagnosisCause cause;
+    double evidence = 0;  // recoverable before the roofline bounds it
+  };
+  std::vector<Ranked> ranked;
   const double reached = ReachedShare(numbers);
-  if (reached >= kHealthyShare) return causes;
+  if (reached >= kHealthyShare) return {};
   for (const ClassRule& rule : ClassTable()) {
     if (!rule.is_cause() || !HoldsWithParents(rule, numbers)) continue;
     const Number* const recoverable = numbers.Find(rule.recoverable());
@@ -139,13 +143,18 @@ std::vector<proto::DiagnosisCause> Judge(const Numbers& numbers) {
       cause.set_low(std::min(recoverable->low, most));
       cause.set_high(std::min(recoverable->high, most));
     }
-    causes.push_back(std::move(cause));
+    ranked.push_back({std::move(cause), recoverable->value});
   }
-  std::stable_sort(
-      causes.begin(), causes.end(),
-      [](const proto::DiagnosisCause& a, const proto::DiagnosisCause& b) {
-        return a.recoverable() > b.recoverable();
-      });
+  // Near the roofline several causes have all that is left: the evidence tells
+  // which of them is larger, and not the order of the table.
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const Ranked& a, const Ranked& b) {
+                     return std::make_pair(a.cause.recoverable(), a.evidence) >
+                            std::make_pair(b.cause.recoverable(), b.evidence);
+                   });
+  std::vector<proto::DiagnosisCause> causes;
+  causes.reserve(ranked.size());
+  for (Ranked& one : ranked) causes.push_back(std::move(one.cause));
   return causes;
 }
 

@@ -26,7 +26,7 @@ using proto::ClassRule;
 // The rows of classes.textproto. Parents come before their children.
 const google::protobuf::RepeatedPtrField<ClassRule>& ClassTable();
 
-// Whether every condition holds; an unknown number holds for none.
+// Says whether every condition holds; an unknown number holds for none.
 bool Holds(const ClassRule& rule, const Numbers& numbers);
 
 // `text` with its numbers filled in.

@@ -18,9 +18,17 @@ constexpr int kMostOperands = 24;
 constexpr double kWalkJumps = 40;
 constexpr double kGatherJumps = 8;
 // A blocked walk visits a page a few times less often than a walk, and seldom
-// the page beside the last one, which a pass does.
+// the page beside the last one, which a pass does. If rows are shorter than two
+// pages, the next row begins on the same page or the one beside: a walk in
+// blocks looks like passes there.
 constexpr double kBlockedJumps = 8;
 constexpr double kPassAdjacent = .3;
+constexpr double kPageBytes = 4096;
+constexpr double kTellingRowBytes = 2 * kPageBytes;
+// There, passes are believed only if they explain the time: at the measured
+// bandwidth of the level they take this share of it.
+constexpr double kLeastOfTime = .4;
+constexpr double kMostOfTime = 1.2;
 // With a larger share of regular visits a walk goes in an order.
 constexpr double kInOrder = .5;
 constexpr double kLeastWorkspace = .25;
@@ -54,7 +62,7 @@ double CopyAccesses(const Numbers& numbers, double workspace_share) {
 // worst walk and the worst gather over one.
 void AddPages(Numbers* numbers) {
   double visits = 0, distinct = 0, jumps = 0, regular = 0, workspace = 0;
-  double adjacent = 1;
+  double adjacent = 1, row_bytes = kTellingRowBytes;
   double gather_jumps = 0, gather_visits = 0;
   bool cut = false;
   const auto add = [&](const std::string& operand) {
@@ -82,6 +90,8 @@ void AddPages(Numbers* numbers) {
       adjacent = numbers->ValueOr(absl::StrCat("adjacent_visits:", operand),
                                   visited->value) /
                  visited->value;
+      row_bytes = numbers->ValueOr(absl::StrCat("row_bytes:", operand),
+                                   kTellingRowBytes);
       cut = own_cut;
     }
     // Passes over a small operand hide no gather from a large one.
@@ -117,8 +127,19 @@ void AddPages(Numbers* numbers) {
   const bool walks = regular >= kInOrder &&
                      (jumps >= kWalkJumps ||
                       (jumps >= kBlockedJumps && adjacent <= kPassAdjacent));
-  numbers->Set("walk_jumps", walks ? jumps : 0,
-               "visits a page of the worst operand, if it walks");
+  const double of_time = streaming == nullptr ? 0 : passes * streaming->value;
+  const bool explain_time = of_time >= kLeastOfTime && of_time <= kMostOfTime;
+  const bool is_unclear = !walks && regular >= kInOrder &&
+                          jumps >= kBlockedJumps &&
+                          row_bytes < kTellingRowBytes && !explain_time;
+  if (is_unclear) {
+    numbers->SetUnsupported("walk_jumps",
+                            "rows are shorter than two pages: a walk in blocks "
+                            "looks like passes");
+  } else {
+    numbers->Set("walk_jumps", walks ? jumps : 0,
+                 "visits a page of the worst operand, if it walks");
+  }
   const Number* const travel = numbers->Find("memory_gain");
   const double left =
       walks && streaming != nullptr ? (1 - streaming->value) / 2 : 0;

@@ -246,9 +246,11 @@ class DiagnoseCall {
     tracker::PrintTable(SummaryOf(diagnoses), options_.common.format, out_);
     const std::string unknown = UnknownText(diagnoses);
     if (unknown.empty()) return;
+    const bool markdown = options_.common.format == OutputFormat::kMarkdown;
     out_ << "\n"
-         << WrapProse(absl::StrCat("not known: ", SanitiseText(unknown), "\n"),
-                      TerminalWidth());
+         << WrapProse(absl::StrCat(markdown ? "- " : "",
+                                   "not known: ", SanitiseText(unknown), "\n"),
+                      markdown ? 0 : TerminalWidth());
   }
 
   const DiagnoseCommand& options_;

@@ -13,7 +13,7 @@
 #include "diagnosis/pairs.h"
 #include "ops/core/jit_backend.h"
 #include "ops/core/smaller_shape.h"
-#include "tuning/proto/roofline.h"
+#include "tuning/proto/canonical.h"
 
 namespace optrail::diagnosis {
 namespace {
@@ -27,23 +27,6 @@ constexpr int kWorkspace = -1;
 bool IsFloat(proto::DataType type) {
   return type == proto::F32 || type == proto::F16 || type == proto::BF16 ||
          type == proto::F64;
-}
-
-// A machine that hides its caches does not tell which level holds operands
-// that are smaller than the buffer of its memory's ceiling. Returns "" where
-// the level is known.
-std::string WhyLevelUnknown(const proto::Task& task, const Machine& machine,
-                            double hot_bytes) {
-  const bool hidden =
-      machine.hardware.l2_bytes() == 0 || machine.hardware.l3_bytes() == 0;
-  if (task.device_kind() != proto::CPU || !hidden || hot_bytes <= 0 ||
-      hot_bytes >=
-          static_cast<double>(machine.ceilings.memory_buffer_bytes())) {
-    return "";
-  }
-  return absl::StrFormat(
-      "this machine hides its caches: %.0f KiB may live in any level",
-      hot_bytes / 1024);
 }
 
 // The shape with the first dimension doubled that makes about twice the work.
@@ -199,6 +182,25 @@ class Experimenter {
       return;
     }
     AddObserved(profile, numbers);
+    AddRowBytes(numbers);
+  }
+
+  // The bytes of a row of each operand that the page trace watched.
+  void AddRowBytes(Numbers* numbers) {
+    const auto specs = subject_.entry.entry->op->Operands(task().shape());
+    if (!specs.ok()) return;
+    for (size_t i = 0; i < specs->size(); ++i) {
+      const ops::OperandSpec& spec = (*specs)[i];
+      // An operand of one dimension has no next row.
+      if (spec.dims.size() < 2 ||
+          numbers->Find(absl::StrCat("page_visits:", i)) == nullptr) {
+        continue;
+      }
+      numbers->Set(absl::StrCat("row_bytes:", i),
+                   static_cast<double>(spec.dims.back() *
+                                       tuning::DataTypeBytes(spec.data_type)),
+                   "the shape");
+    }
   }
 
   // Code that is vectorised where sums may be computed in any order is scalar
@@ -422,14 +424,9 @@ class Experimenter {
       const Evaluation larger = EvaluateAt(*doubled);
       const double twice = WorkRatio(*doubled);
       if (larger.trial().has_time_ns()) {
-        // It may also have left a cache, so what it shows of it counts half.
-        constexpr double kShowsNothing = .1;
-        const double also =
-            FixedShare(larger.trial().time_ns() / time_ns_, twice);
-        fixed = also < kShowsNothing ? std::min(fixed, also)
-                                     : std::min(fixed, (fixed + also) / 2);
-        absl::StrAppendFormat(&how, ", %.2g of it %.2g", twice,
-                              larger.trial().time_ns() / time_ns_);
+        const double larger_ratio = larger.trial().time_ns() / time_ns_;
+        fixed = FixedOfBoth(fixed, larger_ratio, twice);
+        absl::StrAppendFormat(&how, ", %.2g of it %.2g", twice, larger_ratio);
       }
     }
     numbers_.Set("fixed_share", fixed, how);
@@ -446,6 +443,19 @@ class Experimenter {
     return std::clamp((time_ratio - work_ratio) / (1 - work_ratio), 0., 1.);
   }
 
+  // The fixed share by a smaller shape and by a larger one. A larger one that
+  // takes still longer than its work says has left a cache, which tells nothing
+  // of what is fixed. It may have left one in part, so it counts half.
+  static double FixedOfBoth(double smaller, double time_ratio,
+                            double work_ratio) {
+    constexpr double kShowsNothing = .1;
+    constexpr double kNoise = 1.1;
+    if (time_ratio > kNoise * work_ratio) return smaller;
+    const double larger = FixedShare(time_ratio, work_ratio);
+    return std::min(smaller,
+                    larger < kShowsNothing ? larger : (smaller + larger) / 2);
+  }
+
   const Subject& subject_;
   const Machine& machine_;
   const EvaluatorFor& evaluator_for_;
@@ -457,48 +467,6 @@ class Experimenter {
 };
 
 }  // namespace
-
-void AddRoofline(const suites::TaskEntry& entry, const Machine& machine,
-                 double time_ns, Numbers* numbers) {
-  const proto::Task& task = entry.task;
-  const double flop = entry.entry->op->Flop(task.shape());
-  const double bytes = entry.entry->op->MovedBytes(task.shape());
-  numbers->Set("working_set_kib", bytes / 1024, "operands");
-  const proto::Ceilings& ceilings = machine.ceilings;
-  if (ceilings.flop_per_s_one_thread() > 0) {
-    const double flop_ns =
-        flop /
-        (ceilings.flop_per_s_one_thread() * std::max(task.threads(), 1)) * 1e9;
-    numbers->Set("arithmetic_share", flop_ns / time_ns,
-                 "FLOP at the measured peak");
-  }
-  const bool hot = task.cache_mode() == proto::HOT;
-  const std::string unknown = WhyLevelUnknown(task, machine, hot ? bytes : 0);
-  if (!unknown.empty()) {
-    numbers->SetUnsupported("roofline_share", unknown);
-    return;
-  }
-  const auto roofline_of = [&](double flop_or_none) {
-    return tuning::RooflineOf(flop_or_none, bytes, hot ? bytes : 0,
-                              machine.hardware, ceilings, task.threads(),
-                              machine.hardware.cores());
-  };
-  const tuning::Roofline roofline = roofline_of(flop);
-  if (roofline.time_ns <= 0) {
-    numbers->SetUnsupported("roofline_share",
-                            "a ceiling of this device is not known");
-    return;
-  }
-  const absl::string_view level = roofline.level;
-  numbers->Set("level_l2", level == "L2", "roofline");
-  numbers->Set("level_l3", level == "L3", "roofline");
-  numbers->Set("level_dram", level == "memory", "roofline");
-  numbers->Set("roofline_share", roofline.time_ns / time_ns,
-               "measured ceilings");
-  // The memory term alone.
-  numbers->Set("streaming_share", roofline_of(0).time_ns / time_ns,
-               "operands at the measured bandwidth of their level");
-}
 
 absl::StatusOr<Numbers> RunExperiments(const Subject& subject,
                                        const Machine& machine,

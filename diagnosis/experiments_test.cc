@@ -2,13 +2,16 @@
 
 #include "diagnosis/experiments.h"
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "diagnosis/classes.h"
+#include "diagnosis/padding.h"
 #include "gtest/gtest.h"
 #include "ops/core/registry.h"
+#include "tuning/proto/canonical.h"
 
 namespace optrail::diagnosis {
 namespace {
@@ -191,6 +194,132 @@ TEST(RunExperimentsTest, AKernelThatDoesNotRunIsAnError) {
   EXPECT_EQ(numbers.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_NE(std::string(numbers.status().message()).find("signal 11"),
             std::string::npos);
+}
+
+// A kernel whose time follows from its shape.
+class BySize : public suites::Evaluator {
+ public:
+  explicit BySize(std::function<double(const proto::Shape&)> time_ns)
+      : time_ns_(std::move(time_ns)) {}
+
+  EvaluatorFor For() {
+    return [this](const proto::Task& task) -> suites::Evaluator& {
+      shape_ = task.shape();
+      return *this;
+    };
+  }
+
+  std::vector<Evaluation> Measure(const std::vector<Contender>& contenders,
+                                  const suites::EvaluationOptions&) override {
+    ++measured;
+    std::vector<Evaluation> evaluations;
+    for (size_t i = 0; i < contenders.size(); ++i) {
+      const double ns = time_ns_(shape_);
+      Evaluation& one = evaluations.emplace_back(Taking(ns));
+      if (ns > 0) continue;
+      one.mutable_trial()->Clear();
+      one.mutable_trial()->set_outcome(proto::UNSUPPORTED);
+      one.mutable_trial()->set_detail("too narrow");
+    }
+    return evaluations;
+  }
+
+  int measured = 0;
+
+ private:
+  const std::function<double(const proto::Shape&)> time_ns_;
+  proto::Shape shape_;
+};
+
+// The fixed share of `add` of 2^20 numbers, which takes 10 us, where a smaller
+// one takes as if half of that were fixed.
+double FixedShareIf(double twice_takes_ns) {
+  constexpr double kN = 1 << 20;
+  BySize evaluator([&](const proto::Shape& shape) {
+    const auto n = static_cast<double>(shape.dims(0).value());
+    return n > kN ? twice_takes_ns : 5'000 + 5'000 * n / kN;
+  });
+  const auto numbers = RunExperiments(AddSubject(), {}, evaluator.For());
+  EXPECT_TRUE(numbers.ok()) << numbers.status();
+  return numbers.ok() ? numbers->ValueOr("fixed_share", -1) : -1;
+}
+
+TEST(FixedShareTest, TwiceTheShapeMustShowItUnlessItLeftACache) {
+  EXPECT_NEAR(FixedShareIf(15'000), .5, .01);
+  // The smaller shape is computed worse.
+  EXPECT_NEAR(FixedShareIf(20'000), 0, .01);
+  EXPECT_NEAR(FixedShareIf(21'000), 0, .01);
+  // It counts half.
+  EXPECT_NEAR(FixedShareIf(18'000), .35, .01);
+  // Nothing that is fixed makes twice the work take three times as long.
+  EXPECT_NEAR(FixedShareIf(30'000), .5, .01);
+}
+
+class PaddingTest : public testing::Test {
+ protected:
+  PaddingTest() {
+    machine_.hardware.set_device_kind(proto::CPU);
+    machine_.hardware.set_simd_bits(512);
+    machine_.hardware.set_cores(1);
+    machine_.hardware.set_l2_bytes(1 << 10);
+    machine_.hardware.set_l3_bytes(1 << 11);
+    machine_.ceilings.set_flop_per_s_one_thread(1e12);
+    machine_.ceilings.set_flop_per_s_all_threads(1e12);
+    machine_.ceilings.set_memory_read_bytes_per_s_one_thread(1e10);
+    machine_.ceilings.set_memory_read_bytes_per_s_all_threads(1e10);
+    machine_.ceilings.set_memory_buffer_bytes(256 << 20);
+  }
+
+  // Measures padding of a kernel that takes as long for any shape.
+  Numbers Measure(const std::string& op, const std::string& shape,
+                  double time_ns) {
+    Subject subject;
+    subject.entry.entry = ops::Registry::Get().Find(op);
+    subject.entry.backend = *subject.entry.entry->FindBackend(proto::CPU, "");
+    subject.entry.task.set_operator_name(op);
+    subject.entry.task.set_device_kind(proto::CPU);
+    subject.entry.task.set_threads(1);
+    subject.entry.task.set_cache_mode(proto::HOT);
+    *subject.entry.task.mutable_shape() = *tuning::ParseShape(shape);
+    Numbers numbers;
+    numbers.Set("time_ns", 65'536, "test");
+    numbers.Set("roofline_share", .1, "test");
+    BySize evaluator([&](const proto::Shape&) { return time_ns; });
+    MeasurePadding(subject, machine_, evaluator.For(), {}, &numbers);
+    measured_ = evaluator.measured;
+    return numbers;
+  }
+
+  Machine machine_;
+  int measured_ = 0;
+};
+
+// 16 columns take as long as 2: they move 512 KiB in 65.5 us, at 10 GB/s 52 us.
+TEST_F(PaddingTest, ColumnsThatFillNoVectorAreTold) {
+  const Numbers numbers = Measure("softmax", "rows=4096,cols=2/f32", 65'536);
+  EXPECT_NEAR(numbers.ValueOr("padded_share", 0), .8, .01);
+  EXPECT_NEAR(numbers.ValueOr("padding_gain", 0), .875, .01);
+  EXPECT_EQ(numbers.ValueOr("short_length", 0), 2);
+  EXPECT_EQ(numbers.ValueOr("padded_length", 0), 16);
+}
+
+// The mean of each row is an operand of one dimension, which no vector fills.
+TEST_F(PaddingTest, AFewRowsAreNoContiguousDimension) {
+  const Numbers numbers =
+      Measure("layer_norm_backward", "rows=3,cols=4096/f32", 65'536);
+  EXPECT_EQ(numbers.Find("padding_gain"), nullptr);
+  EXPECT_EQ(numbers.WhyUnknown("padding_gain"), "");
+  EXPECT_EQ(measured_, 0);
+}
+
+TEST_F(PaddingTest, AShapeThatIsNotTriedIsNotKnown) {
+  const Numbers large = Measure("softmax", "rows=16777216,cols=2/f32", 65'536);
+  EXPECT_EQ(large.WhyUnknown("padding_gain"),
+            "whole vectors would move 2048 MiB, and 256 are the most");
+  EXPECT_EQ(measured_, 0);
+  const Numbers refused = Measure("softmax", "rows=4096,cols=2/f32", 0);
+  EXPECT_EQ(refused.WhyUnknown("padding_gain"), "too narrow");
+  EXPECT_EQ(measured_, 1);
 }
 
 // A GPU's kernel: a table of what each change leaves of the time.

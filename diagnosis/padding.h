@@ -8,6 +8,10 @@
 //   MeasurePadding(subject, machine, evaluator_for, options, &numbers);
 //   numbers.Find("padding_gain");   // null: no dimension is that short
 //
+// A dimension that is that short but could not be timed (the padded shape moves
+// more than 256 MiB, or the kernel refuses it) leaves the reason in
+// numbers.WhyUnknown("padding_gain").
+//
 // "padded_share" is the share of the roofline that the padded shape reaches.
 // "padding_gain" is the share of the time that would go if the shape as it is
 // reached as much, beyond what follows from the fixed part of a call. Both

@@ -227,17 +227,29 @@ std::string DiagnosisText(const proto::Diagnosis& diagnosis, bool markdown,
 }
 
 std::string UnknownText(absl::Span<const proto::Diagnosis> diagnoses) {
-  std::map<std::string, std::string> unknown;
+  struct Unknown {
+    std::string why;  // the first task's reason
+    size_t tasks = 0;
+  };
+  std::map<std::string, Unknown> unknown;
   for (const proto::Diagnosis& diagnosis : diagnoses) {
     for (const proto::DiagnosisNumber& number : diagnosis.numbers()) {
       if (!number.has_value()) {
-        unknown.emplace(number.name(), number.unsupported());
+        Unknown& one = unknown[number.name()];
+        if (one.tasks++ == 0) one.why = number.unsupported();
       }
     }
   }
-  return absl::StrJoin(unknown, ", ", [](std::string* out, const auto& one) {
-    absl::StrAppend(out, one.first, " (", one.second, ")");
-  });
+  const auto append = [&](std::string* out, const auto& one) {
+    const auto& [name, number] = one;
+    absl::StrAppend(out, name, " (");
+    if (diagnoses.size() > 1) {
+      absl::StrAppend(out, "of ", number.tasks, " of ", diagnoses.size(),
+                      " tasks: ");
+    }
+    absl::StrAppend(out, number.why, ")");
+  };
+  return absl::StrJoin(unknown, ", ", append);
 }
 
 Table SummaryOf(absl::Span<const proto::Diagnosis> diagnoses) {

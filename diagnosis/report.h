@@ -21,7 +21,9 @@ namespace optrail::diagnosis {
 std::string DiagnosisText(const proto::Diagnosis& diagnosis, bool markdown,
                           bool with_unknown = true);
 
-// What could not be measured, and why: each number once, "" if there is none.
+// Lists the numbers that are not known, each once, with the reason that the
+// first task gives and with the count of tasks if there are several. "" if all
+// are known.
 std::string UnknownText(absl::Span<const proto::Diagnosis> diagnoses);
 
 // A row for each: the time, the first cause, the first advice, and what became

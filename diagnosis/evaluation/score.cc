@@ -150,8 +150,8 @@ void PrintAnswer(const std::vector<std::string>& causes,
                                   100 * ReachedShare(numbers));
 }
 
-// What the right cause promised, beside what the kernel without the bottleneck
-// brings: advice to change code is held to account here.
+// Compares what the right cause promised with what the kernel without the
+// bottleneck brings: advice to change code is held to account here.
 struct Promises {
   std::vector<double> errors;  // relative
   int kept = 0;                // half or more came

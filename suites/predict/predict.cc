@@ -18,7 +18,7 @@ namespace {
 constexpr double kOtherTypes = 5;  // or another backend or attribute
 constexpr double kOtherOperator = 14;
 constexpr double kOtherDevice = 18;
-// What a doubling of the time of a call counts, in doublings of a dimension.
+// A doubling of the time of a call counts so many doublings of a dimension.
 constexpr double kTimeDoubling = 2;
 
 // The weight of an error beyond all that were seen, at either end, in units of
@@ -74,8 +74,9 @@ std::string GainPredictor::NameOf(proto::Task task) {
   return tuning::TrialKey(task, proto::Config());
 }
 
-GainPredictor::GainPredictor(
-    const std::vector<tracker::SessionInfo>& sessions) {
+GainPredictor::GainPredictor(const std::vector<tracker::SessionInfo>& sessions,
+                             WorkFunction work)
+    : work_(std::move(work)) {
   std::set<std::string> tasks;
   for (auto info = sessions.rbegin(); info != sessions.rend(); ++info) {
     const proto::Session& header = info->header;
@@ -94,20 +95,24 @@ GainPredictor::GainPredictor(
                        : 0;
     one.seconds = static_cast<double>(header.elapsed_ns()) / 1e9;
     one.default_ns = DefaultNs(header.proof());
+    if (work_) one.work = work_(one.task);
     cases_.push_back(std::move(one));
   }
   std::reverse(cases_.begin(), cases_.end());
   if (cases_.size() < 2) return;
   for (Case& one : cases_) {
     one.error = one.log_gain - Mean(one.task, one.default_ns, one.name);
+    one.estimate_ns = EstimateNs(one.task, one.work, one.name);
+    one.estimated_error =
+        one.log_gain - Mean(one.task, one.estimate_ns, one.name);
   }
 }
 
 double GainPredictor::WeightOf(const proto::Task& task, double call_ns,
-                               const Case& other) {
-  const double weight = TaskWeight(task, other.task);
-  if (call_ns <= 0 || other.default_ns <= 0) return weight;
-  const double doublings = std::abs(std::log2(call_ns / other.default_ns));
+                               const proto::Task& other, double other_ns) {
+  const double weight = TaskWeight(task, other);
+  if (call_ns <= 0 || other_ns <= 0) return weight;
+  const double doublings = std::abs(std::log2(call_ns / other_ns));
   return weight * std::exp(-kTimeDoubling * doublings / 2);
 }
 
@@ -116,7 +121,7 @@ double GainPredictor::Mean(const proto::Task& task, double call_ns,
   double sum = 0, weights = 0;
   for (const Case& one : cases_) {
     if (one.name == name) continue;
-    const double weight = WeightOf(task, call_ns, one);
+    const double weight = WeightOf(task, call_ns, one.task, one.default_ns);
     sum += weight * one.log_gain;
     weights += weight;
   }
@@ -124,15 +129,22 @@ double GainPredictor::Mean(const proto::Task& task, double call_ns,
 }
 
 absl::optional<Prediction> GainPredictor::Predict(const proto::Task& task,
-                                                  double call_ns) const {
+                                                  CallTime call) const {
   const std::string name = NameOf(task);
   std::vector<Weighted> errors, seconds;
   Prediction prediction;
-  double heaviest = 0, most_gain = 0;
+  double heaviest = 0, heaviest_error = 0, most_gain = 0;
   for (const Case& one : cases_) {
     if (one.name == name) continue;
-    const double weight = WeightOf(task, call_ns, one);
-    errors.push_back({one.error, weight});
+    const double weight = WeightOf(task, call.ns, one.task, one.default_ns);
+    // Errors made with estimated times weigh by those: of this task no other
+    // is known.
+    const double error_weight =
+        call.is_estimated ? WeightOf(task, call.ns, one.task, one.estimate_ns)
+                          : weight;
+    errors.push_back(
+        {call.is_estimated ? one.estimated_error : one.error, error_weight});
+    heaviest_error = std::max(heaviest_error, error_weight);
     seconds.push_back({one.seconds, weight});
     most_gain = std::max(most_gain, one.log_gain);
     ++prediction.sessions;
@@ -142,11 +154,11 @@ absl::optional<Prediction> GainPredictor::Predict(const proto::Task& task,
     }
   }
   if (prediction.sessions == 0) return absl::nullopt;
-  const double mean = Mean(task, call_ns, name);
+  const double mean = Mean(task, call.ns, name);
   // The error of this task may be larger than any that was seen.
   constexpr double kBeyond = std::numeric_limits<double>::infinity();
-  errors.push_back({kBeyond, kBeyondWeight * heaviest});
-  errors.push_back({-kBeyond, kBeyondWeight * heaviest});
+  errors.push_back({kBeyond, kBeyondWeight * heaviest_error});
+  errors.push_back({-kBeyond, kBeyondWeight * heaviest_error});
   const double low = mean + WeightedQuantile(errors, kTail);
   const double high = mean + WeightedQuantile(errors, 1 - kTail);
   prediction.gain = std::expm1(mean);
@@ -166,43 +178,44 @@ absl::optional<double> GainPredictor::Realised(const proto::Task& task) const {
   return absl::nullopt;
 }
 
-absl::optional<double> GainPredictor::CallNs(const proto::Task& task,
-                                             const WorkFunction& work) const {
+absl::optional<GainPredictor::CallTime> GainPredictor::TimeOf(
+    const proto::Task& task) const {
   const std::string name = NameOf(task);
   for (const Case& one : cases_) {
-    if (one.name == name && one.default_ns > 0) return one.default_ns;
+    if (one.name == name && one.default_ns > 0) {
+      return CallTime{one.default_ns, /*is_estimated=*/false};
+    }
   }
-  const double estimate_ns = EstimateNs(task, work, name);
+  if (!work_) return absl::nullopt;
+  const double estimate_ns = EstimateNs(task, work_(task), name);
   if (estimate_ns <= 0) return absl::nullopt;
-  return estimate_ns;
+  return CallTime{estimate_ns, /*is_estimated=*/true};
 }
 
-double GainPredictor::EstimateNs(const proto::Task& task,
-                                 const WorkFunction& work,
+double GainPredictor::EstimateNs(const proto::Task& task, double work,
                                  const std::string& name) const {
-  const double own_work = work(task);
+  if (!(work > 0)) return 0;
   double sum = 0, weights = 0;
   for (const Case& one : cases_) {
     if (one.name == name || one.default_ns <= 0) continue;
     if (one.task.device_kind() != task.device_kind()) continue;
-    const double other_work = work(one.task);
-    if (!(own_work > 0) || !(other_work > 0)) continue;
+    if (!(one.work > 0)) continue;
     const double weight = TaskWeight(task, one.task);
-    sum += weight * std::log(one.default_ns / other_work);
+    sum += weight * std::log(one.default_ns / one.work);
     weights += weight;
   }
-  return weights > 0 ? own_work * std::exp(sum / weights) : 0;
+  return weights > 0 ? work * std::exp(sum / weights) : 0;
 }
 
 std::vector<GainPredictor::Scored> GainPredictor::LeaveOneOut(
-    const WorkFunction& work) const {
+    bool estimates) const {
   std::vector<Scored> scored;
   for (const Case& one : cases_) {
     // Errors of the other sessions do not depend on the one that is left out
     // by more than its own share of their means.
-    const double call_ns =
-        work ? EstimateNs(one.task, work, one.name) : one.default_ns;
-    const absl::optional<Prediction> prediction = Predict(one.task, call_ns);
+    const CallTime call = {estimates ? one.estimate_ns : one.default_ns,
+                           estimates};
+    const absl::optional<Prediction> prediction = Predict(one.task, call);
     if (!prediction.has_value()) continue;
     scored.push_back({one.session, std::expm1(one.log_gain), *prediction});
   }

@@ -19,7 +19,8 @@
 // If the time of a call is known, each doubling of it counts two: short calls
 // and long ones of one operator gain differently, and those of others alike.
 // The interval adds the errors that the regression makes for each session when
-// that task is left out, by the same weights, and one error without bound on
+// that task is left out (if the time of a call is an estimate, with estimates
+// of theirs), by the same weights, and one error without bound on
 // either side, as in conformal prediction with unequal weights (Tibshirani et
 // al., "Conformal Prediction Under Covariate Shift", NeurIPS 2019; there the
 // weights are known, here they are a choice, so the coverage is measured:
@@ -52,26 +53,35 @@ using WorkFunction = std::function<double(const proto::Task&)>;
 
 class GainPredictor {
  public:
-  explicit GainPredictor(const std::vector<tracker::SessionInfo>& sessions);
+  // Without `work` the time of a task that was never tuned stays unknown.
+  // `work` is called from any thread.
+  explicit GainPredictor(const std::vector<tracker::SessionInfo>& sessions,
+                         WorkFunction work = nullptr);
 
   // A task whatever its kernel's version: another version of the same task
   // would make the prediction look better than it is.
   static std::string NameOf(proto::Task task);
 
-  // From sessions of other tasks alone; nullopt if there is none. `call_ns` is
-  // the time of a call of the default config; 0 if it is not known.
+  // The time of one call of a task's default config.
+  struct CallTime {
+    double ns = 0;              // 0 if it is not known
+    bool is_estimated = false;  // from other tasks
+  };
+
+  // From sessions of other tasks alone; nullopt if there is none.
   absl::optional<Prediction> Predict(const proto::Task& task,
-                                     double call_ns = 0) const;
+                                     CallTime call) const;
+  absl::optional<Prediction> Predict(const proto::Task& task) const {
+    return Predict(task, CallTime());
+  }
 
   // The gain of the task's own newest session.
   absl::optional<double> Realised(const proto::Task& task) const;
 
-  // The time of one call of the task's default config: what its own newest
-  // session read; else its work times the weighted geometric mean of the time
-  // per work of other tasks on the same kind of device. nullopt if there are
-  // none.
-  absl::optional<double> CallNs(const proto::Task& task,
-                                const WorkFunction& work) const;
+  // The task's own newest session read the time; else it is the task's work
+  // times the weighted geometric mean of the time per work of other tasks on
+  // the same kind of device. nullopt if there are none.
+  absl::optional<CallTime> TimeOf(const proto::Task& task) const;
 
   // One session, and what Predict said of its task.
   struct Scored {
@@ -80,8 +90,8 @@ class GainPredictor {
     Prediction predicted;
   };
   // Every session against the prediction without it. The default config was
-  // timed; with `work` its time too follows from the other sessions.
-  std::vector<Scored> LeaveOneOut(const WorkFunction& work = nullptr) const;
+  // timed; if `estimates`, its time too follows from the other sessions.
+  std::vector<Scored> LeaveOneOut(bool estimates = false) const;
 
  private:
   struct Case {
@@ -90,18 +100,23 @@ class GainPredictor {
     proto::Task task;
     double log_gain = 0;
     double seconds = 0;
-    double default_ns = 0;  // of one call; 0 if the session does not know it
-    double error = 0;       // of the regression without it
+    double default_ns = 0;   // of one call; 0 if the session does not know it
+    double work = 0;         // of one call
+    double error = 0;        // of the regression without it
+    double estimate_ns = 0;  // the time of a call, as if it were not known
+    double estimated_error = 0;  // of the regression with that time
   };
   static double WeightOf(const proto::Task& task, double call_ns,
-                         const Case& other);
+                         const proto::Task& other, double other_ns);
   // The weighted mean of log(1 + gain) over all tasks but the one of `name`.
   double Mean(const proto::Task& task, double call_ns,
               const std::string& name) const;
-  // The time of a call by the others' time per work; 0 if that says nothing.
-  double EstimateNs(const proto::Task& task, const WorkFunction& work,
+  // The time of a call with so much work by the others' time per work; 0 if
+  // that says nothing.
+  double EstimateNs(const proto::Task& task, double work,
                     const std::string& name) const;
 
+  WorkFunction work_;
   std::vector<Case> cases_;
 };
 

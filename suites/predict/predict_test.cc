@@ -84,9 +84,45 @@ TEST(GainPredictorTest, CallsOfTheSameTimeCountMore) {
   }
   const GainPredictor predictor(sessions);
   const proto::Task task = TaskOf("softmax", 1024);
-  EXPECT_GT(predictor.Predict(task, 1e6)->gain, .25);
-  EXPECT_LT(predictor.Predict(task, 1e3)->gain, .05);
+  EXPECT_GT(predictor.Predict(task, {1e6})->gain, .25);
+  EXPECT_LT(predictor.Predict(task, {1e3})->gain, .05);
   EXPECT_NEAR(predictor.Predict(task)->gain, .1, .03);
+}
+
+// Gains follow from times, and times do not follow from work: an interval for
+// an estimated time is as wide as that makes it.
+TEST(GainPredictorTest, AnEstimatedTimeMakesTheIntervalWider) {
+  Rng rng(5);
+  std::vector<tracker::SessionInfo> sessions;
+  for (int i = 0; i < 60; ++i) {
+    const bool is_long = rng.UniformInt(2) == 1;
+    sessions.push_back(SessionOf(TaskOf("sum", 1000 + i), is_long ? .4 : .01));
+    sessions.back()
+        .header.mutable_proof()
+        ->add_default_measurements()
+        ->set_median_ns(is_long ? 1e6 : 1e3);
+  }
+  int calls = 0;
+  const auto work = [&](const proto::Task&) {
+    ++calls;
+    return 1.;
+  };
+  const GainPredictor predictor(sessions, work);
+  const proto::Task task = TaskOf("sum", 2000);
+  const auto call = predictor.TimeOf(task);
+  ASSERT_TRUE(call.has_value());
+  EXPECT_TRUE(call->is_estimated);
+  EXPECT_FALSE(predictor.TimeOf(TaskOf("sum", 1000))->is_estimated);
+  const auto estimated = predictor.Predict(task, *call);
+  EXPECT_LT(estimated->gain_low, .02);
+  EXPECT_GT(estimated->gain_high, .3);
+  const auto timed = predictor.Predict(task, {1e6});
+  EXPECT_GT(timed->gain_low, .3);
+  const PredictionScore score =
+      ScorePredictions(predictor.LeaveOneOut(/*estimates=*/true));
+  EXPECT_GE(score.covered, 54);
+  // Once for each session, and once for the task.
+  EXPECT_EQ(calls, 61);
 }
 
 TEST(GainPredictorTest, IntervalsCoverGainsOfALaw) {

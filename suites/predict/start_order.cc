@@ -31,21 +31,19 @@ double WorkOf(const proto::Task& task) {
 }
 
 std::vector<Start> StartOrder(const GainPredictor& predictor,
-                              const std::vector<StartTask>& tasks,
-                              const WorkFunction& work) {
+                              const std::vector<StartTask>& tasks) {
   std::vector<Start> order;
   for (size_t i = 0; i < tasks.size(); ++i) {
     Start start;
     start.task = static_cast<int>(i);
-    const absl::optional<double> call_ns =
-        predictor.CallNs(tasks[i].task, work);
-    const absl::optional<Prediction> prediction =
-        predictor.Predict(tasks[i].task, call_ns.value_or(0));
-    if (call_ns.has_value() && prediction.has_value() &&
-        prediction->seconds > 0) {
+    const absl::optional<GainPredictor::CallTime> call =
+        predictor.TimeOf(tasks[i].task);
+    const absl::optional<Prediction> prediction = predictor.Predict(
+        tasks[i].task, call.value_or(GainPredictor::CallTime()));
+    if (call.has_value() && prediction.has_value() && prediction->seconds > 0) {
       start.prediction = prediction;
-      start.call_ns = *call_ns;
-      start.saved_ns = tasks[i].calls * *call_ns * prediction->gain;
+      start.call_ns = call->ns;
+      start.saved_ns = tasks[i].calls * call->ns * prediction->gain;
       start.saved_ns_per_second = start.saved_ns / prediction->seconds;
     }
     order.push_back(std::move(start));

@@ -4,12 +4,12 @@
 // StartOrder says which task of a workload to tune first: the one where a run
 // of the workload is expected to save most per second of tuning.
 //
-//   const std::vector<Start> order = StartOrder(predictor, tasks, WorkOf);
+//   const std::vector<Start> order = StartOrder(predictor, tasks);
 //   std::cerr << StartOrderText(tasks, order);
 //   for (const Start& start : order) Tune(tasks[start.task]);
 //
-// What a run saves is calls * time of a call * gain. Gain and
-// seconds are GainPredictor::Predict's, the time is its CallNs. Tasks of which
+// A run saves calls * time of a call * gain. Gain and seconds are
+// GainPredictor::Predict's, the time is its TimeOf. Tasks of which
 // the predictor does not know all three follow in the order they came in.
 //
 // It decides the order alone: no task is left out because of it.
@@ -45,8 +45,7 @@ double WorkOf(const proto::Task& task);
 
 // Every task once, the one to begin with first.
 std::vector<Start> StartOrder(const GainPredictor& predictor,
-                              const std::vector<StartTask>& tasks,
-                              const WorkFunction& work);
+                              const std::vector<StartTask>& tasks);
 
 // A line for each of the first tasks, with the reason for its place; empty if
 // nothing is known of any.

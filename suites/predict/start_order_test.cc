@@ -62,11 +62,11 @@ std::vector<int> TasksOf(const std::vector<Start>& order) {
 }
 
 TEST(StartOrderTest, BeginsWhereARunSavesMostPerSecondOfTuning) {
-  const GainPredictor predictor(Sessions());
+  const GainPredictor predictor(Sessions(), NOf);
   const std::vector<StartTask> tasks = {{TaskOf("slow", 3000), 1},
                                         {TaskOf("matmul", 3000), 1},
                                         {TaskOf("softmax", 3000), 1}};
-  const std::vector<Start> order = StartOrder(predictor, tasks, NOf);
+  const std::vector<Start> order = StartOrder(predictor, tasks);
   EXPECT_EQ(TasksOf(order)[0], 2);
   EXPECT_NEAR(order[0].call_ns, 6000, 1);
   EXPECT_NEAR(order[0].saved_ns, 3000, 200);
@@ -74,27 +74,25 @@ TEST(StartOrderTest, BeginsWhereARunSavesMostPerSecondOfTuning) {
 }
 
 TEST(StartOrderTest, CallsAndSizesWeigh) {
-  const GainPredictor predictor(Sessions());
+  const GainPredictor predictor(Sessions(), NOf);
   const std::vector<StartTask> calls = {{TaskOf("softmax", 3000), 1},
                                         {TaskOf("matmul", 3000), 1000}};
-  EXPECT_EQ(TasksOf(StartOrder(predictor, calls, NOf)),
-            (std::vector<int>{1, 0}));
+  EXPECT_EQ(TasksOf(StartOrder(predictor, calls)), (std::vector<int>{1, 0}));
   const std::vector<StartTask> sizes = {{TaskOf("softmax", 500), 1},
                                         {TaskOf("softmax", 8000), 1}};
-  EXPECT_EQ(TasksOf(StartOrder(predictor, sizes, NOf)),
-            (std::vector<int>{1, 0}));
+  EXPECT_EQ(TasksOf(StartOrder(predictor, sizes)), (std::vector<int>{1, 0}));
 }
 
 TEST(StartOrderTest, KeepsTheOrderOfWhatIsUnknownBehindTheRest) {
-  const GainPredictor predictor(Sessions());
   const auto work = [](const proto::Task& task) {
     return task.operator_name() == "unheard" ? 0 : NOf(task);
   };
+  const GainPredictor predictor(Sessions(), work);
   const std::vector<StartTask> tasks = {{TaskOf("unheard", 9), 100},
                                         {TaskOf("softmax", 5, proto::CUDA), 9},
                                         {TaskOf("matmul", 3000), 1},
                                         {TaskOf("softmax", 3000), 1}};
-  const std::vector<Start> order = StartOrder(predictor, tasks, work);
+  const std::vector<Start> order = StartOrder(predictor, tasks);
   EXPECT_EQ(TasksOf(order), (std::vector<int>{3, 2, 0, 1}));
   EXPECT_FALSE(order[2].known());
   EXPECT_TRUE(absl::StrContains(StartOrderText(tasks, order),
@@ -104,7 +102,7 @@ TEST(StartOrderTest, KeepsTheOrderOfWhatIsUnknownBehindTheRest) {
 TEST(StartOrderTest, AnEmptyHistoryChangesAndSaysNothing) {
   const std::vector<StartTask> tasks = {{TaskOf("a", 1), 1},
                                         {TaskOf("b", 2), 9}};
-  const std::vector<Start> order = StartOrder(GainPredictor({}), tasks, NOf);
+  const std::vector<Start> order = StartOrder(GainPredictor({}), tasks);
   EXPECT_EQ(TasksOf(order), (std::vector<int>{0, 1}));
   EXPECT_EQ(StartOrderText(tasks, order), "");
 }
@@ -118,7 +116,7 @@ TEST(StartOrderTest, ATaskThatWasTunedBeforeKnowsItsOwnTime) {
       ->add_default_measurements()
       ->set_median_ns(77);
   const std::vector<StartTask> tasks = {{TaskOf("softmax", 3000), 1}};
-  EXPECT_EQ(StartOrder(GainPredictor(sessions), tasks, NOf)[0].call_ns, 77);
+  EXPECT_EQ(StartOrder(GainPredictor(sessions, NOf), tasks)[0].call_ns, 77);
 }
 
 TEST(StartOrderTest, SaysWhy) {

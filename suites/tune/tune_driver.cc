@@ -806,7 +806,7 @@ std::vector<Start> TuneCall::StartsOf(const std::vector<size_t>& some,
     const TaskEntry& entry = *pending_[i].task;
     tasks.push_back({entry.task, static_cast<double>(entry.count)});
   }
-  std::vector<Start> starts = StartOrder(GainPredictor(known), tasks, WorkOf);
+  std::vector<Start> starts = StartOrder(GainPredictor(known, WorkOf), tasks);
   if (!options_.quiet) std::cerr << StartOrderText(tasks, starts);
   return starts;
 }

@@ -25,6 +25,13 @@ TEST(CalibrationTableTest, ComparesWhatWasPredictedAndRealised) {
   EXPECT_NE(json.find("\"half_or_more_share\": 0.5"), std::string::npos)
       << json;
   EXPECT_NE(json.find("\"advice\": \"change_code\""), std::string::npos);
+  // The first advice alone brought more than half of what it promised.
+  const size_t first = json.find("\"advice\": \"(first)\"");
+  ASSERT_NE(first, std::string::npos) << json;
+  EXPECT_NE(json.substr(first, json.find('}', first) - first)
+                .find("\"half_or_more_share\": 1"),
+            std::string::npos)
+      << json;
 }
 
 }  // namespace

@@ -7,8 +7,10 @@
 // Coverage (.9 is promised) and rank correlation are printed for all of them
 // and for each kind of device, where the default config was timed before, and
 // where its time follows from other sessions, too. Tasks that are near to a
-// session (two doublings at most) are told from those that are not. --each
-// prints every session.
+// session that the predictor learns from (two doublings at most) are told from
+// those that are not, and among the near ones those whose near session has
+// another shape: not all of them are the same shape on other hardware, with
+// other caches or launched otherwise. --each prints every session.
 
 #include <iostream>
 #include <set>
@@ -25,6 +27,7 @@
 #include "suites/predict/start_order.h"
 #include "suites/tune/transfer_sources.h"
 #include "tracker/history/history.h"
+#include "tuning/store/store.h"
 
 ABSL_FLAG(std::string, history, "docs/history", "Folder of runs and sessions.");
 ABSL_FLAG(bool, each, false, "Print every session.");
@@ -34,19 +37,26 @@ namespace {
 
 using Scored = GainPredictor::Scored;
 
-// At most two doublings of a dimension away from the session of another task.
+// At most two doublings of a dimension away from the session of another task
+// that the predictor learns from, as `scored` is of each of them. If
+// `other_shape`, sessions of the same shape do not count.
 std::set<std::string> NearSessions(
-    const std::vector<tracker::SessionInfo>& sessions) {
+    const std::vector<tracker::SessionInfo>& sessions,
+    const std::vector<Scored>& scored, bool other_shape) {
   constexpr double kNear = 2;
-  std::set<std::string> near;
+  std::set<std::string> learned, near;
+  for (const Scored& one : scored) learned.insert(one.session);
   for (const tracker::SessionInfo& one : sessions) {
+    if (learned.count(one.id()) == 0) continue;
     for (const tracker::SessionInfo& other : sessions) {
+      if (learned.count(other.id()) == 0) continue;
       const proto::Task& task = one.header.task();
-      if (GainPredictor::NameOf(task) ==
-          GainPredictor::NameOf(other.header.task())) {
+      const proto::Task& other_task = other.header.task();
+      if (other_shape &&
+          tuning::ShapeDistance(task.shape(), other_task.shape()) == 0.) {
         continue;
       }
-      const auto distance = TaskDistance(task, other.header.task());
+      const auto distance = TaskDistance(task, other_task);
       if (distance && *distance <= kNear) near.insert(one.id());
     }
   }
@@ -57,7 +67,8 @@ void PrintScore(const std::string& name, const std::vector<Scored>& all) {
   if (all.size() < 2) return;
   const PredictionScore score = ScorePredictions(all);
   std::cout << absl::StrFormat(
-      "%-5s %4d tasks  covered %4d (%.3f)  rank correlation %.2f  median error "
+      "%-18s %4d tasks  covered %4d (%.3f)  rank correlation %.2f  median "
+      "error "
       "%.1f%%\n",
       name, score.predictions, score.covered,
       static_cast<double>(score.covered) / score.predictions,
@@ -76,16 +87,20 @@ void PrintEach(const std::vector<Scored>& all) {
 
 void PrintScores(const std::string& title,
                  const std::vector<tracker::SessionInfo>& sessions,
-                 const WorkFunction& work) {
+                 bool estimates) {
   std::cout << title << "\n";
-  const std::vector<Scored> all = GainPredictor(sessions).LeaveOneOut(work);
-  const std::set<std::string> near_ids = NearSessions(sessions);
-  std::vector<Scored> near, far;
+  const std::vector<Scored> all =
+      GainPredictor(sessions, WorkOf).LeaveOneOut(estimates);
+  const std::set<std::string> near_ids = NearSessions(sessions, all, false);
+  const std::set<std::string> shape_ids = NearSessions(sessions, all, true);
+  std::vector<Scored> near, near_shape, far;
   for (const Scored& one : all) {
     (near_ids.count(one.session) > 0 ? near : far).push_back(one);
+    if (shape_ids.count(one.session) > 0) near_shape.push_back(one);
   }
   PrintScore("all", all);
   PrintScore("near", near);
+  PrintScore("near another shape", near_shape);
   PrintScore("far", far);
   for (const auto& [kind, name] : {std::make_pair(proto::CPU, "cpu"),
                                    std::make_pair(proto::CUDA, "cuda")}) {
@@ -93,7 +108,7 @@ void PrintScores(const std::string& title,
     for (const tracker::SessionInfo& session : sessions) {
       if (session.header.task().device_kind() == kind) some.push_back(session);
     }
-    PrintScore(name, GainPredictor(some).LeaveOneOut(work));
+    PrintScore(name, GainPredictor(some, WorkOf).LeaveOneOut(estimates));
   }
   if (absl::GetFlag(FLAGS_each)) PrintEach(all);
 }
@@ -104,8 +119,10 @@ absl::StatusOr<int> Run() {
       tracker::History::Open(absl::GetFlag(FLAGS_history)));
   OPTRAIL_ASSIGN_OR_RETURN(const tracker::SessionList list,
                            history.ListSessions());
-  PrintScores("the default config was timed before", list.sessions, nullptr);
-  PrintScores("its time follows from other sessions", list.sessions, WorkOf);
+  PrintScores("the default config was timed before", list.sessions,
+              /*estimates=*/false);
+  PrintScores("its time follows from other sessions", list.sessions,
+              /*estimates=*/true);
   return 0;
 }
 

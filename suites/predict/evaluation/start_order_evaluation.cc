@@ -95,9 +95,8 @@ void AddWorkload(const std::vector<tracker::SessionInfo>& sessions,
       others.push_back(session);
     }
   }
-  const GainPredictor predictor(others);
-  const std::vector<Start> start =
-      StartOrder(predictor, workload.tasks, WorkOf);
+  const GainPredictor predictor(others, WorkOf);
+  const std::vector<Start> start = StartOrder(predictor, workload.tasks);
   const size_t count = workload.tasks.size();
   std::vector<int> listed(count), order;
   std::iota(listed.begin(), listed.end(), 0);
@@ -134,15 +133,14 @@ void Print(const std::string& hardware, size_t tasks, const Sums& sums) {
 // The newest usable session of each task, by hardware and kind of device.
 std::map<std::string, std::vector<Recorded>> ReadRecorded(
     const std::vector<tracker::SessionInfo>& sessions) {
-  const auto no_work = [](const proto::Task&) { return 0.0; };
   std::map<std::string, std::vector<Recorded>> by_hardware;
   std::set<std::string> seen;
   for (auto info = sessions.rbegin(); info != sessions.rend(); ++info) {
     const GainPredictor alone({*info});
     const proto::Task& task = info->header.task();
     const absl::optional<double> gain = alone.Realised(task);
-    const absl::optional<double> default_ns = alone.CallNs(task, no_work);
-    if (!gain.has_value() || !default_ns.has_value() ||
+    const absl::optional<GainPredictor::CallTime> time = alone.TimeOf(task);
+    if (!gain.has_value() || !time.has_value() ||
         info->header.elapsed_ns() <= 0 ||
         !seen.insert(GainPredictor::NameOf(task)).second) {
       continue;
@@ -150,7 +148,7 @@ std::map<std::string, std::vector<Recorded>> ReadRecorded(
     Recorded one;
     one.info = *info;
     one.gain = *gain;
-    one.default_ns = *default_ns;
+    one.default_ns = time->ns;
     one.seconds = static_cast<double>(info->header.elapsed_ns()) / 1e9;
     by_hardware[task.hardware_id()].push_back(std::move(one));
   }

@@ -1,0 +1,114 @@
+// Classes of several threads, by clocks around loop bodies.
+
+#include <string>
+
+#include "diagnosis/classes.h"
+#include "diagnosis/derived.h"
+#include "gtest/gtest.h"
+
+namespace optrail::diagnosis {
+namespace {
+
+std::string FirstCause(const Numbers& numbers) {
+  const auto causes = Judge(numbers);
+  return causes.empty() ? "" : causes[0].chain().rbegin()->class_name();
+}
+
+// A kernel that computes and is far from the roofline.
+Numbers Computing() {
+  Numbers numbers;
+  numbers.Set("roofline_share", .2, "test");
+  numbers.Set("memory_gain", .05, "test");
+  numbers.Set("memory_share", .05, "test");
+  numbers.Set("arithmetic_share", .2, "test");
+  return numbers;
+}
+
+proto::Hardware Zen() {
+  proto::Hardware hardware;
+  hardware.set_simd_bits(512);
+  return hardware;
+}
+
+// Two threads on two cores of which others took a part.
+Numbers TwoThreads() {
+  Numbers numbers = Computing();
+  numbers.Set("parallel_loss", .281, "test");
+  numbers.Set("disturbed_share", .2, "test");
+  numbers.Set("threads", 2, "test");
+  numbers.Set("time_ns", 2.37e6, "test");
+  numbers.Set("call_ns", 2.42e6, "test");
+  numbers.Set("parallel_loops", 1, "test");
+  numbers.Set("parallel_ns", 3.54e6, "test");
+  numbers.Set("slowest_thread_ns", 3.53e6, "test");
+  numbers.Set("mean_thread_ns", 2.16e6, "test");
+  numbers.Set("one_thread_ns", 3.41e6, "test");
+  return numbers;
+}
+
+TEST(JudgeTest, AThreadThatLostItsCoreIsNoImbalance) {
+  Numbers numbers = TwoThreads();
+  AddDerived(Zen(), 2, &numbers);
+  EXPECT_EQ(FirstCause(numbers), "");
+  EXPECT_EQ(numbers.WhyUnknown("imbalance_share"),
+            "others had the cores while loops were observed");
+  // Loops that take as long as calls do are those of the kernel.
+  numbers.Set("call_ns", 3.54e6, "test");
+  AddDerived(Zen(), 2, &numbers);
+  EXPECT_EQ(FirstCause(numbers), "imbalance");
+}
+
+// Vectors would not bring back what threads lose to each other.
+TEST(JudgeTest, FalseSharingComesBeforeTheScalarCodeThatWaitsForIt) {
+  Numbers numbers = TwoThreads();
+  numbers.Set("parallel_loss", .481, "test");
+  numbers.Set("time_ns", 6.32e5, "test");
+  numbers.Set("call_ns", 7.24e5, "test");
+  numbers.Set("parallel_ns", 8.06e5, "test");
+  numbers.Set("slowest_thread_ns", 8.05e5, "test");
+  numbers.Set("mean_thread_ns", 7.93e5, "test");
+  numbers.Set("one_thread_ns", 6.57e5, "test");
+  numbers.Set("vector_use", .002, "test");
+  numbers.Set("data_gain", .004, "test");
+  numbers.Set("page_jumps", 2, "test");
+  numbers.Set("loop_instructions", 74, "test");
+  numbers.Set("loop_scalar_fp", 16, "test");
+  numbers.Set("loop_vector_fp", 6, "test");
+  numbers.Set("loop_vector_bits", 512, "test");
+  numbers.Set("loop_locked", 0, "test");
+  AddDerived(Zen(), 2, &numbers);
+  EXPECT_EQ(FirstCause(numbers), "false_sharing");
+  EXPECT_NEAR(numbers.ValueOr("scalar_gain", 1), .389 * .95, .02);
+}
+
+TEST(JudgeTest, ThreadsThatFightForLinesAreToldByTheirInstructions) {
+  Numbers numbers = Computing();
+  numbers.Set("parallel_loss", .6, "test");
+  numbers.Set("disturbed_share", .1, "test");
+  numbers.Set("call_ns", 1000, "test");
+  numbers.Set("parallel_ns", 990, "test");
+  numbers.Set("slowest_thread_ns", 980, "test");
+  numbers.Set("mean_thread_ns", 970, "test");
+  numbers.Set("one_thread_ns", 800, "test");
+  numbers.Set("loop_locked", 0, "test");
+  AddDerived(Zen(), 2, &numbers);
+  EXPECT_EQ(FirstCause(numbers), "false_sharing");
+  numbers.Set("loop_locked", 1, "test");
+  AddDerived(Zen(), 2, &numbers);
+  EXPECT_EQ(FirstCause(numbers), "contended_lines");
+  // A lock may be in what the loop calls.
+  numbers.Set("loop_locked", 0, "test");
+  numbers.Set("loop_calls", 2, "test");
+  AddDerived(Zen(), 2, &numbers);
+  EXPECT_EQ(FirstCause(numbers), "contended_lines");
+  // Loops that are shorter than sharing them out tell nothing of lines.
+  numbers.Set("parallel_loops", 10, "test");
+  numbers.Set("empty_loop_ns", 80, "test");
+  AddDerived(Zen(), 2, &numbers);
+  EXPECT_EQ(FirstCause(numbers), "synchronisation");
+  numbers.Set("disturbed_share", .7, "test");
+  EXPECT_EQ(FirstCause(numbers), "synchronisation");
+}
+
+}  // namespace
+}  // namespace optrail::diagnosis
