@@ -20,8 +20,8 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-ReportData SampleData() {
-  const SampleHistory history = MakeSampleHistory({});
+ReportData SampleData(const SampleOptions& options = {}) {
+  const SampleHistory history = MakeSampleHistory(options);
   return BuildReportData(history.runs, history.sessions, {});
 }
 

@@ -109,11 +109,22 @@ class StoredSeriesTest : public ::testing::Test {
     options.commits = commits;
     options.processes = 3;
     options.samples = 3;
+    Rng rng(1);
     std::vector<proto::Run> runs;
     EXPECT_TRUE(
         tracker::GenerateRuns(options, [&](proto::Run run) -> absl::Status {
           const int commit = static_cast<int>(runs.size());
-          if (commit >= slow_from) Slow(5, &run);
+          // The generated levels shift on their own.
+          for (proto::BenchmarkResult& result : *run.mutable_results()) {
+            const double level = (commit >= slow_from ? 1.2e6 : 1e6) *
+                                 (1 + .02 * rng.UniformReal());
+            for (auto& measurement : *result.mutable_measurements()) {
+              for (auto& ns : *measurement.mutable_sample_ns()) {
+                ns = static_cast<int64_t>(level *
+                                          (1 + .002 * rng.UniformReal()));
+              }
+            }
+          }
           if (commit == slow_from) run.mutable_commit()->set_id(slow_id);
           runs.push_back(std::move(run));
           return absl::OkStatus();
