@@ -54,7 +54,7 @@ struct Session {
   absl::optional<IndexWriter> writer;
 };
 
-// What names a record within a store.
+// The name of a record within a store.
 struct Key {
   std::string folder;
   std::string id;
