@@ -100,6 +100,7 @@ absl::StatusOr<ReportSeries> LoadSeries(const tracker::History& history,
                                         const BuildOptions& build,
                                         bool is_page) {
   ReportSeries series;
+  std::string notice;
   if (is_page) {
     auto index = tracker::OpenWorthyIndex(history);
     if (index.ok()) {
@@ -115,11 +116,18 @@ absl::StatusOr<ReportSeries> LoadSeries(const tracker::History& history,
         series.stored = *std::move(stored);
         return series;
       }
-      // A damaged index is built again below.
       series.index.reset();
+      // A damaged index is built again below, and nothing is lost but time.
+      if (!absl::IsDataLoss(stored.status())) {
+        notice = absl::StrCat(
+            "read all points, since what the index keeps of "
+            "pages could not be used: ",
+            stored.status().message());
+      }
     }
   }
   OPTRAIL_ASSIGN_OR_RETURN(series.whole, tracker::LoadSeries(history));
+  if (!notice.empty()) series.whole.notices.push_back(std::move(notice));
   return series;
 }
 

@@ -10,8 +10,11 @@
 //   if (DecodeDigest(bytes, runs, &digest) && digest.key == key) Use(digest);
 //
 // The page is the same as from all points: the key is a hash of all that a
-// digest rests on, so that nothing has to be told that it is stale. It holds no
-// process's spread, no calibration and no toolchain, which pages do not show.
+// digest rests on, so that nothing has to be told that it is stale. It lacks
+// what pages do not show:
+// - of a series: each process's spread, calibration, toolchains, settings;
+// - of a judgement: `epoch_begins`, `baseline_begin`, `weights`, `last_worked`
+//   and `first_failed`, which are empty. Gates and commands judge all points.
 //
 // Thread safety: the functions may be called from several threads. What is
 // damaged, or of runs that are gone, is not decoded.
@@ -20,6 +23,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <type_traits>
 #include <unordered_map>
 #include <vector>
 
@@ -64,11 +68,17 @@ class DigestRuns {
       times_;
 };
 
+// The points of a series that is moved stay where they are, also within a
+// vector that grows.
+static_assert(std::is_nothrow_move_constructible<tracker::Series>::value);
+
 struct KeptDigest {
   uint64_t key = 0;
   // Without key and text, which the index has.
   tracker::Series series;
-  // Its changes name no series yet, and a point before them by its place.
+  // Its changes name no series until Settle. Their other pointers lead to the
+  // points of `series`, which may be moved, but not copied. It lacks some
+  // members: see above.
   tracker::Judgement judgement;
   JudgedSeries::Digested facts;
 

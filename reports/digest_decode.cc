@@ -98,6 +98,7 @@ class Decoder {
     JudgedSeries::Digested& facts = digest_.facts;
     facts.point_count = kept_.point_count();
     facts.process_count = kept_.process_count();
+    if (facts.point_count < size() || facts.process_count < 0) return false;
     facts.gaps.assign(kept_.gaps().begin(), kept_.gaps().end());
     facts.drawn.limit = kept_.limit();
     facts.drawn.points.assign(kept_.drawn().begin(), kept_.drawn().end());
@@ -187,6 +188,11 @@ class Decoder {
     auto evidence = std::make_shared<tracker::Evidence>();
     const auto take = [&](const proto::KeptLevelEvidence& level,
                           tracker::LevelEvidence* to) {
+      if (!IsEnd(level.begin()) || !IsEnd(level.end()) ||
+          level.begin() > level.end() || level.points() < 0 ||
+          level.behind() < 0 || level.runs() < 0) {
+        return false;
+      }
       *to = {level.begin(),  level.end(),  level.points(),
              level.behind(), level.runs(), {}};
       for (const int64_t row : level.run_rows()) {

@@ -89,8 +89,8 @@ struct SeriesView {
   // benchmark, its whole name.
   std::string name;
   std::string operator_name;
-  // What the page groups by: the operator or, of an imported benchmark, what
-  // its name begins with ("BM_Sort" of "BM_Sort/1024").
+  // The page groups by it: the operator or, for an imported benchmark, the
+  // beginning of its name ("BM_Sort" of "BM_Sort/1024").
   std::string family;
   bool imported = false;  // no operator of Optrail: a benchmark
   std::string shape;      // empty for an imported benchmark
@@ -201,7 +201,7 @@ struct TuningSession {
   std::vector<ProofSide> sides;  // of the proof
 };
 
-// What a run of a whole model takes, by its newest measurement.
+// The time that a run of a whole model takes, by its newest measurement.
 struct WorkloadView {
   int hardware = 0;  // index into ReportData::hardware
   Commit commit;
@@ -212,7 +212,7 @@ struct WorkloadView {
 struct ReportData {
   std::string title;
   std::string source;  // where it comes from, for the page's foot
-  // What commands of the report need to read the same history, such as
+  // Commands of the report need it to read the same history:
   // "--history=optrail_demo/history"; empty: nothing.
   std::string history_flag;
   bool synthetic = false;  // a run is kMadeUpSource's: every page says so
@@ -226,7 +226,7 @@ struct ReportData {
   std::vector<TuningSession> sessions;
   std::vector<WorkloadView> workloads;      // by name, hardware, threads
   std::vector<proto::Diagnosis> diagnoses;  // the newest first
-  // What was skipped or could not be read, for the reader to know.
+  // They name what was skipped or could not be read.
   std::vector<std::string> warnings;
 };
 

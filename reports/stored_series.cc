@@ -20,8 +20,8 @@ namespace {
 using tracker::Series;
 using tracker::SeriesScan;
 
-// In the first report of a history so many series tell how many processes its
-// points have.
+// The first report of a history takes the number of processes per point from so
+// many series.
 constexpr size_t kSampledSeries = 8;
 
 // A hardware id and a branch.
@@ -87,9 +87,8 @@ class Loader {
       OPTRAIL_RETURN_IF_ERROR(ReadStale());
       SetLimit();
     }
-    Assemble();
-    OPTRAIL_RETURN_IF_ERROR(ReadWhole());
-    return absl::OkStatus();
+    OPTRAIL_RETURN_IF_ERROR(Assemble());
+    return ReadWhole();
   }
 
  private:
@@ -169,7 +168,7 @@ class Loader {
     return absl::OkStatus();
   }
 
-  // Returns whether the digest draws what it would draw today.
+  // Returns true if the digest draws what it would draw today.
   bool IsDrawn(const One& one) const {
     const JudgedSeries::Digested& facts = one.digest.facts;
     return one.is_there &&
@@ -216,9 +215,15 @@ class Loader {
     stored_.digests[series.text] = std::move(bytes);
   }
 
-  void Assemble() {
+  absl::Status Assemble() {
     for (size_t i = 0; i < size(); ++i) {
-      if (!all_[i].is_there) continue;
+      if (all_[i].is_empty) continue;
+      // No page lacks a series in silence: the caller reads all points.
+      if (!all_[i].is_there) {
+        return absl::InternalError(
+            absl::StrCat("series ", scan_.series()[i].text,
+                         ": its digest, just written, cannot be read"));
+      }
       KeptDigest& digest = all_[i].digest;
       stored_.judged.digested[static_cast<int64_t>(series_.size())] =
           std::move(digest.facts);
@@ -226,6 +231,7 @@ class Loader {
       series_.push_back(std::move(digest.series));
       stored_.judged.judgements.push_back(std::move(digest.judgement));
     }
+    return absl::OkStatus();
   }
 
   // Series that are judged by others want all of their points.
@@ -257,8 +263,6 @@ class Loader {
     for (size_t k = 0; k < all->size(); ++k) {
       KeptDigest::Settle((*all)[k], judgements[k]);
     }
-    judge_.folds = nullptr;
-    tracker::JudgeTogether(*all, *options_.book, judge_, judgements);
     stored_.judged.all = std::move(all);
     return absl::OkStatus();
   }
@@ -285,6 +289,12 @@ absl::StatusOr<StoredSeries> LoadStoredSeries(tracker::HistoryIndex& index,
   OPTRAIL_RETURN_IF_ERROR(index.Scan([&](const SeriesScan& scan) {
     return Loader(scan, options, &stored).Load();
   }));
+  // Outside of the scan, which holds a transaction open.
+  tracker::JudgeOptions judge;
+  judge.recent_points = options.recent_points;
+  judge.runs = &stored.runs;
+  tracker::JudgeTogether(*stored.judged.all, *options.book, judge,
+                         stored.judged.judgements);
   OPTRAIL_ASSIGN_OR_RETURN(stored.bad_files, index.BadFiles());
   stored.notices = index.notices();
   return stored;

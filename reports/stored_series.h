@@ -36,8 +36,8 @@ struct StoredOptions {
   const tracker::TriageBook* book = nullptr;
   int recent_points = 30;
   int64_t data_bytes = 0;  // DataBytes of html_report.h
-  // What tells this program from another that may judge otherwise; empty:
-  // nothing is kept, and nothing that was kept is used.
+  // Tells this program from another that may judge otherwise; empty: nothing is
+  // kept, and nothing that was kept is used.
   std::string program;
 };
 

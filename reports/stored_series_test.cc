@@ -1,5 +1,6 @@
 #include "reports/stored_series.h"
 
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +17,9 @@
 #include "tracker/history/index/history_index.h"
 #include "tracker/history/index/sqlite.h"
 #include "tracker/history/retention.h"
+#include "tracker/judge/evidence.h"
+#include "tracker/judge/judge.h"
+#include "tracker/series/series_key.h"
 #include "tracker/triage/triage.h"
 
 namespace optrail::reports {
@@ -41,8 +45,8 @@ class StoredSeriesTest : public ::testing::Test {
     dir_ = pattern;
   }
 
-  // Of oddities every kind: failures, epochs, branches, unplaced runs. Levels
-  // shift, and a benchmark comes, goes and has another name.
+  // With oddities of every kind: failures, epochs, branches, unplaced runs.
+  // Levels shift, and a benchmark comes, goes and has another name.
   static std::vector<proto::Run> MakeRuns(uint64_t seed, int commits) {
     tracker::GenerateOptions options;
     options.seed = seed;
@@ -77,11 +81,64 @@ class StoredSeriesTest : public ::testing::Test {
     }
   }
 
-  static BuildOptions Build(const std::vector<proto::TriageRecord>& answers) {
+  BuildOptions Build(const std::vector<proto::TriageRecord>& answers) const {
     BuildOptions build;
     build.triage = answers;
-    build.now_unix_ns = kNowUnixNs;
+    build.now_unix_ns = now_unix_ns_;
+    // The runs of an alert that `optrail report` would explain.
+    build.explain = [](const tracker::Change& change) {
+      const tracker::Evidence evidence = tracker::EvidenceOf(change);
+      std::vector<std::string> lines;
+      for (const auto* level : {&evidence.before, &evidence.after}) {
+        if (level->run_ids.empty()) continue;
+        lines.push_back(absl::StrCat("explained by ", level->run_ids.front(),
+                                     " to ", level->run_ids.back()));
+      }
+      return lines;
+    };
     return build;
+  }
+
+  // Runs of five benchmarks on one machine, of which all are slower from a
+  // commit on that is called `slow_id`.
+  static std::vector<proto::Run> MakeSlower(int commits, int slow_from,
+                                            const std::string& slow_id) {
+    tracker::GenerateOptions options;
+    options.benchmarks = 5;
+    options.hardware = 1;
+    options.commits = commits;
+    options.processes = 3;
+    options.samples = 3;
+    Rng rng(1);
+    std::vector<proto::Run> runs;
+    EXPECT_TRUE(
+        tracker::GenerateRuns(options, [&](proto::Run run) -> absl::Status {
+          const int commit = static_cast<int>(runs.size());
+          // The generated levels shift on their own.
+          for (proto::BenchmarkResult& result : *run.mutable_results()) {
+            const double level = (commit >= slow_from ? 1.2e6 : 1e6) *
+                                 (1 + .02 * rng.UniformReal());
+            for (auto& measurement : *result.mutable_measurements()) {
+              for (auto& ns : *measurement.mutable_sample_ns()) {
+                ns = static_cast<int64_t>(level *
+                                          (1 + .002 * rng.UniformReal()));
+              }
+            }
+          }
+          if (commit == slow_from) run.mutable_commit()->set_id(slow_id);
+          runs.push_back(std::move(run));
+          return absl::OkStatus();
+        }).ok());
+    return runs;
+  }
+
+  History Record(const std::string& name,
+                 const std::vector<proto::Run>& runs) const {
+    const History history = *History::Open(JoinPath(dir_, name));
+    for (const proto::Run& run : runs) {
+      EXPECT_TRUE(history.AppendRun(run).ok());
+    }
+    return history;
   }
 
   // From all points.
@@ -101,7 +158,7 @@ class StoredSeriesTest : public ::testing::Test {
                      const std::string& program = "this") {
     auto index = HistoryIndex::Open(history);
     EXPECT_TRUE(index.ok()) << index.status();
-    const tracker::TriageBook book(answers, kNowUnixNs);
+    const tracker::TriageBook book(answers, now_unix_ns_);
     StoredOptions options;
     options.book = &book;
     options.data_bytes = DataBytes("Optrail report", page_);
@@ -111,10 +168,9 @@ class StoredSeriesTest : public ::testing::Test {
     read_ = stored->series_read;
     series_ = static_cast<int64_t>(stored->judged.all->size());
     KeepStoredSeries(**index, *stored);
-    return WriteHtmlReport(
-        BuildReportData(stored->runs, *stored->tables,
-                        std::move(stored->judged), {}, Build(answers)),
-        page_);
+    data_ = BuildReportData(stored->runs, *stored->tables,
+                            std::move(stored->judged), {}, Build(answers));
+    return WriteHtmlReport(data_, page_);
   }
 
   // The pages are long: where they part is enough.
@@ -130,8 +186,24 @@ class StoredSeriesTest : public ::testing::Test {
 
   std::string dir_;
   HtmlReportOptions page_ = Small();
+  int64_t now_unix_ns_ = kNowUnixNs;
   int64_t read_ = 0, series_ = 0;
+  ReportData data_;  // of the last call of Stored
 };
+
+// `series` is the place in `data`.
+proto::TriageRecord AnswerTo(const ReportData& data, int series,
+                             proto::TriageKind kind,
+                             const proto::Commit& commit) {
+  proto::TriageRecord record;
+  record.set_record_id(absl::StrCat("answer-", series));
+  record.set_created_unix_ns(series + 1);
+  record.set_kind(kind);
+  record.set_series(data.series[series].of->text);
+  record.set_text("the codec");
+  *record.mutable_commit() = commit;
+  return record;
+}
 
 proto::TriageRecord RandomAnswer(const std::vector<proto::Run>& runs, int id,
                                  Rng& rng) {
@@ -255,6 +327,102 @@ TEST_F(StoredSeriesTest, ReadsWhatHasChangedAlone) {
   // Nothing is kept of a program that is not known, and nothing used.
   ExpectSame(Stored(history, {answer}, ""), Fresh(history, {answer}));
   EXPECT_EQ(read_, 10);
+}
+
+// A text that is cut within a character is no UTF-8, and loses no series.
+TEST_F(StoredSeriesTest, KeepsSeriesWhoseTextsAreNoUtf8) {
+  const std::vector<proto::Run> runs = MakeSlower(60, 40, "release-1.0\u00e9");
+  const History history = Record("h", runs);
+  Stored(history, {});
+  ASSERT_EQ(series_, 5);
+  const auto answer = AnswerTo(data_, 2, proto::ACKNOWLEDGE, runs[40].commit());
+  for (int report = 0; report < 2; ++report) {
+    ExpectSame(Stored(history, {answer}), Fresh(history, {answer}));
+    EXPECT_EQ(series_, 5);
+    EXPECT_EQ(read_, report == 0 ? 1 : 0);
+  }
+  ASSERT_FALSE(data_.series[2].changes.empty());
+  EXPECT_EQ(data_.changes.answered, 1);
+}
+
+TEST_F(StoredSeriesTest, FollowsAnswersThatEndOrAreTakenBack) {
+  const std::vector<proto::Run> runs = MakeSlower(60, 40, "slower");
+  const History history = Record("h", runs);
+  const std::string unanswered = Stored(history, {});
+  ExpectSame(unanswered, Fresh(history, {}));
+  EXPECT_NE(unanswered.find("explained by "), std::string::npos);
+  EXPECT_EQ(data_.changes.alerts, 5);
+
+  proto::TriageRecord mute = AnswerTo(data_, 0, proto::MUTE, runs[40].commit());
+  mute.set_until_unix_ns(kNowUnixNs + 1);
+  std::vector<proto::TriageRecord> answers = {
+      mute, AnswerTo(data_, 1, proto::ACKNOWLEDGE, runs[40].commit())};
+  const auto expect = [&](int muted, int answered, int read) {
+    SCOPED_TRACE(absl::StrCat(muted, " muted, ", answered, " answered"));
+    ExpectSame(Stored(history, answers), Fresh(history, answers));
+    EXPECT_EQ(read_, read);
+    EXPECT_EQ(data_.changes.muted, muted);
+    EXPECT_EQ(data_.changes.answered, answered);
+    EXPECT_EQ(data_.changes.alerts, 5 - muted - answered);
+  };
+  expect(1, 1, 2);
+  expect(1, 1, 0);
+  now_unix_ns_ = kNowUnixNs + 1;  // the mute has ended
+  expect(0, 1, 1);
+  expect(0, 1, 0);
+  proto::TriageRecord undo;
+  undo.set_record_id("undo");
+  undo.set_created_unix_ns(9);
+  undo.set_kind(proto::UNDO);
+  undo.set_supersedes("answer-1");
+  answers.push_back(undo);
+  expect(0, 0, 1);
+  expect(0, 0, 0);
+  undo.set_record_id("undo of the undo");
+  undo.set_created_unix_ns(10);
+  undo.set_supersedes("undo");
+  answers.push_back(undo);
+  expect(0, 1, 1);
+  expect(0, 1, 0);
+}
+
+// By kind of answer, long ago and just now, and a gain of one point.
+TEST_F(StoredSeriesTest, KeepsWhatAnswersAndGainsAskFor) {
+  std::map<Verdict, int> seen;
+  for (const int slow_from : {20, 65}) {
+    SCOPED_TRACE(slow_from);
+    std::vector<proto::Run> runs = MakeSlower(80, slow_from, "slower");
+    proto::Run newest = runs.back();
+    runs.pop_back();
+    const History history = Record(absl::StrCat(slow_from), runs);
+    Stored(history, {});
+    for (proto::BenchmarkResult& result : *newest.mutable_results()) {
+      if (tracker::DisplayName(result.key()) != data_.series[3].name) continue;
+      for (auto& measurement : *result.mutable_measurements()) {
+        for (auto& ns : *measurement.mutable_sample_ns()) ns -= ns / 3;
+      }
+    }
+    ASSERT_TRUE(history.AppendRun(newest).ok());
+    const proto::Commit& commit = runs[slow_from].commit();
+    std::vector<proto::TriageRecord> answers = {
+        AnswerTo(data_, 0, proto::ACKNOWLEDGE, commit),
+        AnswerTo(data_, 1, proto::EXPECT, commit),
+        AnswerTo(data_, 2, proto::MUTE, commit),
+        AnswerTo(data_, 3, proto::ACKNOWLEDGE, commit)};
+    answers[2].set_until_unix_ns(kNowUnixNs + 1);
+    for (int report = 0; report < 2; ++report) {
+      ExpectSame(Stored(history, answers), Fresh(history, answers));
+      EXPECT_EQ(read_, report == 0 ? 5 : 0);
+      EXPECT_EQ(data_.changes.muted, 1);
+      EXPECT_GE(data_.changes.answered, 2);
+      for (const SeriesView& series : data_.series) ++seen[series.verdict];
+    }
+  }
+  for (const Verdict verdict :
+       {Verdict::kAcknowledged, Verdict::kExpected, Verdict::kMuted,
+        Verdict::kMaybeFaster, Verdict::kSlower}) {
+    EXPECT_GT(seen[verdict], 0) << tracker::VerdictName(verdict);
+  }
 }
 
 TEST_F(StoredSeriesTest, DistrustsWhatIsDamagedOrOfAnotherSeries) {

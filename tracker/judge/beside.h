@@ -1,8 +1,9 @@
 #ifndef OPTRAIL_TRACKER_JUDGE_BESIDE_H_
 #define OPTRAIL_TRACKER_JUDGE_BESIDE_H_
 
-// What a series' own steps don't say: whether the machine made them, whether
-// its level creeps without any, and what it was called before. Part of judge.h.
+// Finds what a series' own steps don't say: whether the machine made them,
+// whether its level creeps without any, and what it was called before. Part of
+// judge.h.
 //
 //   if (const auto loop = LoopBehind(series, 0, change, 60, .03)) Say(*loop);
 
@@ -56,7 +57,7 @@ bool JumpsAt(const Series& series, int begin, const ChangePoint& change);
 absl::optional<ChangePoint> FindNewest(const Series& series, int begin,
                                        bool for_the_worse = true);
 
-// What lies between the levels of [begin, place) and [place, end), be it a
+// The difference between the levels of [begin, place) and [place, end), be it a
 // change or not; nullopt where the points before are too few to tell the noise,
 // or where there is none if `of_few`.
 absl::optional<ChangePoint> DifferenceAt(const Series& series, int begin,
@@ -73,8 +74,8 @@ absl::optional<ChangePoint> MovedBack(const Series& series, int begin,
 // same metric, hardware and branch. A guess (series/similar.h).
 struct Renaming {
   int from = 0, to = 0;  // indices
-  // What lies between their levels; absent where that is too small, too unsure,
-  // or measured with another toolchain.
+  // The change between their levels; absent where that is too small, too
+  // unsure, or measured with another toolchain.
   absl::optional<ChangePoint> change;
 };
 std::vector<Renaming> FindRenamings(const std::vector<Series>& series);

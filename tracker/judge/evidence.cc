@@ -51,7 +51,7 @@ std::string LevelText(double value, const Series& series,
       level.runs == 1 ? " run)" : " runs)");
 }
 
-// What lies between the levels where the points before are too few to tell the
+// The change between the levels if the points before are too few to tell the
 // noise: it may be off by the effect that matters.
 absl::optional<ChangePoint> ChangeOfFew(const Series& series, int begin,
                                         int place, int end) {

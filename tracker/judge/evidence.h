@@ -1,9 +1,9 @@
 #ifndef OPTRAIL_TRACKER_JUDGE_EVIDENCE_H_
 #define OPTRAIL_TRACKER_JUDGE_EVIDENCE_H_
 
-// What a change of a series rests on, for every place that reports it: the two
-// levels and the points behind them, the suspected commits, and the command
-// that narrows them.
+// Tells what a change of a series rests on, for every place that reports it:
+// the two levels and the points behind them, the suspected commits, and the
+// command that narrows them.
 //
 //   const Evidence evidence = EvidenceOf(change);
 //   out << EvidenceText(change, evidence);

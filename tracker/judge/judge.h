@@ -46,7 +46,7 @@ struct JudgeOptions {
   // worse that nobody has answered, for ever.
   int recent_points = 30;
   // For JudgeAll, those of the series; of runs only what is not their results.
-  // Where given, a series that the newest run of its suite lacks is missing.
+  // If given, a series that the newest run of its suite lacks is missing.
   const std::vector<proto::Run>* runs = nullptr;
   // The judge finds folds here and keeps them; null: it folds every series
   // anew. The answer is the same.
@@ -76,7 +76,7 @@ struct Change {
   // relative_change for LOWER_IS_BETTER, else 1 / (1 + relative_change) - 1.
   double worse_by = 0;
   Opinion opinion;
-  // What is behind it: the loop of kMachine, the former name of kRenamed.
+  // Its cause: the loop of kMachine, the former name of kRenamed.
   std::string cause;
   // The level went back later, in the same epoch, to where it had been before
   // this change, or beyond.
@@ -92,8 +92,8 @@ struct Change {
   // The last point before the change that was measured; null if none was. For
   // kRenamed it is another series'.
   const Point* before = nullptr;
-  // What EvidenceOf answers where the series has only some of its points; null
-  // where it has all.
+  // The answer of EvidenceOf if the series has only some of its points; null if
+  // it has all.
   std::shared_ptr<const Evidence> evidence;
 
   const Point& after() const { return series->points[change.index]; }

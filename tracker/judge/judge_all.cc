@@ -65,8 +65,8 @@ std::string TextOfAllVersions(const SeriesKey& key) {
                        "|");
 }
 
-// Where another version, or a similar name, took a series' place, the gate
-// calls the two sides so, too.
+// If another version, or a similar name, took a series' place, the gate calls
+// the two sides so, too.
 void JudgeMissing(const std::vector<Series>& series,
                   const std::vector<bool>& missing, const TriageBook& book,
                   std::vector<Judgement>& judgements) {

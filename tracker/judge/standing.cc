@@ -41,7 +41,7 @@ class Decision {
       return;
     }
     if (DecideByAlert()) return;
-    // What too few points are for, and what is not for want of more.
+    // The reason for no verdict if points are too few.
     const std::string too_few = absl::StrCat(
         known, " of ", OnlineDetector::kFewestPoints, " points",
         begin == 0 ? "" : " of a new epoch", "; use gate or bisect");

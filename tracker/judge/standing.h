@@ -1,7 +1,8 @@
 #ifndef OPTRAIL_TRACKER_JUDGE_STANDING_H_
 #define OPTRAIL_TRACKER_JUDGE_STANDING_H_
 
-// Where the newest point of a series stands, by its changes. Part of judge.h.
+// Decides where the newest point of a series stands, by its changes. Part of
+// judge.h.
 
 #include <vector>
 

@@ -6,7 +6,7 @@
 //   const std::vector<double> samples = UsableSamplesNs(measurement);
 //   const double fastest_ns = FastestSampleNs(measurement);
 //
-// What they say of the process is ReadingOf()'s (series.h).
+// ReadingOf() (series.h) makes the reading of a process from them.
 
 #include <vector>
 
@@ -21,8 +21,8 @@ inline constexpr int kFewestForFastest = 5;
 // core, without the waiting.
 std::vector<double> UsableSamplesNs(const proto::Measurement& measurement);
 
-// Of all samples, of which there is one at least: whatever disturbed one made
-// it no faster.
+// The fastest of all samples, of which there is one at least: whatever
+// disturbed one made it no faster.
 double FastestSampleNs(const proto::Measurement& measurement);
 
 }  // namespace optrail::tracker

@@ -49,7 +49,7 @@ ProcessReading ReadingOf(const proto::MetricSamples& samples,
   return reading;
 }
 
-// What a meter read of one call, by the windows of a process.
+// The reading of a meter for one call, by the windows of a process.
 ProcessReading ReadingOf(const tuning::MeteredMetric& metered,
                          const proto::Measurement& measurement) {
   ProcessReading reading = Summary(metered.per_call);
@@ -81,8 +81,8 @@ std::shared_ptr<const ResultAttributes> AttributesOf(
   return std::make_shared<const ResultAttributes>(std::move(attributes));
 }
 
-// What makes two runs one point: the same code built the same way. Runs of no
-// commit are a point each.
+// Two runs are one point if this is equal: the same code built the same way.
+// Runs of no commit are a point each.
 std::string PointIdentity(const proto::Run& run) {
   const proto::Commit& commit = run.commit();
   if (commit.id().empty()) return run.run_id();
@@ -94,8 +94,8 @@ std::string PointIdentity(const proto::Run& run) {
       "\n");
 }
 
-// What is new about how `point` was measured, against the last point before it
-// that tells and all others; "" if the series has seen it.
+// Tells what is new about how `point` was measured, against the last point
+// before it that tells and all others; "" if the series has seen it.
 std::string NewSettings(const Series& series, const Point& point, int last,
                         const std::set<int>& seen) {
   if (point.settings == Point::kUnknownSettings ||
@@ -356,8 +356,8 @@ void SeriesBuilder::Add(const OrderedRuns& runs, int place,
   if (!point.processes.empty() &&
       FellBack(series_.key, *point.attributes) !=
           FellBack(series_.key, *observation.attributes)) {
-    // Of a tuned config and the default that stood in for it, at one commit,
-    // the tuned one counts.
+    // At one commit a tuned config counts, and not the default that stood in
+    // for it.
     if (!FellBack(series_.key, *point.attributes)) return;
     point.processes.clear();
     point.calibrations.clear();

@@ -31,9 +31,9 @@ namespace optrail::tracker {
 // The reading of one metric by one process: the median of its clean samples.
 struct ProcessReading {
   double value = 0;
-  // Of time what its fastest sample took, where there are a few, disturbed or
-  // not, without its waiting for a core: what neighbours that come and go
-  // within a process hardly move. Else `value`.
+  // For time with a few samples or more: the fastest one, disturbed or not,
+  // without its waiting for a core, which neighbours that come and go within a
+  // process hardly move. Else `value`.
   double fastest = 0;
   // A robust spread of its samples around it: 1.4826 MAD / median.
   double relative_sample_spread = 0;
@@ -63,8 +63,8 @@ struct LoopReading {
   int processes = 0;
 };
 
-// What a result tells beside what was measured. Points share what they have in
-// common: a history has millions.
+// The facts of a result beside what was measured. Points share what they have
+// in common: a history has millions.
 struct ResultAttributes {
   std::string config;
   proto::ConfigSource config_source = proto::CONFIG_SOURCE_UNSPECIFIED;

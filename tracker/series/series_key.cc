@@ -120,7 +120,7 @@ std::string AttributesText(const proto::Shape& shape) {
   return absl::StrJoin(items, ",", absl::PairFormatter("="));
 }
 
-// What comes after the cache mode: only what a key has.
+// The parts after the cache mode: only those that a key has.
 std::string OptionalText(const proto::BenchmarkKey& key) {
   std::string text;
   if (key.launch_mode() != 0) {
@@ -210,7 +210,7 @@ class Parser {
     return absl::OkStatus();
   }
 
-  // What may come after the cache mode; its form says what it is.
+  // Takes a part after the cache mode; its form says which one it is.
   absl::Status OptionalPart(absl::string_view component,
                             proto::BenchmarkKey* key) const {
     absl::string_view rest = component;

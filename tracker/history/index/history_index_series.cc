@@ -436,6 +436,12 @@ absl::Status HistoryIndex::Scan(
     const std::function<absl::Status(const SeriesScan&)>& use) {
   Transaction transaction(*db_);
   OPTRAIL_RETURN_IF_ERROR(transaction.Begin(db_->begin_reading()));
+  // A shared database ends transactions that pause; judging between two reads
+  // may take longer than that, on a loaded machine.
+  if (kept_by_store_) {
+    OPTRAIL_RETURN_IF_ERROR(db_->Execute(
+        "SET LOCAL idle_in_transaction_session_timeout = '10min'"));
+  }
   IndexScan scan(this);
   OPTRAIL_RETURN_IF_ERROR(scan.Begin());
   return use(scan);

@@ -32,6 +32,7 @@ absl::StatusOr<IndexWriter> IndexWriter::Create(Database& db,
        "INSERT INTO runs (path, result_count, started_unix_ns, commit_id, "
        "position, header) VALUES (?, ?, ?, ?, ?, ?) RETURNING run"},
       {&writer.find_series_, "SELECT series FROM series WHERE text = ?"},
+      {&writer.has_series_, "SELECT 1 FROM series WHERE series = ?"},
       {&writer.add_series_,
        "INSERT INTO series (text, benchmark, metric, unit, hardware_id, "
        "branch) VALUES (?, ?, ?, ?, ?, ?) RETURNING series"},
@@ -52,6 +53,15 @@ absl::StatusOr<IndexWriter> IndexWriter::Create(Database& db,
     OPTRAIL_ASSIGN_OR_RETURN(writer.count_runs_, db.Prepare(count_runs));
   }
   return writer;
+}
+
+absl::StatusOr<bool> IndexWriter::IsCurrent() {
+  // Attributes are remembered with series alone.
+  if (series_.empty()) return true;
+  OPTRAIL_ASSIGN_OR_RETURN(const bool is_there,
+                           has_series_->With(series_.begin()->second).Step());
+  has_series_->Reset();
+  return is_there;
 }
 
 absl::StatusOr<int64_t> IndexWriter::AddRunRow(const std::string& path,

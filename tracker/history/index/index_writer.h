@@ -12,7 +12,9 @@
 //   OPTRAIL_RETURN_IF_ERROR(writer.Finish());
 //   OPTRAIL_RETURN_IF_ERROR(transaction.Commit());
 //
-// It lives within one transaction. Thread safety: that of its database.
+// It lives within one transaction, or within several where IsCurrent is asked
+// at the beginning of each: it remembers rows, and another process may have
+// built the tables anew. Thread safety: that of its database.
 
 #include <cstdint>
 #include <string>
@@ -35,6 +37,9 @@ class IndexWriter {
   static absl::StatusOr<IndexWriter> Create(Database& db,
                                             const char* count_runs);
 
+  // False if the rows that it remembers are gone. A rebuild removes all, and in
+  // PostgreSQL their numbers never come again: one of them tells for all.
+  absl::StatusOr<bool> IsCurrent();
   // `path` is the run's place below the history.
   absl::Status AddRun(const std::string& path, proto::Run run);
   // Call it before the transaction is committed, where runs are counted.
@@ -58,8 +63,8 @@ class IndexWriter {
   absl::Status AddObservation(int64_t series, int64_t run, int ordinal,
                               const Observation& observation);
 
-  absl::optional<Statement> add_run_, find_series_, add_series_, count_runs_,
-      find_attributes_, add_attributes_, add_observation_;
+  absl::optional<Statement> add_run_, find_series_, has_series_, add_series_,
+      count_runs_, find_attributes_, add_attributes_, add_observation_;
   std::unordered_map<std::string, int64_t> series_, attributes_;
   // The same rows by the parts of their keys: a text takes longer to make.
   std::unordered_map<std::string, int64_t> series_by_parts_;

@@ -49,11 +49,12 @@ struct Session {
 
   std::shared_ptr<Postgres> db;
   absl::optional<Statement> list, read, has, put;
-  // Remembers rows of series; forgotten with a transaction that failed.
+  // Remembers rows of series; forgotten with a transaction that failed, and
+  // where somebody else has built the index anew since.
   absl::optional<IndexWriter> writer;
 };
 
-// What names a record within a store.
+// The name of a record within a store.
 struct Key {
   std::string folder;
   std::string id;
@@ -252,6 +253,14 @@ class PostgresStore : public RecordStore {
     return session.writer->AddRun(key.path, std::move(run));
   }
 
+  static absl::Status ForgetGoneRows(Session& session) {
+    if (!session.writer.has_value()) return absl::OkStatus();
+    OPTRAIL_ASSIGN_OR_RETURN(const bool is_current,
+                             session.writer->IsCurrent());
+    if (!is_current) session.writer.reset();
+    return absl::OkStatus();
+  }
+
   // Runs `act` in a transaction; where that fails, what the writer remembers
   // may not be there.
   template <typename Act>
@@ -265,6 +274,7 @@ class PostgresStore : public RecordStore {
                                     const Act& act) {
     Transaction transaction(*session.db);
     absl::Status status = transaction.Begin(begin);
+    if (status.ok()) status = ForgetGoneRows(session);
     if (status.ok()) status = act();
     if (status.ok()) status = transaction.Commit();
     if (!status.ok()) session.writer.reset();

@@ -396,6 +396,35 @@ TEST_F(PostgresStoreTest, OneOfSeveralWritersOfOneIdIsAcknowledged) {
   EXPECT_EQ(Csv(Open(Url())), Csv(folder));
 }
 
+TEST_F(PostgresStoreTest, AWriterOutlivesARebuildByAnother) {
+  Init();
+  GenerateOptions options;
+  options.benchmarks = 3;
+  options.hardware = 1;
+  options.commits = 6;
+  const History folder = Open(FreshFolder("expected"));
+  const History writer = Open(Url()), other = Open(Url());
+  int recorded = 0;
+  const absl::Status generated = GenerateRuns(options, [&](proto::Run run) {
+    // The writer's connection remembers rows that a rebuild removes.
+    if (++recorded % 2 == 0) {
+      const absl::Status rebuilt = other.store().RebuildIndex();
+      if (!rebuilt.ok()) return rebuilt;
+    }
+    const absl::Status status = folder.AppendRun(run);
+    return status.ok() ? writer.AppendRun(run) : status;
+  });
+  ASSERT_TRUE(generated.ok()) << generated;
+  ASSERT_EQ(recorded, 6);
+  const auto shared = LoadSeries(other), files = LoadSeriesFromFiles(folder);
+  ASSERT_TRUE(shared.ok() && files.ok()) << shared.status() << files.status();
+  ASSERT_EQ(shared->series.size(), files->series.size());
+  for (size_t i = 0; i < files->series.size(); ++i) {
+    EXPECT_EQ(shared->series[i].points.size(), 6u) << files->series[i].text;
+  }
+  EXPECT_EQ(Csv(other), Csv(folder));
+}
+
 TEST_F(PostgresStoreTest, NothingAcknowledgedIsLostWhereTheServerIsKilled) {
   Init();
   GenerateOptions options;
