@@ -91,7 +91,7 @@ absl::StatusOr<int> ReplayEnergy(const tuning::ReplayCommand& options) {
   replays.jobs = options.jobs;
   if (!options.strategies.empty()) replays.strategies = options.strategies;
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<std::string> files,
-                           tuning::ExpandSpaces(options.spaces));
+                           tuning::SpacesOf(options));
   for (const std::string& file : files) {
     OPTRAIL_ASSIGN_OR_RETURN(replays.recordings.emplace_back(),
                              tuning::ReadRecording(file));

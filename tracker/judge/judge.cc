@@ -194,9 +194,10 @@ class Case {
     auto found = FindNewest(series_, begin);
     if (!found && is_marked) return;
     if (!found) found = FindNewest(series_, level_begin);
-    if (!found) found = FindNewestAcknowledged();
+    if (!found) found = FindNewestAcknowledged(/*for_the_worse=*/true);
     if (!found && !is_any_marked) {
       found = FindNewest(series_, level_begin, /*for_the_worse=*/false);
+      if (!found) found = FindNewestAcknowledged(/*for_the_worse=*/false);
     }
     if (!found) return;
     Add(ChangeKind::kProvisional, *found);
@@ -204,21 +205,26 @@ class Case {
     AskTheMachine({begin, size()}, result_.changes.back());
   }
 
-  // A step that was acknowledged before a detector saw it has a row, too.
-  absl::optional<ChangePoint> FindNewestAcknowledged() const {
+  // A step that was acknowledged before a detector saw it has a row, too, and
+  // so has a gain beyond the level before one that was acknowledged.
+  absl::optional<ChangePoint> FindNewestAcknowledged(bool for_the_worse) const {
     const size_t levels = result_.levels.size();
     if (levels < 2) return absl::nullopt;
     const int begin = result_.levels[levels - 1].begin;
     const int before = result_.levels[levels - 2].begin;
-    const bool is_of_a_change = std::any_of(
-        result_.changes.begin(), result_.changes.end(),
-        [begin](const Change& change) { return change.change.index == begin; });
+    const bool is_of_a_change =
+        std::any_of(result_.changes.begin(), result_.changes.end(),
+                    [begin, for_the_worse](const Change& change) {
+                      return change.change.index == begin &&
+                             (for_the_worse || change.worse_by < 0);
+                    });
     if (is_of_a_change || before < result_.epoch_begins.back()) {
       return absl::nullopt;
     }
-    auto found = FindNewest(series_, before);
+    auto found = FindNewest(series_, before, for_the_worse);
     // Points behind it are of the level that was acknowledged.
-    if (found && found->index > begin + TriageBook::kPlaceTolerance) {
+    if (for_the_worse && found &&
+        found->index > begin + TriageBook::kPlaceTolerance) {
       found.reset();
     }
     return found;

@@ -72,6 +72,28 @@ TEST_F(JudgeTest, AGainOfOnePointIsSuspectedAndNoAlert) {
   }
 }
 
+TEST_F(JudgeTest, AnAcknowledgedGainOfOnePointKeepsItsRow) {
+  Measure(7, 100);
+  Measure(1, 70);
+  Say(proto::ACKNOWLEDGE, 7);
+  const Judgement judgement = Judge();
+  ASSERT_THAT(judgement.changes, SizeIs(1));
+  EXPECT_EQ(judgement.changes[0].opinion.state, ChangeState::kAcknowledged);
+  EXPECT_EQ(judgement.changes[0].change.index, 7);
+}
+
+TEST_F(JudgeTest, AnAcknowledgedSlowDownHidesNoGainAfterIt) {
+  Measure(7, 100);
+  Measure(1, 130);
+  Say(proto::ACKNOWLEDGE, 7);
+  Measure(1, 70);
+  const Judgement judgement = Judge();
+  ASSERT_FALSE(judgement.changes.empty());
+  const Change& newest = judgement.changes.back();
+  EXPECT_EQ(newest.change.index, 8);
+  EXPECT_LT(newest.worse_by, -.2);
+}
+
 TEST_F(JudgeTest, WhatWasAnsweredIsNeverUnchanged) {
   Measure(40, 100);
   Measure(60, 120);

@@ -30,10 +30,6 @@ constexpr uint64_t kShuffleSeed = 0x5b0ff1e;
 constexpr uint64_t kSourceSeed = 0x50a4ce;
 
 absl::Status CheckCommand(const ReplayCommand& command) {
-  if (command.spaces.empty()) {
-    return absl::InvalidArgumentError(
-        "no FILE is given; expected at least one recorded space");
-  }
   if (command.budgets.empty() ||
       !std::is_sorted(command.budgets.begin(), command.budgets.end()) ||
       command.budgets.front() < 1) {
@@ -185,13 +181,22 @@ absl::StatusOr<std::vector<std::string>> ExpandSpaces(
   return files;
 }
 
+absl::StatusOr<std::vector<std::string>> SpacesOf(
+    const ReplayCommand& command) {
+  if (command.spaces.empty()) {
+    return absl::InvalidArgumentError(
+        "no FILE is given; expected at least one recorded space");
+  }
+  return ExpandSpaces(command.spaces);
+}
+
 namespace {
 
 using Problems = std::vector<std::unique_ptr<ReplayProblem>>;
 
 absl::StatusOr<Problems> ReadProblems(const ReplayCommand& command) {
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<std::string> files,
-                           ExpandSpaces(command.spaces));
+                           SpacesOf(command));
   Problems problems;
   for (const std::string& file : files) {
     OPTRAIL_ASSIGN_OR_RETURN(Recording recording, ReadRecording(file));

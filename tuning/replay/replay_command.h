@@ -65,6 +65,8 @@ struct ReplayRow {
 // that has none.
 absl::StatusOr<std::vector<std::string>> ExpandSpaces(
     const std::vector<std::string>& paths);
+// Those of a command, which names at least one.
+absl::StatusOr<std::vector<std::string>> SpacesOf(const ReplayCommand& command);
 
 // Errors name the file or option at fault.
 absl::StatusOr<std::vector<ReplayRow>> RunReplay(const ReplayCommand& command);
