@@ -39,7 +39,7 @@ constexpr char kSlower[] =
     R"({"slower":{"name":"BM_\u0027x/8","metric":"time","change":0.1,)"
     R"("log_ratio":0.0953,"standard_error":0.004,"rounds":10}})";
 
-// What the commit takes beside GOOD: no two are equal.
+// The share that a commit takes more than GOOD; neighbours differ.
 double WorseBy(int commit) {
   return (commit >= kCulprit ? .1 : 0.) + .001 * (commit % 5);
 }
@@ -242,7 +242,7 @@ TEST_F(FleetLooksTest, ALookThatFailsEndsTheSearchWithItsLog) {
   const absl::Status status = OnPilots(2, out).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("no compiler here"));
-  // What says no JSON is no answer.
+  // Output without a line of JSON is no answer.
   Sql("UPDATE optrail.pilots SET draining = true");
   EXPECT_EQ(waitpid(pilot, nullptr, 0), pilot);
   broken.program = {"echo", "all is well"};
@@ -251,7 +251,7 @@ TEST_F(FleetLooksTest, ALookThatFailsEndsTheSearchWithItsLog) {
   End({other});
 }
 
-// What is slower on one need not be on another.
+// A commit that is slower on one hardware need not be on another.
 TEST_F(FleetLooksTest, AllLooksOfASearchAreOnTheHardwareOfTheEnds) {
   std::vector<pid_t> pilots;
   for (const char* hardware : {"hw", "other", "hw", "other"}) {

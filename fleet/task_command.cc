@@ -83,7 +83,7 @@ absl::StatusOr<std::vector<std::string>> WordsOfCommand(
           "': the task has no connection to the fleet; leave out --job, or "
           "type `optrail gate --job` yourself"));
     }
-    // What stands behind it is for the program that is measured.
+    // The words behind it are for the program that is measured.
     if (word == "--") break;
     if (words[0] == "bisect" && IsFlag(word, "nodes")) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -114,7 +114,7 @@ absl::StatusOr<std::string> CommandOfWords(
     absl::StrAppend(&command, command.empty() ? "" : " ", is_plain ? "" : "'",
                     word, is_plain ? "" : "'");
   }
-  // What is sent is what arrives.
+  // The pilot splits the text again and must find these words.
   OPTRAIL_RETURN_IF_ERROR(WordsOfCommand(command).status());
   return command;
 }

@@ -302,7 +302,7 @@ absl::StatusOr<ExitInfo> TaskRunner::RunSteps(const Task& task,
     }
   }
   std::vector<std::string> command = options_.program;
-  // What stands behind "--" is for another program.
+  // The words behind "--" are for another program.
   const auto end = std::find(words.begin(), words.end(), "--");
   command.insert(command.end(), words.begin(), end);
   command.push_back(absl::StrCat("--history=", history));

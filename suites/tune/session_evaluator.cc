@@ -375,7 +375,7 @@ EvaluationOptions SessionEvaluator::OptionsFor(
       metering.add_metrics(std::move(metric));
     }
   }
-  // What is read in turns shares its temperature.
+  // Readings in turns share their temperature.
   metering.set_quickly(true);
   metering.set_min_window_ns(absl::ToInt64Nanoseconds(
       request.purpose() == Request::PROVE ? kProofWindow : kSearchWindow));

@@ -62,7 +62,7 @@ struct EvaluationOptions {
   // A config that has not answered by then is hopeless, and CENSORED at
   // sampling.hopeless_above_ns; only where that is known.
   absl::Duration hopeless_after = absl::InfiniteDuration();
-  // What is metered beside time, where the device can ("joules").
+  // The metrics that are read beside time, where the device can ("joules").
   proto::Metering metering;
   // Times and meters on zeros instead of typical values.
   bool zero_inputs = false;

@@ -10,8 +10,8 @@
 //   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<Look> seen,
 //                            looks.LookAt({{commit, /*seed=*/1}}, *slower));
 //
-// What is found passes between machines as a line of JSON (ToJson). One thread
-// at a time.
+// A look passes between machines as a line of JSON (ToJson). One thread at a
+// time.
 
 #include <cstdint>
 #include <string>

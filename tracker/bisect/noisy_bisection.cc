@@ -118,8 +118,8 @@ absl::optional<int> NoisyBisection::BestBeside(
     const double builds_with = built ? 1 : 1 - std::exp2(-distance[i]);
     const double cost = 1 + (built ? 0 : options_.build_cost);
     const double weight = between * builds_with / cost;
-    // What can't be better need not be worked out: information is at most the
-    // entropy of good or bad.
+    // A commit that can't be better need not be worked out: information is at
+    // most the entropy of good or bad.
     const double bound = -(p * std::log(p) + (1 - p) * std::log1p(-p)) * weight;
     if (bound <= best_value) continue;
     const double value = ExpectedInformation(p) * weight;

@@ -31,7 +31,7 @@ enum class Verdict {
   kNew,
   kRenamed,
   kNewVersion,
-  // Of a series: it got worse, and somebody has answered that (ChangeState).
+  // A series got worse, and somebody has answered that (ChangeState).
   kAcknowledged,
   kExpected,
   kMuted,

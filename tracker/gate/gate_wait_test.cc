@@ -91,7 +91,7 @@ class GateWaitTest : public GateTest {
 TEST_F(GateWaitTest, HalfOfASuitesBenchmarksAreAwaitedAndNamed) {
   RecordMains("smoke", "A");
   RecordOn("smoke", "A", kMains + 1, {{"a", 100}});
-  // What vanished fails the gate, unless it comes in time.
+  // A benchmark that vanished fails the gate, unless it comes in time.
   ExpectMissingUntil(
       [this] {
         RecordOn("smoke", "A", kMains + 1, {{"b", 200}});
@@ -172,7 +172,7 @@ TEST_F(GateWaitTest, ADatabaseThatIsAwayIsAskedAgainUntilTheEndOfTheWait) {
   away = 1'000'000;
   command_.wait = absl::Milliseconds(50);
   EXPECT_EQ(RunGate(command_, out).status().message(), "no connection");
-  // What will be no better is not asked for again.
+  // The gate does not wait for work that can no longer end well.
   command_.wait = absl::Hours(24);
   command_.work = []() -> absl::StatusOr<UnfinishedWork> {
     return absl::NotFoundError("there is no job 7");

@@ -1,8 +1,8 @@
 #ifndef OPTRAIL_TRACKER_TRIAGE_ANSWERED_CHANGE_H_
 #define OPTRAIL_TRACKER_TRIAGE_ANSWERED_CHANGE_H_
 
-// What an answer of triage is an answer to: a change of a series, with its
-// suspects and its size, or that a benchmark is gone. Part of triage_command.h.
+// An answer of triage is to a change of a series, with its suspects and its
+// size, or to a benchmark that is gone. Part of triage_command.h.
 //
 //   *record.add_answered() = AnswerOf(judgement, loaded.series, series, place);
 

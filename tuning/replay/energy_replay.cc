@@ -153,7 +153,7 @@ bool IsResult(const RecordedConfig& config, double slowest_ms) {
   return config.outcome == proto::OK && config.time_ms <= slowest_ms;
 }
 
-// What is best among all that was recorded.
+// The best configs among all that were recorded.
 struct Optimum {
   const RecordedConfig* fastest = nullptr;
   double slowest_ms = std::numeric_limits<double>::infinity();  // of a result

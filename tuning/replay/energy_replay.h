@@ -45,8 +45,7 @@ struct EnergyReplayResult {
   int metered = 0;  // configs, in search, ranking and proof together
   // Time of the winner over that of the fastest config that the run read.
   double time_over_best = 0;
-  // Whether a config that is nearly the best was tried, and whether its joules
-  // were read.
+  // A config that is nearly the best was tried; its joules were read.
   bool tried_nearly_best = false;
   bool metered_nearly_best = false;
 };
@@ -71,10 +70,10 @@ struct EnergyReplays {
 absl::StatusOr<std::string> RunEnergyReplays(const EnergyReplays& replays,
                                              OutputFormat format);
 
-// What the choice of a config can save at most: a row for each recording with
-// its fastest config, the least joules of all that take at most `time_limit`
-// times as long, and the least joules of all. The last row has the geometric
-// means. InvalidArgument if `time_limit` is below 1.
+// Returns the most that the choice of a config can save: a row for each
+// recording with its fastest config, the least joules of all that take at most
+// `time_limit` times as long, and the least joules of all. The last row has the
+// geometric means. InvalidArgument if `time_limit` is below 1.
 absl::StatusOr<std::string> DescribeEnergyOptima(
     const std::vector<Recording>& recordings, double time_limit,
     OutputFormat format);

@@ -25,8 +25,8 @@
 
 namespace optrail::tuning {
 
-// What they say is in tuning/proto/evaluator.proto: the same messages travel
-// where the evaluator is elsewhere.
+// Their fields are told in tuning/proto/evaluator.proto: the same messages
+// travel where the evaluator is elsewhere.
 using proto::Evaluation;
 using Request = proto::EvaluationRequest;
 using Purpose = Request::Purpose;

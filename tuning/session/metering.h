@@ -57,7 +57,7 @@ class Metering {
   double MeterBelowNs(const proto::Config& config,
                       const std::vector<proto::Objective>& objectives) const;
 
-  // Whether all costly metrics of the trial were read.
+  // Returns whether all costly metrics of the trial were read.
   bool IsMetered(const proto::Trial& trial) const;
   void Add(const proto::Trial& trial);
   // From before this search.

@@ -33,9 +33,10 @@ namespace optrail::tuning {
 using ConnectFunction =
     std::function<absl::StatusOr<std::unique_ptr<FrameChannel>>()>;
 
-// What happens if a connection broke, and the worker serves another session by
-// the time there is a new one. A session that holds other workers must lose:
-// the session that is served may be waiting for those.
+// Tells whether a session waits or loses its worker if a connection broke and
+// the worker serves another session by the time there is a new one. A session
+// that holds other workers must lose: the one that is served may wait for
+// those.
 enum class IfOccupied { kWait, kLose };
 
 class RemoteEvaluator : public Evaluator {

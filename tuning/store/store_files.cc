@@ -96,8 +96,9 @@ void Complete(proto::BestBackend* best) {
   first.set_ratio_high(1);
 }
 
-// What Complete() may restore, each by itself: a run that ends after midnight
-// has a date that is not its id's, and ratios that follow all the same.
+// Clears the ratios that Complete() may restore, each by itself: a run that
+// ends after midnight has a date that is not its id's, and ratios that follow
+// all the same.
 void ClearRatios(proto::TunedConfig*) {}
 void ClearRatios(proto::BestBackend* best) {
   // Few rounds have no interval.

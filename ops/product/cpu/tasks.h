@@ -15,8 +15,8 @@
 
 namespace optrail::ops {
 
-// What a task is at least worth, in multiplications: to wake a thread and to
-// claim a task takes as long as some ten thousand of them.
+// A task has at least so many multiplications: to wake a thread and to claim a
+// task takes as long as some ten thousand of them.
 constexpr int64_t kLeastWork = 1 << 16;
 
 // The multiplications of a product, and as many as take as long as moving its
