@@ -4,43 +4,11 @@
 #include <string>
 
 #include "diagnosis/derived.h"
+#include "diagnosis/testing/class_numbers.h"
 #include "gtest/gtest.h"
 
 namespace optrail::diagnosis {
 namespace {
-
-std::string FirstCause(const Numbers& numbers) {
-  const auto causes = Judge(numbers);
-  return causes.empty() ? "" : causes[0].chain().rbegin()->class_name();
-}
-
-// A kernel that computes and is far from the roofline.
-Numbers Computing() {
-  Numbers numbers;
-  numbers.Set("roofline_share", .2, "test");
-  numbers.Set("memory_gain", .05, "test");
-  numbers.Set("memory_share", .05, "test");
-  numbers.Set("arithmetic_share", .2, "test");
-  return numbers;
-}
-
-Numbers MemoryBound() {
-  Numbers numbers;
-  numbers.Set("roofline_share", .3, "test");
-  numbers.Set("memory_gain", {.7, .68, .72}, "test");
-  numbers.Set("memory_evidence", .7, "test");
-  numbers.Set("walk_gain", {.7, .68, .72}, "test");
-  numbers.Set("workspace_share", 0, "test");
-  numbers.Set("level_dram", 1, "test");
-  numbers.Set("working_set_kib", 65536, "test");
-  return numbers;
-}
-
-proto::Hardware Zen() {
-  proto::Hardware hardware;
-  hardware.set_simd_bits(512);
-  return hardware;
-}
 
 TEST(ClassTableTest, ParentsExistAndComeFirstAndNamesAreUnique) {
   std::set<std::string> names = {""};

@@ -1,34 +1,12 @@
 // Classes of several threads, by clocks around loop bodies.
 
-#include <string>
-
 #include "diagnosis/classes.h"
 #include "diagnosis/derived.h"
+#include "diagnosis/testing/class_numbers.h"
 #include "gtest/gtest.h"
 
 namespace optrail::diagnosis {
 namespace {
-
-std::string FirstCause(const Numbers& numbers) {
-  const auto causes = Judge(numbers);
-  return causes.empty() ? "" : causes[0].chain().rbegin()->class_name();
-}
-
-// A kernel that computes and is far from the roofline.
-Numbers Computing() {
-  Numbers numbers;
-  numbers.Set("roofline_share", .2, "test");
-  numbers.Set("memory_gain", .05, "test");
-  numbers.Set("memory_share", .05, "test");
-  numbers.Set("arithmetic_share", .2, "test");
-  return numbers;
-}
-
-proto::Hardware Zen() {
-  proto::Hardware hardware;
-  hardware.set_simd_bits(512);
-  return hardware;
-}
 
 // Two threads on two cores of which others took a part.
 Numbers TwoThreads() {
