@@ -19,6 +19,7 @@
 #include "tracker/history/retention.h"
 #include "tracker/judge/evidence.h"
 #include "tracker/judge/judge.h"
+#include "tracker/judge/testing/random_answer.h"
 #include "tracker/series/series_key.h"
 #include "tracker/triage/triage.h"
 
@@ -205,22 +206,6 @@ proto::TriageRecord AnswerTo(const ReportData& data, int series,
   return record;
 }
 
-proto::TriageRecord RandomAnswer(const std::vector<proto::Run>& runs, int id,
-                                 Rng& rng) {
-  static constexpr proto::TriageKind kKinds[] = {
-      proto::ACKNOWLEDGE, proto::EXPECT, proto::MUTE, proto::NOTE};
-  proto::TriageRecord record;
-  record.set_record_id(absl::StrCat("r", id));
-  record.set_created_unix_ns(id);
-  record.set_kind(kKinds[rng.UniformInt(4)]);
-  record.set_pattern(rng.UniformInt(3) == 0 ? ".*" : "matmul.*");
-  record.set_text(absl::StrCat("because ", id));
-  *record.mutable_commit() = runs[rng.UniformInt(runs.size())].commit();
-  if (record.kind() == proto::MUTE) record.set_until_unix_ns(kNowUnixNs + 1);
-  if (record.kind() == proto::EXPECT) record.set_effect(.05);
-  return record;
-}
-
 TEST_F(StoredSeriesTest, ThePageIsThatOfAllPointsWhateverHappens) {
   int64_t read = 0, spared = 0;
   for (uint64_t seed = 1; seed <= 3; ++seed) {
@@ -241,8 +226,8 @@ TEST_F(StoredSeriesTest, ThePageIsThatOfAllPointsWhateverHappens) {
       switch (rng.UniformInt(6)) {
         case 0:
           what = "answered";
-          answers.push_back(
-              RandomAnswer(runs, static_cast<int>(answers.size()), rng));
+          answers.push_back(tracker::RandomAnswer(
+              runs, static_cast<int64_t>(answers.size()), kNowUnixNs, rng));
           break;
         case 1: {
           what = "thinned";

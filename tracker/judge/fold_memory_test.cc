@@ -18,6 +18,7 @@
 #include "tracker/history/record.h"
 #include "tracker/history/retention.h"
 #include "tracker/judge/judge.h"
+#include "tracker/judge/testing/random_answer.h"
 #include "tracker/series/series.h"
 #include "tracker/triage/triage.h"
 
@@ -135,23 +136,6 @@ class FoldMemoryTest : public ::testing::Test {
   size_t series_ = 0;
 };
 
-// An answer to whatever may be there.
-proto::TriageRecord RandomAnswer(const std::vector<proto::Run>& runs, int id,
-                                 Rng& rng) {
-  static constexpr proto::TriageKind kKinds[] = {
-      proto::ACKNOWLEDGE, proto::EXPECT, proto::MUTE, proto::NOTE};
-  proto::TriageRecord record;
-  record.set_record_id(absl::StrCat("r", id));
-  record.set_created_unix_ns(id);
-  record.set_kind(kKinds[rng.UniformInt(4)]);
-  record.set_pattern(rng.UniformInt(2) == 0 ? ".*" : "matmul.*");
-  record.set_text(absl::StrCat("because ", id));
-  *record.mutable_commit() = runs[rng.UniformInt(runs.size())].commit();
-  if (record.kind() == proto::MUTE) record.set_until_unix_ns(kNowUnixNs + 1);
-  if (record.kind() == proto::EXPECT) record.set_effect(.05);
-  return record;
-}
-
 TEST_F(FoldMemoryTest, TheAnswerIsThatOfAFreshFoldWhateverHappens) {
   int went_on = 0, folded_anew = 0, changes = 0;
   for (uint64_t seed = 1; seed <= 3; ++seed) {
@@ -173,8 +157,8 @@ TEST_F(FoldMemoryTest, TheAnswerIsThatOfAFreshFoldWhateverHappens) {
       switch (rng.UniformInt(6)) {
         case 0: {
           what = "answered";
-          answers.push_back(
-              RandomAnswer(runs, static_cast<int>(answers.size()), rng));
+          answers.push_back(RandomAnswer(
+              runs, static_cast<int64_t>(answers.size()), kNowUnixNs, rng));
           break;
         }
         case 1: {

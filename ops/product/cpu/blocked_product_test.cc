@@ -9,11 +9,10 @@
 #include "base/random.h"
 #include "gtest/gtest.h"
 #include "ops/product/cpu/micro_kernel.h"
+#include "ops/product/cpu/testing/whole_numbers.h"
 
 namespace optrail::ops {
 namespace {
-
-constexpr float kGuard = 12345.0f;
 
 std::string Describe(const Blocking& blocking, const ProductSize& size) {
   return "m=" + std::to_string(size.m) + " n=" + std::to_string(size.n) +
@@ -32,14 +31,6 @@ std::string Describe(const Blocking& blocking, const ProductSize& size) {
          " a_transposed=" + std::to_string(blocking.a_transposed) +
          " b_transposed=" + std::to_string(blocking.b_transposed) +
          " b_in_panels=" + std::to_string(blocking.b_in_panels);
-}
-
-// Operands hold small whole numbers: every sum is exact in any order, so that
-// results must be equal to the last bit.
-std::vector<float> WholeNumbers(int64_t count, Rng& rng) {
-  std::vector<float> values(count);
-  for (float& v : values) v = static_cast<float>(rng.UniformInt(9) - 4);
-  return values;
 }
 
 // [rows, columns] row by row, as [columns, rows].

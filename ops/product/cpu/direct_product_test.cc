@@ -6,18 +6,10 @@
 #include "base/random.h"
 #include "gtest/gtest.h"
 #include "ops/product/cpu/packing.h"
+#include "ops/product/cpu/testing/whole_numbers.h"
 
 namespace optrail::ops {
 namespace {
-
-constexpr float kGuard = 12345.0f;
-
-// Sums of whole numbers are exact in any order.
-std::vector<float> WholeNumbers(int64_t count, Rng& rng) {
-  std::vector<float> values(count);
-  for (float& v : values) v = static_cast<float>(rng.UniformInt(9) - 4);
-  return values;
-}
 
 Blocking InPlace() {
   Blocking blocking;

@@ -5,18 +5,10 @@
 
 #include "base/random.h"
 #include "gtest/gtest.h"
+#include "ops/product/cpu/testing/whole_numbers.h"
 
 namespace optrail::ops {
 namespace {
-
-constexpr float kGuard = 12345.0f;
-
-// Sums of whole numbers are exact in any order.
-std::vector<float> WholeNumbers(int64_t count, Rng& rng) {
-  std::vector<float> values(count);
-  for (float& v : values) v = static_cast<float>(rng.UniformInt(9) - 4);
-  return values;
-}
 
 // A line of `rows` whose steps are in three segments; the ends lack some.
 void ExpectSegments(const RegisterTile& tile, int64_t rows, int64_t columns,
