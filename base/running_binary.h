@@ -22,6 +22,11 @@ std::string RunningBinary();
 // file: about two milliseconds per MiB), kept for the process.
 const std::string& RunningBinaryFingerprint();
 
+// Tells this program from another one as surely, and at once: the build id by
+// which the linker marks what it made, in hexadecimal digits. Where it made
+// none, the fingerprint.
+const std::string& RunningBuildId();
+
 }  // namespace optrail
 
 #endif  // OPTRAIL_BASE_RUNNING_BINARY_H_

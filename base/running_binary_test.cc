@@ -1,5 +1,8 @@
 #include "base/running_binary.h"
 
+#include <string>
+
+#include "absl/strings/escaping.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "gtest/gtest.h"
@@ -17,6 +20,15 @@ TEST(RunningBinaryFingerprint, IsThatOfTheFileThatRuns) {
 
 TEST(RunningBinaryFingerprint, IsComputedOnce) {
   EXPECT_EQ(&RunningBinaryFingerprint(), &RunningBinaryFingerprint());
+}
+
+TEST(RunningBuildId, StandsInTheFileThatRuns) {
+  const std::string id = RunningBuildId();
+  if (id == RunningBinaryFingerprint()) GTEST_SKIP() << "no build id here";
+  const std::string bytes = absl::HexStringToBytes(id);
+  EXPECT_GE(bytes.size(), 8);
+  EXPECT_EQ(absl::BytesToHexString(bytes), id);
+  EXPECT_NE(ReadFile("/proc/self/exe")->find(bytes), std::string::npos);
 }
 
 }  // namespace

@@ -110,7 +110,7 @@ absl::StatusOr<ReportSeries> LoadSeries(const tracker::History& history,
       options.book = &book;
       options.recent_points = build.recent_points;
       options.data_bytes = DataBytes(build.title);
-      options.program = RunningBinaryFingerprint();
+      options.program = RunningBuildId();
       auto stored = LoadStoredSeries(*series.index, options);
       if (stored.ok()) {
         series.stored = *std::move(stored);
