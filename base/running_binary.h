@@ -23,8 +23,8 @@ std::string RunningBinary();
 const std::string& RunningBinaryFingerprint();
 
 // Tells this program from another one as surely, and at once: the build id by
-// which the linker marks what it made, in hexadecimal digits. Where it made
-// none, the fingerprint.
+// which the linker marks what it made, in hexadecimal digits. A program without
+// one gets the fingerprint.
 const std::string& RunningBuildId();
 
 }  // namespace optrail
