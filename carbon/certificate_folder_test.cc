@@ -8,7 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "carbon/carbon_command.h"
 #include "carbon/certificate.h"
 #include "carbon/certificate_test_fixture.h"

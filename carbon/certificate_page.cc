@@ -7,9 +7,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/html_page.h"
-#include "base/json.h"
 #include "base/status_macros.h"
+#include "base/text/html_page.h"
+#include "base/text/json.h"
 #include "carbon/certificate.h"
 #include "nlohmann/json.hpp"
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/sha256.h"
+#include "base/hash/sha256.h"
 #include "carbon/certificate.h"
 #include "gtest/gtest.h"
 #include "tracker/history/history.h"

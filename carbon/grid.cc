@@ -8,10 +8,10 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
-#include "base/csv_reader.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/random.h"
 #include "base/status_macros.h"
+#include "base/text/csv_reader.h"
 
 namespace optrail::carbon {
 namespace {

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "base/statistics.h"
+#include "base/stats/statistics.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/proto/meter_window.h"
 #include "tuning/session/objective.h"

@@ -8,9 +8,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/csv_reader.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/status_macros.h"
+#include "base/text/csv_reader.h"
 #include "carbon/energy_of.h"
 #include "carbon/grid.h"
 

@@ -16,10 +16,10 @@ import sys
 PREAMBLE = '''
 #include <iostream>
 #include "base/clock.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/random.h"
 #include "base/status_macros.h"
-#include "base/subprocess.h"
+#include "base/process/subprocess.h"
 #define ASSIGN_OR_RETURN OPTRAIL_ASSIGN_OR_RETURN
 #define RETURN_IF_ERROR OPTRAIL_RETURN_IF_ERROR
 namespace optrail {

@@ -7,7 +7,7 @@
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
-#include "base/paired_test.h"
+#include "base/stats/paired_test.h"
 #include "base/status_macros.h"
 #include "cli/flags.h"
 #include "cli/shared_machine.h"

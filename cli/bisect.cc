@@ -9,7 +9,7 @@
 #include "absl/flags/flag.h"
 #include "absl/flags/reflection.h"
 #include "absl/strings/str_cat.h"
-#include "base/git.h"
+#include "base/process/git.h"
 #include "base/status_macros.h"
 #include "cli/ab.h"
 #include "cli/embedded_texts.h"

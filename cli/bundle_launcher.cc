@@ -24,7 +24,8 @@ int main(int argc, char** argv) {
   if (const char* own = getenv("LD_LIBRARY_PATH"); own != nullptr && *own) {
     libraries += std::string(":") + own;
   }
-  // Processes that measure are this program again (base/running_binary.h).
+  // Processes that measure are this program again
+  // (base/process/running_binary.h).
   setenv("OPTRAIL_BUNDLE", folder.c_str(), 1);
   std::vector<std::string> words = {folder + "/lib/ld-linux-x86-64.so.2",
                                     "--library-path",

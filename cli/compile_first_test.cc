@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/file.h"
-#include "base/subprocess.h"
+#include "base/file/file.h"
+#include "base/process/subprocess.h"
 #include "fleet/testing/fleet_fixture.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -5,7 +5,7 @@
 #include "absl/flags/declare.h"
 #include "absl/flags/flag.h"
 #include "absl/time/time.h"
-#include "base/running_binary.h"
+#include "base/process/running_binary.h"
 #include "base/status_macros.h"
 #include "cli/embedded_texts.h"
 #include "cli/flags.h"

@@ -6,9 +6,9 @@
 #include <iostream>
 
 #include "absl/flags/flag.h"
-#include "base/file.h"
+#include "base/file/file.h"
+#include "base/process/subprocess.h"
 #include "base/status_macros.h"
-#include "base/subprocess.h"
 #include "cli/embedded_texts.h"
 #include "cli/flags.h"
 #include "reports/sample/demo_command.h"

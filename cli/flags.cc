@@ -4,8 +4,8 @@
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
-#include "base/file.h"
-#include "base/git.h"
+#include "base/file/file.h"
+#include "base/process/git.h"
 
 ABSL_FLAG(std::string, out, "", "File to write, replaced atomically.");
 ABSL_FLAG(std::string, hardware, "",

@@ -14,8 +14,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "base/exit_code.h"
-#include "base/percentage.h"
-#include "base/table.h"
+#include "base/text/percentage.h"
+#include "base/text/table.h"
 #include "suites/command/command_line.h"
 #include "tracker/command/command_support.h"
 

@@ -7,7 +7,7 @@
 
 #include "absl/flags/flag.h"
 #include "base/status_macros.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "carbon/certificate_folder.h"
 #include "cli/embedded_texts.h"
 #include "cli/flags.h"

@@ -3,8 +3,8 @@
 #include <sys/stat.h>
 
 #include "absl/strings/str_cat.h"
-#include "base/file.h"
-#include "base/units.h"
+#include "base/file/file.h"
+#include "base/text/units.h"
 
 namespace optrail::cli {
 

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "base/closest.h"
+#include "base/text/closest.h"
 #include "cli/embedded_texts.h"
 #include "cli/flags.h"
 

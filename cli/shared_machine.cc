@@ -8,7 +8,7 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "base/units.h"
+#include "base/text/units.h"
 #include "ops/device/cpu/noise.h"
 
 ABSL_DECLARE_FLAG(std::string, metric);

@@ -5,8 +5,8 @@
 
 #include "absl/flags/declare.h"
 #include "absl/flags/flag.h"
-#include "base/file.h"
-#include "base/hash.h"
+#include "base/file/file.h"
+#include "base/hash/hash.h"
 #include "base/status_macros.h"
 #include "cli/ab.h"
 #include "cli/embedded_texts.h"

@@ -11,7 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "base/clock.h"
 #include "base/random.h"
-#include "base/statistics.h"
+#include "base/stats/statistics.h"
 #include "diagnosis/classes.h"
 #include "suites/workload/named_only.h"
 #include "suites/workload/tasks.h"

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/check.h"
-#include "base/textproto.h"
+#include "base/text/textproto.h"
 
 namespace optrail::diagnosis {
 namespace {

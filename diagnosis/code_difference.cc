@@ -17,9 +17,9 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
-#include "base/file.h"
-#include "base/subprocess.h"
-#include "base/utf8.h"
+#include "base/file/file.h"
+#include "base/process/subprocess.h"
+#include "base/text/utf8.h"
 #include "ops/core/instruction_mix.h"
 
 namespace optrail::diagnosis {

@@ -1,6 +1,6 @@
 #include "diagnosis/code_difference.h"
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

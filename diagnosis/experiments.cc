@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/statistics.h"
+#include "base/stats/statistics.h"
 #include "base/status_macros.h"
 #include "diagnosis/derived.h"
 #include "diagnosis/gpu_experiments.h"

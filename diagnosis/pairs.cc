@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/statistics.h"
+#include "base/stats/statistics.h"
 #include "base/status_macros.h"
 #include "suites/stopwatch/stopwatch.h"
 

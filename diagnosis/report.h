@@ -12,7 +12,7 @@
 #include <string>
 
 #include "absl/types/span.h"
-#include "base/table.h"
+#include "base/text/table.h"
 #include "tracker/proto/diagnosis.pb.h"
 
 namespace optrail::diagnosis {

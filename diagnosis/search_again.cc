@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
-#include "base/file.h"
-#include "base/hash.h"
+#include "base/file/file.h"
+#include "base/hash/hash.h"
 #include "base/status_macros.h"
 #include "suites/workload/tasks.h"
 #include "tracker/history/history.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "diagnosis/search_again.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -3,9 +3,9 @@
 #include <ostream>
 
 #include "absl/strings/str_cat.h"
-#include "base/file.h"
-#include "base/open_metrics.h"
+#include "base/file/file.h"
 #include "base/status_macros.h"
+#include "base/text/open_metrics.h"
 #include "tracker/command/command_support.h"
 
 namespace optrail::fleet {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "base/table.h"
+#include "base/text/table.h"
 #include "fleet/queue.h"
 
 namespace optrail::fleet {

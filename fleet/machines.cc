@@ -4,9 +4,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/status_macros.h"
-#include "base/textproto.h"
+#include "base/text/textproto.h"
 #include "fleet/machines.pb.h"
 
 namespace optrail::fleet {

@@ -1,6 +1,6 @@
 #include "fleet/machines.h"
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

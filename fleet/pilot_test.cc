@@ -12,7 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "fleet/evaluation/fault_run.h"
 #include "fleet/testing/fleet_fixture.h"
 #include "gmock/gmock.h"

@@ -10,7 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "fleet/schema.h"
 #include "fleet/task_command.h"
 #include "tracker/history/postgres/schema.h"

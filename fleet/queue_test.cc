@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "fleet/fleet_command.h"
 #include "fleet/testing/fleet_fixture.h"
 #include "gmock/gmock.h"

@@ -3,8 +3,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "base/quote.h"
-#include "base/subprocess.h"
+#include "base/process/subprocess.h"
+#include "base/text/quote.h"
 
 namespace optrail::fleet {
 

@@ -25,7 +25,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/subprocess.h"
+#include "base/process/subprocess.h"
 #include "fleet/pilot_options.h"
 #include "fleet/queue.h"
 #include "tracker/history/postgres/postgres_store.h"

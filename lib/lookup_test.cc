@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lib/optrail.h"

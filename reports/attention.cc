@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/quote.h"
+#include "base/text/quote.h"
 #include "tracker/judge/evidence.h"
 #include "tracker/series/series_key.h"
 

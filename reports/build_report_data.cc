@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "base/parallel_for.h"
+#include "base/process/parallel_for.h"
 #include "reports/session_view.h"
 #include "tracker/history/history.h"
 #include "tracker/judge/evidence.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "base/statistics.h"
+#include "base/stats/statistics.h"
 
 namespace optrail::reports {
 namespace {

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "base/statistics.h"
+#include "base/stats/statistics.h"
 
 namespace optrail::reports {
 namespace {

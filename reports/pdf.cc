@@ -3,9 +3,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "base/file.h"
+#include "base/file/file.h"
+#include "base/process/subprocess.h"
 #include "base/status_macros.h"
-#include "base/subprocess.h"
 #include "tracker/checkout/temporary_folder.h"
 
 namespace optrail::reports {

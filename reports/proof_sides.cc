@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "base/paired_test.h"
-#include "base/statistics.h"
+#include "base/stats/paired_test.h"
+#include "base/stats/statistics.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/proto/meter_window.h"
 #include "tuning/session/objective.h"

@@ -6,7 +6,7 @@
 //
 //   for (const ProofSide& side : SidesOf(session)) ...
 //
-// Ratios, intervals and p-values are those of base/paired_test.h.
+// Ratios, intervals and p-values are those of base/stats/paired_test.h.
 
 #include <string>
 #include <vector>

@@ -11,7 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "base/statistics.h"
+#include "base/stats/statistics.h"
 #include "reports/knob_effects.h"
 #include "tuning/schedule/rule.h"
 #include "tuning/schedule/trace_source.h"

@@ -6,8 +6,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "base/hash.h"
-#include "base/parallel_for.h"
+#include "base/hash/hash.h"
+#include "base/process/parallel_for.h"
 #include "base/status_macros.h"
 #include "reports/digest.h"
 #include "reports/page_data.h"

@@ -7,7 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/random.h"
 #include "gtest/gtest.h"
 #include "reports/build_report_data.h"

@@ -27,7 +27,7 @@
 #include <string>
 #include <vector>
 
-#include "base/file_system.h"
+#include "base/file/file_system.h"
 #include "base/random.h"
 
 namespace optrail {

@@ -21,9 +21,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "base/file.h"
+#include "base/file/file.h"
+#include "base/process/subprocess.h"
 #include "base/random.h"
-#include "base/subprocess.h"
 #include "tracker/history/evaluation/hostile_records.h"
 #include "tracker/history/history.h"
 

@@ -14,7 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/status_macros.h"
 
 namespace optrail::fleet {

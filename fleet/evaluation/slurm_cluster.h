@@ -17,7 +17,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/subprocess.h"
+#include "base/process/subprocess.h"
 
 namespace optrail::fleet {
 

@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "tracker/history/postgres/postgres.h"
 
 namespace optrail::fleet {

@@ -3,10 +3,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/file.h"
-#include "base/json.h"
+#include "base/file/file.h"
+#include "base/file/writable_folder.h"
 #include "base/status_macros.h"
-#include "base/writable_folder.h"
+#include "base/text/json.h"
 #include "graph/onnx/filled_model.h"
 #include "graph/reference/reference.h"
 

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/status_macros.h"
-#include "base/textproto.h"
+#include "base/text/textproto.h"
 
 namespace optrail::graph {
 

@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
-#include "base/machine_memory.h"
+#include "base/process/machine_memory.h"
 #include "base/status_macros.h"
 
 namespace optrail::graph {

@@ -10,9 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "base/csv_reader.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/status_macros.h"
+#include "base/text/csv_reader.h"
 
 namespace optrail::graph {
 namespace {

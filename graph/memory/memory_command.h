@@ -13,7 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/exit_code.h"
-#include "base/table.h"
+#include "base/text/table.h"
 #include "graph/memory/plan.h"
 
 namespace optrail::graph {

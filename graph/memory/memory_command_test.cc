@@ -4,7 +4,7 @@
 
 #include <sstream>
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "graph/memory/buffers_csv.h"
 
 namespace optrail::graph {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "graph/onnx/import.h"
 #include "graph/reference/reference.h"
 

@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "absl/strings/str_cat.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/random.h"
 #include "graph/ir/graph_text.h"
 #include "graph/reference/reference.h"

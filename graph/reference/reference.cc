@@ -6,7 +6,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "base/machine_memory.h"
+#include "base/process/machine_memory.h"
 #include "base/random.h"
 #include "base/status_macros.h"
 #include "graph/ir/ops.h"

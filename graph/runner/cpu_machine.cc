@@ -1,8 +1,8 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "base/hash.h"
-#include "base/machine_memory.h"
+#include "base/hash/hash.h"
+#include "base/process/machine_memory.h"
 #include "graph/runner/jit_header.h"
 #include "graph/runner/machine.h"
 #include "ops/core/cpu_device.h"

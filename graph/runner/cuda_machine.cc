@@ -1,7 +1,7 @@
 #include <string>
 #include <utility>
 
-#include "base/hash.h"
+#include "base/hash/hash.h"
 #include "base/status_macros.h"
 #include "graph/runner/cuda_feeder.h"
 #include "graph/runner/machine.h"

@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "base/parallel_for.h"
+#include "base/process/parallel_for.h"
 #include "base/status_macros.h"
 #include "ops/core/compile_cache.h"
 #include "tuning/proto/canonical.h"

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/machine_memory.h"
+#include "base/process/machine_memory.h"
 #include "base/status_macros.h"
 #include "graph/ir/ops.h"
 #include "graph/runner/arena.h"

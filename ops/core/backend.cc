@@ -1,7 +1,7 @@
 #include "ops/core/backend.h"
 
 #include "absl/strings/ascii.h"
-#include "base/hash.h"
+#include "base/hash/hash.h"
 
 namespace optrail::ops {
 std::string Recipe::Key() const {

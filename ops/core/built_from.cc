@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "base/file.h"
-#include "base/hash.h"
+#include "base/file/file.h"
+#include "base/hash/hash.h"
 
 namespace optrail::ops {
 namespace {

@@ -1,7 +1,7 @@
 #include "ops/core/built_from.h"
 
-#include "base/file.h"
-#include "base/hash.h"
+#include "base/file/file.h"
+#include "base/hash/hash.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

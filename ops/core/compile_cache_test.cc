@@ -10,7 +10,7 @@
 #include <set>
 #include <vector>
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "gtest/gtest.h"
 
 namespace optrail::ops {

@@ -6,9 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/check.h"
-#include "base/closest.h"
-#include "base/cpus.h"
+#include "base/process/cpus.h"
 #include "base/status_macros.h"
+#include "base/text/closest.h"
 #include "tuning/proto/canonical.h"
 
 namespace optrail::ops {

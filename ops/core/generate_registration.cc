@@ -21,7 +21,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "base/hash.h"
+#include "base/hash/hash.h"
 #include "ops/core/kernel_sources.h"
 
 ABSL_FLAG(std::string, name, "", "name of the operator");

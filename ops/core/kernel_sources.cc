@@ -8,7 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/hash.h"
+#include "base/hash/hash.h"
 #include "base/status_macros.h"
 #include "ops/core/source_tokens.h"
 

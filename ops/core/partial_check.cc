@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/parallel_for.h"
+#include "base/process/parallel_for.h"
 #include "base/random.h"
 #include "ops/core/data_type.h"
 #include "ops/core/pieces.h"

@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "absl/functional/function_ref.h"
-#include "base/parallel_for.h"
+#include "base/process/parallel_for.h"
 
 namespace optrail::ops {
 

@@ -31,7 +31,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
-#include "base/file_cache.h"
+#include "base/file/file_cache.h"
 #include "ops/core/compare.h"
 #include "ops/core/device.h"
 #include "ops/core/operator.h"

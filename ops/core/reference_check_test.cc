@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/file.h"
-#include "base/machine_memory.h"
+#include "base/file/file.h"
+#include "base/process/machine_memory.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ops/device/cpu/device.h"

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/check.h"
-#include "base/hash.h"
+#include "base/hash/hash.h"
 #include "tuning/proto/canonical.h"
 
 namespace optrail::ops {

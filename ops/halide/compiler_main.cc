@@ -26,7 +26,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "base/subprocess.h"
+#include "base/process/subprocess.h"
 #include "ops/halide/compile.h"
 #include "ops/halide/runtime_object.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/parallel_for.h"
+#include "base/process/parallel_for.h"
 #include "ops/core/data_type.h"
 
 namespace optrail::ops {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "reports/build_report_data.h"
 #include "reports/html_report.h"
 #include "reports/sample/sample_history.h"

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/random.h"
-#include "base/statistics.h"
+#include "base/stats/statistics.h"
 
 namespace optrail::reports {
 namespace {

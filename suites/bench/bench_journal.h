@@ -24,7 +24,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/journal.h"
+#include "base/file/journal.h"
 #include "suites/proto/bench_journal.pb.h"
 
 namespace optrail::suites {

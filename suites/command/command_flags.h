@@ -10,7 +10,7 @@
 #include "absl/flags/declare.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "base/table.h"
+#include "base/text/table.h"
 #include "suites/bench/bench_driver.h"
 #include "suites/tune/elsewhere.h"
 #include "suites/tune/tune_driver.h"

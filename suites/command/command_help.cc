@@ -8,8 +8,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "base/prose.h"
-#include "base/table.h"
+#include "base/text/prose.h"
+#include "base/text/table.h"
 
 namespace optrail::suites {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "base/quote.h"
-#include "base/running_binary.h"
+#include "base/process/running_binary.h"
+#include "base/text/quote.h"
 
 namespace optrail::suites {
 namespace {

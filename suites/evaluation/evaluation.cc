@@ -3,7 +3,7 @@
 #include <iostream>
 
 #include "absl/flags/parse.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/status_macros.h"
 #include "suites/worker/worker.h"
 

@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "base/hash.h"
+#include "base/hash/hash.h"
 #include "base/random.h"
 #include "ops/core/attributes.h"
 #include "tuning/proto/canonical.h"

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "absl/types/optional.h"
-#include "base/table.h"
+#include "base/text/table.h"
 
 namespace optrail::suites {
 

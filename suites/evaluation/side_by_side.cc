@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/random.h"
-#include "base/statistics.h"
+#include "base/stats/statistics.h"
 #include "base/status_macros.h"
 #include "suites/stopwatch/stopwatch.h"
 #include "tuning/proto/canonical.h"

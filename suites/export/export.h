@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/table.h"
+#include "base/text/table.h"
 #include "suites/worker/run_context.h"
 #include "suites/workload/tasks.h"
 

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/status_macros.h"
-#include "base/units.h"
+#include "base/text/units.h"
 #include "graph/runner/runner.h"
 #include "suites/graph/fed_timing.h"
 #include "suites/graph/graph_record.h"

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/html_page.h"
-#include "base/units.h"
+#include "base/text/html_page.h"
+#include "base/text/units.h"
 
 namespace optrail::suites {
 namespace {

@@ -8,9 +8,9 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/status_macros.h"
-#include "base/textproto.h"
+#include "base/text/textproto.h"
 #include "graph/onnx/import.h"
 #include "tuning/proto/canonical.h"
 

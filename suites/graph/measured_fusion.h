@@ -26,7 +26,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/table.h"
+#include "base/text/table.h"
 #include "graph/fusion/decisions.h"
 #include "graph/fusion/fusion.h"
 #include "graph/runner/runner.h"

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "graph/fusion/decisions.h"
 #include "ops/device/cpu/device.h"
 

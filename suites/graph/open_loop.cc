@@ -9,9 +9,9 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "base/clock.h"
-#include "base/distributions.h"
 #include "base/random.h"
-#include "base/statistics.h"
+#include "base/stats/distributions.h"
+#include "base/stats/statistics.h"
 #include "base/status_macros.h"
 
 namespace optrail::suites {

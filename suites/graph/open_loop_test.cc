@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "base/random.h"
-#include "base/statistics.h"
+#include "base/stats/statistics.h"
 
 namespace optrail::suites {
 namespace {

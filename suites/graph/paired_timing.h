@@ -11,11 +11,11 @@
 //
 // On one thread a round compares processor time where both sides know it, so
 // that waiting for a core is in no ratio; else time on the clock. The interval
-// is base/paired_test.h's and holds whenever the rounds end.
+// is base/stats/paired_test.h's and holds whenever the rounds end.
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "base/paired_test.h"
+#include "base/stats/paired_test.h"
 #include "ops/core/device.h"
 
 namespace optrail::suites {

@@ -10,8 +10,8 @@
 //   OPTRAIL_ASSIGN_OR_RETURN(const PairedTimes times,
 //                            TimePairs(*peer, *ours, options));
 //
-// Messages are frames (base/subprocess.h: a length in 4 bytes, little-endian,
-// and so many bytes) over its standard input and output:
+// Messages are frames (base/process/subprocess.h: a length in 4 bytes,
+// little-endian, and so many bytes) over its standard input and output:
 //
 //   it says first    "ready NAME"   or "error TEXT"
 //   "run N"          N calls: "WALL_NS PROCESSOR_NS", both of all calls
@@ -23,7 +23,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "base/subprocess.h"
+#include "base/process/subprocess.h"
 #include "ops/core/device.h"
 
 namespace optrail::suites {

@@ -12,7 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/types/optional.h"
 #include "base/status_macros.h"
-#include "base/units.h"
+#include "base/text/units.h"
 #include "graph/ir/ops.h"
 #include "graph/reference/reference.h"
 #include "graph/runner/runner.h"

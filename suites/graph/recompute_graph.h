@@ -14,7 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/exit_code.h"
-#include "base/table.h"
+#include "base/text/table.h"
 #include "graph/onnx/import.h"
 
 namespace optrail::suites {

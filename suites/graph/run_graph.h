@@ -17,7 +17,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "base/exit_code.h"
-#include "base/table.h"
+#include "base/text/table.h"
 #include "graph/onnx/import.h"
 #include "graph/runner/runner.h"
 #include "ops/core/device.h"

@@ -5,7 +5,7 @@
 
 #include "absl/time/time.h"
 #include "base/clock.h"
-#include "base/statistics.h"
+#include "base/stats/statistics.h"
 #include "base/status_macros.h"
 #include "suites/graph/call_timer.h"
 

@@ -28,7 +28,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/exit_code.h"
-#include "base/table.h"
+#include "base/text/table.h"
 #include "suites/worker/run_context.h"
 #include "tracker/proto/run.pb.h"
 #include "tuning/proto/session.pb.h"

@@ -6,8 +6,8 @@
 #include <set>
 #include <utility>
 
-#include "base/rank_correlation.h"
-#include "base/statistics.h"
+#include "base/stats/rank_correlation.h"
+#include "base/stats/statistics.h"
 #include "suites/tune/transfer_sources.h"
 #include "tuning/proto/canonical.h"
 

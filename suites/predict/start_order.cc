@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/units.h"
+#include "base/text/units.h"
 #include "ops/core/registry.h"
 #include "suites/workload/tasks.h"
 

@@ -3,7 +3,7 @@
 #include <map>
 #include <set>
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "suites/workload/workload.h"

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/types/optional.h"
-#include "base/statistics.h"
+#include "base/stats/statistics.h"
 #include "base/status_macros.h"
 #include "ops/core/neighbours.h"
 

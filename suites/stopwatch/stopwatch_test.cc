@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/random.h"
-#include "base/statistics.h"
+#include "base/stats/statistics.h"
 #include "base/status_macros.h"
 #include "gtest/gtest.h"
 #include "ops/core/neighbours.h"

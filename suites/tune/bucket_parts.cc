@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
-#include "base/units.h"
+#include "base/text/units.h"
 
 namespace optrail::suites {
 namespace {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/table.h"
+#include "base/text/table.h"
 #include "tuning/proto/config.pb.h"
 #include "tuning/store/bucket.h"
 

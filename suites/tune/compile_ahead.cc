@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "absl/types/optional.h"
-#include "base/cpus.h"
-#include "base/file.h"
-#include "base/running_binary.h"
+#include "base/file/file.h"
+#include "base/process/cpus.h"
+#include "base/process/running_binary.h"
 #include "base/status_macros.h"
 #include "ops/core/compile_cache.h"
 #include "ops/core/device_type.h"

@@ -3,7 +3,7 @@
 
 #include "suites/tune/compile_ahead.h"
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ops/core/device_type.h"

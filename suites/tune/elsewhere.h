@@ -41,7 +41,7 @@
 namespace optrail::suites {
 
 struct ServeOptions {
-  std::string address;  // base/socket.h
+  std::string address;  // base/process/socket.h
   proto::DeviceKind device = proto::CPU;
   proto::SamplingOptions sampling;
   WorkerOptions worker;

@@ -16,7 +16,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "base/table.h"
+#include "base/text/table.h"
 #include "suites/graph/paired_timing.h"
 #include "suites/worker/run_context.h"
 #include "suites/workload/tasks.h"

@@ -6,7 +6,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "base/host_name.h"
+#include "base/process/host_name.h"
 #include "suites/stopwatch/stopwatch.h"
 #include "tuning/session/objective.h"
 

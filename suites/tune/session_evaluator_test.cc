@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "base/host_name.h"
+#include "base/process/host_name.h"
 #include "gtest/gtest.h"
 #include "suites/stopwatch/stopwatch.h"
 #include "suites/worker/testing/one_by_one_evaluator.h"

@@ -10,7 +10,7 @@
 #include "absl/time/clock.h"
 #include "base/exit_code.h"
 #include "base/status_macros.h"
-#include "base/units.h"
+#include "base/text/units.h"
 #include "ops/core/registry.h"
 #include "re2/re2.h"
 #include "suites/tune/tune_buckets.h"

@@ -13,7 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "base/table.h"
+#include "base/text/table.h"
 #include "suites/tune/tune_driver.h"
 #include "suites/worker/run_context.h"
 

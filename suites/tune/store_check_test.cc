@@ -6,7 +6,7 @@
 #include <sstream>
 #include <string>
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "suites/stopwatch/stopwatch.h"

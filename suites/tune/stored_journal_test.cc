@@ -8,8 +8,8 @@
 
 #include "absl/strings/match.h"
 #include "base/clock.h"
-#include "base/file.h"
-#include "base/journal.h"
+#include "base/file/file.h"
+#include "base/file/journal.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "suites/tune/tune_session.h"

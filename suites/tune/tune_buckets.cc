@@ -13,7 +13,7 @@
 #include "base/exit_code.h"
 #include "base/random.h"
 #include "base/status_macros.h"
-#include "base/units.h"
+#include "base/text/units.h"
 #include "ops/core/registry.h"
 #include "suites/tune/bucket_parts.h"
 #include "tuning/proto/canonical.h"

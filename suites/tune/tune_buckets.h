@@ -22,7 +22,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "base/table.h"
+#include "base/text/table.h"
 #include "suites/tune/tune_driver.h"
 #include "suites/worker/run_context.h"
 #include "suites/workload/tasks.h"

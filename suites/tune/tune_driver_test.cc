@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "gtest/gtest.h"
 #include "suites/stopwatch/stopwatch.h"
 #include "suites/worker/worker.h"

@@ -8,7 +8,7 @@
 
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "base/table.h"
+#include "base/text/table.h"
 #include "tuning/proto/session.pb.h"
 #include "tuning/proto/trial.pb.h"
 

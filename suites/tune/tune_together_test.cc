@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "gtest/gtest.h"
 #include "suites/tune/tune_session.h"
 #include "suites/worker/testing/one_by_one_evaluator.h"

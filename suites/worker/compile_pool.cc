@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "base/cpus.h"
-#include "base/process_guard.h"
+#include "base/process/cpus.h"
+#include "base/process/process_guard.h"
 #include "suites/worker/exchange.h"
 
 namespace optrail::suites {

@@ -33,7 +33,7 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "base/clock.h"
-#include "base/subprocess.h"
+#include "base/process/subprocess.h"
 #include "suites/proto/worker.pb.h"
 #include "suites/worker/evaluator.h"
 #include "tuning/proto/trial.pb.h"

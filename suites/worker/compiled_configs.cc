@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/cpus.h"
-#include "base/file.h"
+#include "base/file/file.h"
+#include "base/process/cpus.h"
 #include "ops/core/compile_cache.h"
 #include "ops/core/device_type.h"
 #include "ops/core/registry.h"

@@ -17,7 +17,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "base/subprocess.h"
+#include "base/process/subprocess.h"
 #include "suites/proto/worker.pb.h"
 #include "suites/worker/worker_reply.h"
 

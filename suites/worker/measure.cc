@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "base/clock.h"
-#include "base/host_name.h"
+#include "base/process/host_name.h"
 #include "base/status_macros.h"
 #include "ops/core/neighbours.h"
 #include "tuning/session/numerics.h"

@@ -1,7 +1,7 @@
 #include "suites/worker/measurement_settings.h"
 
 #include "absl/time/time.h"
-#include "base/running_binary.h"
+#include "base/process/running_binary.h"
 #include "ops/core/device_type.h"
 #include "suites/stopwatch/stopwatch.h"
 #include "suites/worker/measure.h"

@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-#include "base/running_binary.h"
+#include "base/process/running_binary.h"
 #include "base/status_macros.h"
 
 namespace optrail::suites {

@@ -23,7 +23,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "base/subprocess.h"
+#include "base/process/subprocess.h"
 #include "suites/proto/worker.pb.h"
 #include "suites/worker/exchange.h"
 #include "tuning/proto/trial.pb.h"

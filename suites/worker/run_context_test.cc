@@ -6,9 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
-#include "base/file.h"
-#include "base/subprocess.h"
-#include "base/textproto.h"
+#include "base/file/file.h"
+#include "base/process/subprocess.h"
+#include "base/text/textproto.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -14,7 +14,7 @@ namespace optrail::suites {
 // The argument that makes a binary a worker.
 inline constexpr char kWorkerFlag[] = "--optrail_worker";
 
-// Or the guard of one that compiles (base/process_guard.h).
+// Or the guard of one that compiles (base/process/process_guard.h).
 bool IsWorker(int argc, char** argv);
 
 // Answers requests on standard input until it is closed; the exit code.

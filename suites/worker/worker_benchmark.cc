@@ -8,7 +8,7 @@
 
 #include "absl/time/time.h"
 #include "base/check.h"
-#include "base/subprocess.h"
+#include "base/process/subprocess.h"
 #include "benchmark/benchmark.h"
 #include "ops/core/device_type.h"
 #include "suites/proto/worker.pb.h"

@@ -15,7 +15,7 @@
 
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "base/running_binary.h"
+#include "base/process/running_binary.h"
 #include "suites/worker/compile_pool.h"
 #include "suites/worker/opened_worker.h"
 #include "tuning/proto/context.pb.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/machine_memory.h"
+#include "base/process/machine_memory.h"
 #include "base/status_macros.h"
 #include "ops/core/operator.h"
 #include "ops/core/registry.h"

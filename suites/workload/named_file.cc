@@ -5,10 +5,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/closest.h"
-#include "base/file.h"
-#include "base/git.h"
+#include "base/file/file.h"
+#include "base/process/git.h"
 #include "base/status_macros.h"
+#include "base/text/closest.h"
 
 namespace optrail::suites {
 

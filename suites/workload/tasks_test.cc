@@ -3,7 +3,7 @@
 #include <set>
 #include <string>
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ops/core/backend.h"

@@ -5,7 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "base/git.h"
+#include "base/process/git.h"
 #include "base/status_macros.h"
 #include "tracker/ab/sides.h"
 #include "tracker/checkout/benchmark_process.h"

@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/progress.h"
-#include "base/prose.h"
 #include "base/status_macros.h"
-#include "base/table.h"
-#include "base/units.h"
+#include "base/text/progress.h"
+#include "base/text/prose.h"
+#include "base/text/table.h"
+#include "base/text/units.h"
 
 namespace optrail::tracker {
 namespace {

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "base/check.h"
-#include "base/distributions.h"
+#include "base/stats/distributions.h"
 
 namespace optrail::tracker {
 namespace {

@@ -8,10 +8,10 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "base/clock.h"
-#include "base/file.h"
-#include "base/quote.h"
+#include "base/file/file.h"
 #include "base/status_macros.h"
-#include "base/units.h"
+#include "base/text/quote.h"
+#include "base/text/units.h"
 
 namespace optrail::tracker {
 namespace {

@@ -3,7 +3,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "base/quote.h"
+#include "base/text/quote.h"
 
 namespace optrail::tracker {
 namespace {

@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "tracker/checkout/interruptible.h"
 #include "tracker/checkout/repository_test_fixture.h"
 

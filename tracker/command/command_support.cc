@@ -4,8 +4,8 @@
 
 #include "absl/time/time.h"
 #include "base/clock.h"
-#include "base/quote.h"
 #include "base/status_macros.h"
+#include "base/text/quote.h"
 
 namespace optrail::tracker {
 

@@ -28,7 +28,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "base/table.h"
+#include "base/text/table.h"
 #include "re2/re2.h"
 #include "tracker/history/history.h"
 

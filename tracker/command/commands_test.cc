@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/testing/unprivileged.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -1,10 +1,10 @@
 #include "tracker/command/filter_values.h"
 
 #include "absl/strings/str_cat.h"
-#include "base/closest.h"
-#include "base/prose.h"
 #include "base/status_macros.h"
-#include "base/utf8.h"
+#include "base/text/closest.h"
+#include "base/text/prose.h"
+#include "base/text/utf8.h"
 #include "tracker/command/command_support.h"
 #include "tracker/history/index/history_index.h"
 #include "tracker/series/series.h"

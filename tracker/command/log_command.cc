@@ -6,7 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "base/units.h"
+#include "base/text/units.h"
 #include "tracker/command/filter_values.h"
 #include "tracker/history/index/history_index.h"
 #include "tracker/history/selectors.h"

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/random.h"
-#include "base/statistics.h"
+#include "base/stats/statistics.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/distributions.h"
-#include "base/statistics.h"
-#include "base/units.h"
+#include "base/stats/distributions.h"
+#include "base/stats/statistics.h"
+#include "base/text/units.h"
 #include "tracker/compare/metric_rows.h"
 #include "tracker/compare/pairs.h"
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "base/statistics.h"
+#include "base/stats/statistics.h"
 #include "tracker/compare/robust.h"
 
 namespace optrail::tracker {

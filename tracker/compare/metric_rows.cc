@@ -9,8 +9,8 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "base/statistics.h"
-#include "base/units.h"
+#include "base/stats/statistics.h"
+#include "base/text/units.h"
 #include "tracker/compare/process_log.h"
 #include "tracker/history/history.h"
 #include "tracker/series/series.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "base/statistics.h"
+#include "base/stats/statistics.h"
 #include "tracker/compare/factor_posterior.h"
 #include "tracker/compare/shared_factor.h"
 #include "tracker/compare/steps.h"

@@ -3,9 +3,9 @@
 #include <cmath>
 #include <functional>
 
-#include "base/distributions.h"
 #include "base/random.h"
-#include "base/statistics.h"
+#include "base/stats/distributions.h"
+#include "base/stats/statistics.h"
 #include "gtest/gtest.h"
 #include "tracker/compare/robust.h"
 #include "tracker/compare/shared_factor.h"

@@ -7,9 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/paired_test.h"
-#include "base/statistics.h"
-#include "base/units.h"
+#include "base/stats/paired_test.h"
+#include "base/stats/statistics.h"
+#include "base/text/units.h"
 #include "tracker/compare/machine_slope.h"
 #include "tracker/compare/process_log.h"
 #include "tracker/series/series.h"

@@ -8,8 +8,8 @@
 //       PairsOf(baseline, candidate, compared);
 //   if (pairs.has_value()) DecidePairs(*pairs, options, rows);
 //
-// The test is base/paired_test.h's and may be looked at after every round, so
-// whoever schedules rounds asks Compare() after each of them.
+// The test is base/stats/paired_test.h's and may be looked at after every
+// round, so whoever schedules rounds asks Compare() after each of them.
 
 #include <map>
 #include <string>

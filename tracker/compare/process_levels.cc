@@ -4,8 +4,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "base/distributions.h"
-#include "base/statistics.h"
+#include "base/stats/distributions.h"
+#include "base/stats/statistics.h"
 #include "tracker/compare/robust.h"
 
 namespace optrail::tracker {

@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "base/statistics.h"
+#include "base/stats/statistics.h"
 #include "tracker/series/samples.h"
 #include "tracker/series/series.h"
 

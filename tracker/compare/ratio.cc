@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/distributions.h"
+#include "base/stats/distributions.h"
 
 namespace optrail::tracker {
 

@@ -6,7 +6,7 @@
 //   Ratio ratio = RatioOf(log_ratio, standard_error, degrees_of_freedom, .95);
 //   // ratio.ratio, ratio.low .. ratio.high, ratio.p_greater
 //
-// noise_model.h or base/paired_test.h computes the numbers.
+// noise_model.h or base/stats/paired_test.h computes the numbers.
 
 namespace optrail::tracker {
 

@@ -5,8 +5,8 @@
 #include <limits>
 #include <vector>
 
-#include "base/distributions.h"
-#include "base/statistics.h"
+#include "base/stats/distributions.h"
+#include "base/stats/statistics.h"
 
 namespace optrail::tracker {
 namespace {

@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
-#include "base/prose.h"
-#include "base/units.h"
+#include "base/text/prose.h"
+#include "base/text/units.h"
 #include "tracker/series/value_text.h"
 
 namespace optrail::tracker {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "base/table.h"
+#include "base/text/table.h"
 #include "tracker/compare/compare.h"
 #include "tracker/compare/judged_row.h"
 

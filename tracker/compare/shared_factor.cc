@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/statistics.h"
+#include "base/stats/statistics.h"
 #include "tracker/compare/robust.h"
 
 namespace optrail::tracker {

@@ -4,7 +4,7 @@
 #include <set>
 #include <utility>
 
-#include "base/statistics.h"
+#include "base/stats/statistics.h"
 #include "tuning/proto/canonical.h"
 
 namespace optrail::tracker {

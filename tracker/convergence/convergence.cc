@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/statistics.h"
-#include "base/units.h"
+#include "base/stats/statistics.h"
+#include "base/text/units.h"
 #include "tracker/series/value_text.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/proto/stop_reason.h"

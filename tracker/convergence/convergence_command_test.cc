@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"

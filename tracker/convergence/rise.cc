@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "base/random.h"
-#include "base/rank_correlation.h"
-#include "base/statistics.h"
+#include "base/stats/rank_correlation.h"
+#include "base/stats/statistics.h"
 
 namespace optrail::tracker {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/random.h"
-#include "base/rank_correlation.h"
+#include "base/stats/rank_correlation.h"
 
 namespace optrail::tracker {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/units.h"
+#include "base/text/units.h"
 #include "tracker/convergence/finders.h"
 #include "tracker/convergence/rise.h"
 #include "tuning/proto/measurement_settings_text.h"

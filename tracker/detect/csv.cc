@@ -15,10 +15,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/compression.h"
-#include "base/csv_reader.h"
-#include "base/file.h"
+#include "base/file/compression.h"
+#include "base/file/file.h"
 #include "base/status_macros.h"
+#include "base/text/csv_reader.h"
 
 namespace optrail::tracker {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "base/statistics.h"
+#include "base/stats/statistics.h"
 #include "tracker/detect/correlated_steps.h"
 #include "tracker/detect/level_path.h"
 #include "tracker/detect/noise.h"

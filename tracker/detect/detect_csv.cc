@@ -7,11 +7,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/types/span.h"
-#include "base/closest.h"
-#include "base/parallel_for.h"
+#include "base/process/parallel_for.h"
 #include "base/status_macros.h"
-#include "base/table.h"
-#include "base/units.h"
+#include "base/text/closest.h"
+#include "base/text/table.h"
+#include "base/text/units.h"
 #include "tracker/detect/online.h"
 
 namespace optrail::tracker {

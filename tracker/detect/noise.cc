@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstddef>
 
-#include "base/statistics.h"
+#include "base/stats/statistics.h"
 
 namespace optrail::tracker {
 namespace {

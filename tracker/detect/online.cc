@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/statistics.h"
+#include "base/stats/statistics.h"
 #include "tracker/detect/noise.h"
 #include "tracker/detect/place.h"
 #include "tracker/detect/sudden.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "base/statistics.h"
+#include "base/stats/statistics.h"
 #include "tracker/detect/correlated_steps.h"
 #include "tracker/detect/noise.h"
 #include "tracker/detect/online.h"

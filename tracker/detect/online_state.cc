@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "base/hash.h"
+#include "base/hash/hash.h"
 #include "tracker/detect/fold.pb.h"
 #include "tracker/detect/online.h"
 

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <limits>
 
-#include "base/statistics.h"
+#include "base/stats/statistics.h"
 #include "tracker/detect/slopes.h"
 
 namespace optrail::tracker {

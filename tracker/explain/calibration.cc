@@ -8,7 +8,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_format.h"
-#include "base/statistics.h"
+#include "base/stats/statistics.h"
 #include "tracker/convergence/findings.h"
 
 namespace optrail::tracker {

@@ -10,7 +10,7 @@
 
 #include <string>
 
-#include "base/table.h"
+#include "base/text/table.h"
 #include "tracker/gate/gate.h"
 
 namespace optrail::tracker {

@@ -2,7 +2,7 @@
 
 #include "absl/time/civil_time.h"
 #include "absl/time/time.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

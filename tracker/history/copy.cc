@@ -4,7 +4,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "base/sha256.h"
+#include "base/hash/sha256.h"
 #include "base/status_macros.h"
 #include "tracker/history/record_kinds.h"
 

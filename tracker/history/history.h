@@ -43,7 +43,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
-#include "base/file_system.h"
+#include "base/file/file_system.h"
 #include "tracker/history/history_files.h"
 #include "tracker/history/record_store.h"
 #include "tracker/proto/diagnosis.pb.h"

@@ -7,7 +7,7 @@
 #include <set>
 #include <thread>
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/testing/fault_injecting_file_system.h"
 #include "base/testing/unprivileged.h"
 #include "gmock/gmock.h"

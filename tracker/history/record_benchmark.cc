@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "base/file_system.h"
+#include "base/file/file_system.h"
 #include "base/random.h"
 #include "benchmark/benchmark.h"
 #include "tracker/history/history.h"

@@ -9,9 +9,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/file.h"
+#include "base/file/file.h"
+#include "base/file/writable_folder.h"
 #include "base/status_macros.h"
-#include "base/writable_folder.h"
 #include "tracker/history/sql.h"
 
 namespace optrail::tracker {

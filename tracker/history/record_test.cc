@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "base/crc32c.h"
+#include "base/hash/crc32c.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/unknown_field_set.h"
 #include "gtest/gtest.h"

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <limits>
 
-#include "base/crc32c.h"
-#include "base/file.h"
+#include "base/file/file.h"
+#include "base/hash/crc32c.h"
 #include "base/testing/fault_injecting_file_system.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

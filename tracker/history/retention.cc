@@ -7,8 +7,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "base/hash.h"
-#include "base/statistics.h"
+#include "base/hash/hash.h"
+#include "base/stats/statistics.h"
 #include "base/status_macros.h"
 #include "tracker/series/series.h"
 

@@ -11,9 +11,9 @@
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
-#include "base/git.h"
-#include "base/prose.h"
+#include "base/process/git.h"
 #include "base/status_macros.h"
+#include "base/text/prose.h"
 
 namespace optrail::tracker {
 namespace {

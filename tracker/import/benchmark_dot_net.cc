@@ -4,8 +4,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "base/json.h"
 #include "base/status_macros.h"
+#include "base/text/json.h"
 #include "tracker/import/importers.h"
 #include "tracker/import/json_fields.h"
 #include "tracker/import/text_file.h"

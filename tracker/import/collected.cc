@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/statistics.h"
+#include "base/stats/statistics.h"
 #include "tracker/import/suite_name.h"
 #include "tuning/proto/canonical.h"
 

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "base/table.h"
+#include "base/text/table.h"
 #include "tracker/history/history.h"
 #include "tracker/history/record.h"
 #include "tracker/import/import.h"

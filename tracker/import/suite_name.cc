@@ -2,7 +2,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_replace.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "re2/re2.h"
 
 namespace optrail::tracker {

@@ -10,7 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 namespace optrail::tracker {
 

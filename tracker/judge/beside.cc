@@ -10,8 +10,8 @@
 #include <unordered_map>
 
 #include "absl/strings/str_format.h"
-#include "base/statistics.h"
-#include "base/units.h"
+#include "base/stats/statistics.h"
+#include "base/text/units.h"
 #include "tracker/judge/levels.h"
 #include "tracker/series/similar.h"
 

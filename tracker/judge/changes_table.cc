@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "base/units.h"
+#include "base/text/units.h"
 #include "tracker/command/command_support.h"
 #include "tracker/compare/verdict.h"
 #include "tracker/judge/evidence.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/table.h"
+#include "base/text/table.h"
 #include "tracker/explain/explain.h"
 #include "tracker/judge/judge.h"
 #include "tracker/series/series.h"

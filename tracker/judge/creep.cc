@@ -5,7 +5,7 @@
 
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
-#include "base/statistics.h"
+#include "base/stats/statistics.h"
 #include "tracker/detect/noise.h"
 #include "tracker/detect/slopes.h"
 #include "tracker/judge/beside.h"

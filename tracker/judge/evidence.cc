@@ -8,8 +8,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/quote.h"
-#include "base/units.h"
+#include "base/text/quote.h"
+#include "base/text/units.h"
 #include "tracker/judge/beside.h"
 #include "tracker/series/series_key.h"
 #include "tracker/series/value_text.h"

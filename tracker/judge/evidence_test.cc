@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "base/statistics.h"
+#include "base/stats/statistics.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tracker/judge/judge_test_fixture.h"

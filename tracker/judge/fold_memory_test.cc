@@ -9,7 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/random.h"
 #include "gtest/gtest.h"
 #include "tracker/detect/online.h"

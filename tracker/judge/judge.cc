@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "base/statistics.h"
+#include "base/stats/statistics.h"
 #include "tracker/detect/online.h"
 #include "tracker/detect/sudden.h"
 #include "tracker/judge/beside.h"

@@ -8,7 +8,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/parallel_for.h"
+#include "base/process/parallel_for.h"
 #include "tracker/judge/beside.h"
 #include "tracker/judge/judge.h"
 #include "tracker/judge/standing.h"

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/units.h"
+#include "base/text/units.h"
 #include "tracker/judge/beside.h"
 #include "tracker/judge/judge.h"
 

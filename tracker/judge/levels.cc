@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/statistics.h"
+#include "base/stats/statistics.h"
 
 namespace optrail::tracker {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/distributions.h"
-#include "base/statistics.h"
-#include "base/units.h"
+#include "base/stats/distributions.h"
+#include "base/stats/statistics.h"
+#include "base/text/units.h"
 #include "tracker/compare/ratio.h"
 #include "tracker/compare/verdict.h"
 #include "tracker/detect/online.h"

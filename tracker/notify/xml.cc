@@ -1,7 +1,7 @@
 #include "tracker/notify/xml.h"
 
 #include "absl/strings/str_replace.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 namespace optrail::tracker {
 

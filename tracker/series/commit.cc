@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "base/git.h"
+#include "base/process/git.h"
 #include "tracker/series/work_tree.h"
 
 namespace optrail::tracker {

@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/statistics.h"
-#include "base/units.h"
+#include "base/stats/statistics.h"
+#include "base/text/units.h"
 #include "tracker/history/history.h"
 #include "tracker/series/samples.h"
 #include "tuning/proto/canonical.h"

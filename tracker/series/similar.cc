@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/ascii.h"
-#include "base/closest.h"
+#include "base/text/closest.h"
 
 namespace optrail::tracker {
 namespace {

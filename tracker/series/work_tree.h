@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "base/git.h"
+#include "base/process/git.h"
 
 namespace optrail::tracker {
 

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/optional.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "nlohmann/json.hpp"
 #include "tracker/series/series_key.h"
 #include "tuning/proto/canonical.h"

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/exit_code.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/status_macros.h"
 #include "tracker/history/history.h"
 #include "tracker/trace/trace.h"

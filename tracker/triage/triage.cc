@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
-#include "base/percentage.h"
-#include "base/units.h"
+#include "base/text/percentage.h"
+#include "base/text/units.h"
 #include "tracker/series/series_key.h"
 
 namespace optrail::tracker {

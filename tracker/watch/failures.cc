@@ -8,10 +8,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "base/file.h"
-#include "base/hash.h"
-#include "base/json.h"
+#include "base/file/file.h"
+#include "base/hash/hash.h"
 #include "base/status_macros.h"
+#include "base/text/json.h"
 
 namespace optrail::tracker {
 

@@ -8,10 +8,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/prose.h"
-#include "base/statistics.h"
-#include "base/units.h"
-#include "base/utf8.h"
+#include "base/stats/statistics.h"
+#include "base/text/prose.h"
+#include "base/text/units.h"
+#include "base/text/utf8.h"
 #include "tuning/proto/canonical.h"
 
 namespace optrail::tracker {

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "base/table.h"
+#include "base/text/table.h"
 #include "tracker/proto/run.pb.h"
 
 namespace optrail::tracker {

@@ -2,8 +2,8 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "base/subprocess.h"
-#include "base/utf8.h"
+#include "base/process/subprocess.h"
+#include "base/text/utf8.h"
 
 namespace optrail::tuning {
 namespace {

@@ -33,8 +33,8 @@ namespace optrail::tuning {
 struct CommandLimits {
   absl::Duration timeout = absl::Minutes(10);
   int64_t max_resident_bytes = 0;  // 0: no limit
-  // base/process_guard.h: everything that the command starts ends with it, and
-  // the limit is of all of it. Empty: of the shell's process.
+  // base/process/process_guard.h: everything that the command starts ends with
+  // it, and the limit is of all of it. Empty: of the shell's process.
   std::string guard;
   std::string working_directory;  // empty: the current one
 };

@@ -8,7 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/quote.h"
+#include "base/text/quote.h"
 
 namespace optrail::tuning {
 namespace {

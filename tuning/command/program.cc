@@ -11,10 +11,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "base/file.h"
-#include "base/hash.h"
+#include "base/file/file.h"
+#include "base/hash/hash.h"
 #include "base/status_macros.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "re2/re2.h"
 
 namespace optrail::tuning {

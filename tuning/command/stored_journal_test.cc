@@ -5,7 +5,7 @@
 #include <sstream>
 #include <string>
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tuning/command/tune_command.h"

@@ -30,7 +30,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/table.h"
+#include "base/text/table.h"
 #include "tuning/command/command_evaluator.h"
 #include "tuning/proto/session.pb.h"
 #include "tuning/session/session.h"

@@ -20,7 +20,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/status_macros.h"
 
 namespace optrail::tuning {

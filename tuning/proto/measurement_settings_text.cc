@@ -7,7 +7,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "base/units.h"
+#include "base/text/units.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 

@@ -3,7 +3,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "base/statistics.h"
+#include "base/stats/statistics.h"
 
 namespace optrail::tuning {
 namespace {

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "base/units.h"
+#include "base/text/units.h"
 #include "tuning/proto/canonical.h"
 
 namespace optrail::tuning {

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/table.h"
+#include "base/text/table.h"
 #include "tuning/replay/recording.h"
 
 namespace optrail::tuning {

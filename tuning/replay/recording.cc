@@ -15,9 +15,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/types/optional.h"
-#include "base/compression.h"
-#include "base/json.h"
+#include "base/file/compression.h"
 #include "base/status_macros.h"
+#include "base/text/json.h"
 #include "nlohmann/json.hpp"
 
 namespace optrail::tuning {

@@ -9,7 +9,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "gtest/gtest.h"
 #include "tuning/replay/replay_command.h"
 

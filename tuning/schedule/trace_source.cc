@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
-#include "base/hash.h"
+#include "base/hash/hash.h"
 #include "base/status_macros.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/schedule/evolution.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "base/pareto.h"
+#include "base/stats/pareto.h"
 
 namespace optrail::tuning {
 namespace {

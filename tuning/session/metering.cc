@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "base/statistics.h"
+#include "base/stats/statistics.h"
 #include "tuning/model/config_features.h"
 #include "tuning/model/gaussian_process.h"
 #include "tuning/model/gp_posterior.h"

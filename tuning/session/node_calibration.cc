@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/types/optional.h"
-#include "base/distributions.h"
-#include "base/statistics.h"
+#include "base/stats/distributions.h"
+#include "base/stats/statistics.h"
 #include "tuning/proto/canonical.h"
 
 namespace optrail::tuning {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "absl/algorithm/container.h"
-#include "base/statistics.h"
+#include "base/stats/statistics.h"
 #include "tuning/proto/meter_window.h"
 
 namespace optrail::tuning {

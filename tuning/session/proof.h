@@ -4,8 +4,8 @@
 // A winner is chosen on some readings and proven on others. PairedProof is the
 // second half: a candidate meets the default config in rounds that had no part
 // in choosing it, each round gives the logarithm of the ratio of their costs,
-// and an anytime-valid test of these pairs (base/paired_test.h) says what the
-// candidate gains.
+// and an anytime-valid test of these pairs (base/stats/paired_test.h) says what
+// the candidate gains.
 //
 //   PairedProof proof(ProofOptions{}, {TimeObjective()});
 //   while (proof.Open(spent)) {
@@ -22,7 +22,7 @@
 
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "base/paired_test.h"
+#include "base/stats/paired_test.h"
 #include "tuning/proto/session.pb.h"
 
 namespace optrail::tuning {

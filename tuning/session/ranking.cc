@@ -6,8 +6,8 @@
 #include <numeric>
 #include <utility>
 
-#include "base/distributions.h"
-#include "base/statistics.h"
+#include "base/stats/distributions.h"
+#include "base/stats/statistics.h"
 
 namespace optrail::tuning {
 

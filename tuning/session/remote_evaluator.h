@@ -14,7 +14,7 @@
 // the task's, is refused by name. A connection that breaks loses what was in
 // flight: the session submits it again, over a new connection.
 //
-// It starts nothing and encrypts nothing (base/socket.h).
+// It starts nothing and encrypts nothing (base/process/socket.h).
 
 #include <functional>
 #include <memory>
@@ -24,7 +24,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/subprocess.h"
+#include "base/process/subprocess.h"
 #include "tuning/proto/evaluator.pb.h"
 #include "tuning/session/evaluator.h"
 

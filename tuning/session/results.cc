@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "base/pareto.h"
+#include "base/stats/pareto.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/session/objective.h"
 

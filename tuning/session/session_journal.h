@@ -19,7 +19,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "absl/types/variant.h"
-#include "base/journal.h"
+#include "base/file/journal.h"
 #include "tuning/proto/session.pb.h"
 #include "tuning/proto/session_journal.pb.h"
 

@@ -10,8 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
-#include "base/file.h"
-#include "base/journal.h"
+#include "base/file/file.h"
+#include "base/file/journal.h"
 #include "base/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

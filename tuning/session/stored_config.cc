@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
-#include "base/hash.h"
+#include "base/hash/hash.h"
 #include "tuning/proto/canonical.h"
 
 namespace optrail::tuning {

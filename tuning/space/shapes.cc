@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
-#include "base/textproto.h"
+#include "base/text/textproto.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/space/shapes.pb.h"
 

@@ -11,9 +11,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "base/hash.h"
+#include "base/hash/hash.h"
 #include "base/status_macros.h"
-#include "base/textproto.h"
+#include "base/text/textproto.h"
 #include "tuning/space/string_location.h"
 
 namespace optrail::tuning {

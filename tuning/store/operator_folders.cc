@@ -8,7 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/status_macros.h"
 
 namespace optrail::tuning {

@@ -1,8 +1,8 @@
 // Files of tuned configs that earlier versions wrote: tuning/testdata/stored_*.
 
 #include "absl/strings/str_replace.h"
-#include "base/file.h"
-#include "base/textproto.h"
+#include "base/file/file.h"
+#include "base/text/textproto.h"
 #include "gtest/gtest.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/store/store.h"

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "base/textproto.h"
+#include "base/text/textproto.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tuning/proto/canonical.h"

@@ -22,8 +22,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/file.h"
-#include "base/git.h"
+#include "base/file/file.h"
+#include "base/process/git.h"
 #include "cli/evaluation/agreement/invariants.h"
 #include "cli/optrail.h"
 

@@ -12,7 +12,7 @@
 #include <iostream>
 
 #include "absl/strings/str_join.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "gtest/gtest.h"
 
 namespace optrail::agreement {

@@ -12,7 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "cli/evaluation/agreement/cases.h"
 
 namespace optrail::agreement {

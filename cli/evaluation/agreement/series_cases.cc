@@ -7,7 +7,7 @@
 #include <set>
 
 #include "absl/strings/match.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "cli/evaluation/agreement/cases.h"
 
 namespace optrail::agreement {

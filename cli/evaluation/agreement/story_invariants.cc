@@ -12,7 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "base/check.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "cli/evaluation/agreement/invariants.h"
 #include "re2/re2.h"
 

@@ -7,7 +7,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
-#include "base/statistics.h"
+#include "base/stats/statistics.h"
 #include "ops/device/cpu/loops.h"
 
 namespace optrail::ops {

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
-#include "base/statistics.h"
+#include "base/stats/statistics.h"
 #include "base/status_macros.h"
 #include "ops/device/cpu/operand_memory.h"
 #include "ops/device/cpu/page_trace.h"

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
-#include "base/cpus.h"
+#include "base/process/cpus.h"
 #include "base/status_macros.h"
 #include "ops/core/perturbation.h"
 #include "ops/core/runnable.h"

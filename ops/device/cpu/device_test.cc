@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/cpus.h"
+#include "base/process/cpus.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ops/device/cpu/fingerprint.h"

@@ -11,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "base/cpus.h"
-#include "base/file.h"
+#include "base/file/file.h"
+#include "base/process/cpus.h"
 #include "ops/device/cpu/microarchitecture.h"
 
 namespace optrail::ops {

@@ -12,8 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/types/span.h"
-#include "base/cpus.h"
-#include "base/statistics.h"
+#include "base/process/cpus.h"
+#include "base/stats/statistics.h"
 #include "ops/device/cpu/witnesses.h"
 
 namespace optrail::ops {

@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/cpus.h"
-#include "base/file.h"
+#include "base/file/file.h"
+#include "base/process/cpus.h"
 #include "gtest/gtest.h"
 
 namespace optrail::ops {

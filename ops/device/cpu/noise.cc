@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "base/check.h"
-#include "base/file.h"
-#include "base/statistics.h"
+#include "base/file/file.h"
+#include "base/stats/statistics.h"
 #include "ops/device/cpu/witnesses.h"
 
 namespace optrail::ops {

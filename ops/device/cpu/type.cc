@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/cpus.h"
+#include "base/process/cpus.h"
 #include "ops/core/device_type.h"
 #include "ops/device/cpu/device.h"
 #include "ops/device/cpu/energy.h"

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/check.h"
-#include "base/hash.h"
+#include "base/hash/hash.h"
 #include "ops/device/cuda/ablation.h"
 #include "ops/device/cuda/nvrtc.h"
 #include "tuning/proto/canonical.h"

@@ -1,7 +1,7 @@
 // The names that a space of a CUDA kernel may read.
 
-#include "base/file.h"
-#include "base/textproto.h"
+#include "base/file/file.h"
+#include "base/text/textproto.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tuning/proto/canonical.h"

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/synchronization/notification.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "gtest/gtest.h"
 
 namespace optrail::ops::cuda {

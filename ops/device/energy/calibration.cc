@@ -7,11 +7,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/file.h"
-#include "base/statistics.h"
+#include "base/file/file.h"
+#include "base/stats/statistics.h"
 #include "base/status_macros.h"
-#include "base/textproto.h"
-#include "base/units.h"
+#include "base/text/textproto.h"
+#include "base/text/units.h"
 
 namespace optrail::ops {
 namespace {

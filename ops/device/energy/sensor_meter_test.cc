@@ -5,8 +5,8 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
-#include "base/file.h"
-#include "base/statistics.h"
+#include "base/file/file.h"
+#include "base/stats/statistics.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ops/device/energy/testing/fake_sensor.h"

@@ -30,7 +30,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/random.h"
-#include "base/rank_correlation.h"
+#include "base/stats/rank_correlation.h"
 #include "base/status_macros.h"
 #include "ops/core/backend.h"
 #include "ops/core/device_type.h"

@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "base/subprocess.h"
+#include "base/process/subprocess.h"
 #include "ops/core/backend.h"
 #include "ops/core/registry.h"
 

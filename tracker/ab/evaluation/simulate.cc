@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "base/statistics.h"
+#include "base/stats/statistics.h"
 #include "tracker/ab/evaluation/simulation.h"
 
 int main(int argc, char** argv) {

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "base/paired_test.h"
+#include "base/stats/paired_test.h"
 
 namespace optrail::tracker {
 

@@ -3,9 +3,9 @@
 #include <cmath>
 #include <vector>
 
-#include "base/distributions.h"
 #include "base/random.h"
-#include "base/statistics.h"
+#include "base/stats/distributions.h"
+#include "base/stats/statistics.h"
 #include "gtest/gtest.h"
 
 namespace optrail::tracker {

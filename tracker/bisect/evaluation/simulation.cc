@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "base/statistics.h"
+#include "base/stats/statistics.h"
 #include "tracker/bisect/noisy_bisection.h"
 
 namespace optrail::tracker {

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/random.h"
-#include "base/statistics.h"
+#include "base/stats/statistics.h"
 
 namespace optrail::tracker {
 namespace {

@@ -19,7 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/random.h"
-#include "base/statistics.h"
+#include "base/stats/statistics.h"
 #include "tracker/detect/online.h"
 #include "tracker/detect/sudden.h"
 

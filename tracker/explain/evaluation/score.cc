@@ -6,7 +6,7 @@
 #include <iostream>
 
 #include "absl/strings/str_join.h"
-#include "base/table.h"
+#include "base/text/table.h"
 #include "tracker/explain/evaluation/planted_regressions.h"
 
 int main(int argc, char** argv) {

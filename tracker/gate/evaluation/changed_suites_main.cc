@@ -8,7 +8,7 @@
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
 #include "absl/strings/str_format.h"
-#include "base/table.h"
+#include "base/text/table.h"
 #include "tracker/gate/evaluation/changed_suites.h"
 
 ABSL_FLAG(int, gates, 5000, "how many gates to simulate");

@@ -28,7 +28,7 @@ struct RecordedSet {
   std::vector<proto::Run> runs;  // without ids and times
 };
 
-// Plain or compressed (base/compression.h). InvalidArgument, with file and
+// Plain or compressed (base/file/compression.h). InvalidArgument, with file and
 // line, if it is none.
 absl::StatusOr<RecordedSet> ReadRecordedSet(const std::string& path);
 

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
-#include "base/hash.h"
+#include "base/hash/hash.h"
 #include "base/random.h"
 #include "base/status_macros.h"
 

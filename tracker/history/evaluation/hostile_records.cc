@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "google/protobuf/descriptor.h"
 #include "tracker/history/history.h"
 #include "tracker/history/record.h"

@@ -19,7 +19,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
 #include "base/clock.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/status_macros.h"
 #include "tracker/history/evaluation/generate_history.h"
 #include "tracker/history/history.h"

@@ -5,9 +5,9 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
-#include "base/quote.h"
 #include "base/status_macros.h"
-#include "base/utf8.h"
+#include "base/text/quote.h"
+#include "base/text/utf8.h"
 #include "nlohmann/json.hpp"
 #include "tuning/proto/canonical.h"
 

@@ -33,7 +33,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "tracker/history/history.h"
 #include "tracker/history/sql.h"
 #include "tracker/series/series.h"

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/parallel_for.h"
+#include "base/process/parallel_for.h"
 #include "base/status_macros.h"
 #include "tracker/history/index/history_index.h"
 #include "tracker/history/index/index.pb.h"

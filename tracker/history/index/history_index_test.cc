@@ -6,7 +6,7 @@
 #include <set>
 #include <thread>
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/testing/unprivileged.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

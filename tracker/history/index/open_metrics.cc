@@ -4,8 +4,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "base/open_metrics.h"
 #include "base/status_macros.h"
+#include "base/text/open_metrics.h"
 
 namespace optrail::tracker {
 namespace {

@@ -20,7 +20,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/testing/fault_injecting_file_system.h"
 #include "google/protobuf/stubs/logging.h"
 #include "tracker/history/history.h"

@@ -23,7 +23,7 @@
 #include "absl/time/time.h"
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/subprocess.h"
+#include "base/process/subprocess.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/session/evaluator_pool.h"
 #include "tuning/session/remote_evaluator.h"

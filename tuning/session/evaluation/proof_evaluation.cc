@@ -11,7 +11,7 @@
 
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
-#include "base/statistics.h"
+#include "base/stats/statistics.h"
 #include "tuning/session/evaluation/recorded_noise.h"
 #include "tuning/session/evaluation/simulated_sessions.h"
 

@@ -7,8 +7,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "base/file.h"
-#include "base/statistics.h"
+#include "base/file/file.h"
+#include "base/stats/statistics.h"
 #include "base/status_macros.h"
 #include "tuning/replay/recording.h"
 

@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/random.h"
-#include "base/statistics.h"
+#include "base/stats/statistics.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/session/evaluator.h"
 #include "tuning/space/space.h"

@@ -12,7 +12,7 @@ class SimulatedSessionsTest : public ::testing::Test {
  protected:
   SimulatedSessionsTest() {
     auto noise = RecordedNoise::FromProcesses(
-        "base/testdata/processes_xeon_2c.tsv", Half::kJudge);
+        "base/stats/testdata/processes_xeon_2c.tsv", Half::kJudge);
     EXPECT_TRUE(noise.ok()) << noise.status();
     noise_ = *std::move(noise);
     options_.sessions = 200;

@@ -12,8 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
-#include "base/file.h"
-#include "base/process_tree.h"
+#include "base/file/file.h"
+#include "base/process/process_tree.h"
 #include "base/status_macros.h"
 #include "tracker/history/postgres/postgres.h"
 
