@@ -202,6 +202,46 @@ absl::optional<ChangePoint> FindNewest(const Series& series, int begin,
   return absl::nullopt;
 }
 
+absl::optional<ChangePoint> FindNewestBehind(const Series& series, int before,
+                                             int begin) {
+  const int end = static_cast<int>(series.points.size());
+  const std::vector<double> past =
+      Logs(series, begin - 1, before - 1, -1, kNoisePoints, LogOfValue);
+  std::vector<int> places;
+  for (int i = begin; i < end; ++i) {
+    if (LogOfValue(series.points[i])) places.push_back(i);
+  }
+  const int points = static_cast<int>(places.size());
+  if (static_cast<int>(past.size()) < kFewestEnd || points < 2 ||
+      points > kMostNewest || places.back() + 1 < end) {
+    return absl::nullopt;
+  }
+  for (int few = 1; few < std::min(points, kFewestEnd); ++few) {
+    const double middle =
+        Median(Logs(series, begin, places[few], 1, few, LogOfValue));
+    // A level of few points is as uncertain as they are.
+    const double noise =
+        kFarOff * MedianAbsoluteDeviation(past) * std::sqrt(1 + 1. / few);
+    const bool all_off =
+        std::all_of(places.begin() + few, places.end(), [&](int place) {
+          const double shift = *LogOfValue(series.points[place]) - middle;
+          return WorseBy(series, std::expm1(shift)) >= kLeastEffect &&
+                 std::abs(shift) > noise;
+        });
+    if (!all_off) continue;
+    auto change =
+        DifferenceAt(series, begin, places[few], end, /*of_few=*/true);
+    if (change) {
+      change->relative_change_low =
+          (1 + change->relative_change_low) * std::exp(-noise) - 1;
+      change->relative_change_high =
+          (1 + change->relative_change_high) * std::exp(noise) - 1;
+    }
+    return change;
+  }
+  return absl::nullopt;
+}
+
 absl::optional<ChangePoint> DifferenceAt(const Series& series, int begin,
                                          int place, int end, bool of_few) {
   const std::vector<double> before =

@@ -57,6 +57,11 @@ bool JumpsAt(const Series& series, int begin, const ChangePoint& change);
 absl::optional<ChangePoint> FindNewest(const Series& series, int begin,
                                        bool for_the_worse = true);
 
+// The same for the worse where the level has too few points from `begin` on:
+// its noise is that of the level before, from `before` on.
+absl::optional<ChangePoint> FindNewestBehind(const Series& series, int before,
+                                             int begin);
+
 // The difference between the levels of [begin, place) and [place, end), be it a
 // change or not; nullopt where the points before are too few to tell the noise,
 // or where there is none if `of_few`.

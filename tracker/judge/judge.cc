@@ -11,6 +11,7 @@
 #include "tracker/detect/sudden.h"
 #include "tracker/judge/beside.h"
 #include "tracker/judge/fold_memory.h"
+#include "tracker/judge/newest.h"
 #include "tracker/judge/standing.h"
 
 namespace optrail::tracker {
@@ -177,57 +178,11 @@ class Case {
   // Marks newest points that stand off their level before the detector does:
   // the gate, which judges the newest run alone, may be red already.
   void MarkNewest() {
-    if (size() == 0 || !series_.points.back().value || result_.levels.empty()) {
-      return;
-    }
-    const int level_begin =
-        std::max(result_.levels.back().begin, result_.epoch_begins.back());
-    // A step that is marked already does not hide one that came after it.
-    int begin = level_begin;
-    bool is_marked = false, is_any_marked = false;
-    for (const Change& change : result_.changes) {
-      if (!change.provisional) continue;
-      is_any_marked = true;
-      is_marked |= change.worse_by >= kLeastEffect;
-      begin = std::max(begin, change.change.index);
-    }
-    auto found = FindNewest(series_, begin);
-    if (!found && is_marked) return;
-    if (!found) found = FindNewest(series_, level_begin);
-    if (!found) found = FindNewestAcknowledged(/*for_the_worse=*/true);
-    if (!found && !is_any_marked) {
-      found = FindNewest(series_, level_begin, /*for_the_worse=*/false);
-      if (!found) found = FindNewestAcknowledged(/*for_the_worse=*/false);
-    }
+    const absl::optional<NewestOff> found = FindNewestOff(series_, result_);
     if (!found) return;
-    Add(ChangeKind::kProvisional, *found);
+    Add(ChangeKind::kProvisional, found->change);
     result_.changes.back().provisional = true;
-    AskTheMachine({begin, size()}, result_.changes.back());
-  }
-
-  // A step that was acknowledged before a detector saw it has a row, too, and
-  // so has a gain beyond the level before one that was acknowledged.
-  absl::optional<ChangePoint> FindNewestAcknowledged(bool for_the_worse) const {
-    const size_t levels = result_.levels.size();
-    if (levels < 2) return absl::nullopt;
-    const int begin = result_.levels[levels - 1].begin;
-    const int before = result_.levels[levels - 2].begin;
-    const bool is_of_a_change =
-        std::any_of(result_.changes.begin(), result_.changes.end(),
-                    [begin, for_the_worse](const Change& change) {
-                      return change.change.index == begin &&
-                             (for_the_worse || change.worse_by < 0);
-                    });
-    if (is_of_a_change || before < result_.epoch_begins.back()) {
-      return absl::nullopt;
-    }
-    auto found = FindNewest(series_, before, for_the_worse);
-    // Points behind it are of the level that was acknowledged.
-    if (for_the_worse && found &&
-        found->index > begin + TriageBook::kPlaceTolerance) {
-      found.reset();
-    }
-    return found;
+    AskTheMachine({found->begin, size()}, result_.changes.back());
   }
 
   // Goes on with the points since a provisional change until it is confirmed.
@@ -249,19 +204,19 @@ class Case {
 
   // Notes which provisional changes are an alert before they are confirmed.
   void LookApart() {
-    const int begin = result_.levels.empty() ? 0 : result_.levels.back().begin;
-    const auto is_apart = [&](int place) {
+    const auto is_apart = [&](int begin, int place) {
       return begin < place && StandApart(ValuesOf(series_, begin, place),
                                          ValuesOf(series_, place, size()));
     };
     for (size_t k = 0; k < result_.changes.size(); ++k) {
       if (result_.changes[k].kind != ChangeKind::kProvisional) continue;
       const ChangePoint change = result_.changes[k].change;
-      result_.changes[k].stands_apart = is_apart(change.index);
+      const int begin = BeginOfLevelBefore(result_, result_.changes[k]);
+      result_.changes[k].stands_apart = is_apart(begin, change.index);
       if (result_.changes[k].stands_apart || begin >= change.index) continue;
       // A point of the new level among those before makes them look wide.
       const auto moved = MovedBack(series_, begin, change);
-      if (!moved || !is_apart(moved->index)) continue;
+      if (!moved || !is_apart(begin, moved->index)) continue;
       Add(ChangeKind::kProvisional, *moved);
       result_.changes[k] = std::move(result_.changes.back());
       result_.changes.pop_back();

@@ -46,7 +46,7 @@ void AddRenaming(const Series& from, const Series& to, const ChangePoint& point,
          !(answered && judgement.standing == Verdict::kUnchanged))))) {
     return;
   }
-  judgement.standing = renamed.worse_by < 0
+  judgement.standing = renamed.worse_by < 0 && !answered
                            ? Verdict::kFaster
                            : VerdictOfAnswer(renamed.opinion.state);
   judgement.why = absl::StrCat(

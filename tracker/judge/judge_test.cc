@@ -1,19 +1,13 @@
 #include "tracker/judge/judge.h"
 
-#include <algorithm>
 #include <cmath>
-#include <functional>
-#include <string>
-#include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tracker/detect/online.h"
 #include "tracker/judge/evidence.h"
 #include "tracker/judge/judge_test_fixture.h"
-#include "tracker/series/series_key.h"
 
 namespace optrail::tracker {
 namespace {
@@ -72,50 +66,6 @@ TEST_F(JudgeTest, AGainOfOnePointIsSuspectedAndNoAlert) {
   }
 }
 
-TEST_F(JudgeTest, AnAcknowledgedGainOfOnePointKeepsItsRow) {
-  Measure(7, 100);
-  Measure(1, 70);
-  Say(proto::ACKNOWLEDGE, 7);
-  const Judgement judgement = Judge();
-  ASSERT_THAT(judgement.changes, SizeIs(1));
-  EXPECT_EQ(judgement.changes[0].opinion.state, ChangeState::kAcknowledged);
-  EXPECT_EQ(judgement.changes[0].change.index, 7);
-}
-
-TEST_F(JudgeTest, AnAcknowledgedSlowDownHidesNoGainAfterIt) {
-  Measure(7, 100);
-  Measure(1, 130);
-  Say(proto::ACKNOWLEDGE, 7);
-  Measure(1, 70);
-  const Judgement judgement = Judge();
-  ASSERT_FALSE(judgement.changes.empty());
-  const Change& newest = judgement.changes.back();
-  EXPECT_EQ(newest.change.index, 8);
-  EXPECT_LT(newest.worse_by, -.2);
-}
-
-TEST_F(JudgeTest, WhatWasAnsweredIsNeverUnchanged) {
-  Measure(40, 100);
-  Measure(60, 120);
-  for (const auto& [kind, verdict] :
-       {std::make_pair(proto::MUTE, Verdict::kMuted),
-        std::make_pair(proto::EXPECT, Verdict::kExpected),
-        std::make_pair(proto::ACKNOWLEDGE, Verdict::kAcknowledged)}) {
-    records_.clear();
-    Say(kind, 40);
-    const Judgement judgement = Judge();
-    EXPECT_EQ(judgement.standing, verdict);
-    EXPECT_THAT(judgement.why, HasSubstr("because; since 60 points"));
-    ChangeCounts counts;
-    counts.Add(judgement.changes.at(0));
-    EXPECT_EQ(counts.Text(.03),
-              kind == proto::MUTE
-                  ? "0 new for the worse, 1 change of at least 3% (1 muted)"
-                  : "0 new for the worse, 1 change of at least 3% (1 "
-                    "answered)");
-  }
-}
-
 // A commit alone may be a bad run; the gate judges it.
 TEST_F(JudgeTest, AStepFarFromTheNoiseAlertsFromItsSecondCommitOn) {
   Measure(20, 100);
@@ -143,133 +93,6 @@ TEST_F(JudgeTest, AStepAfterFewPointsBeginsWhereItDid) {
   EXPECT_TRUE(judgement.changes[0].IsAlert());
 }
 
-TEST_F(JudgeTest, ACreepThatWasReportedStaysWhileTheLevelDoes) {
-  int reported = 0;
-  for (int story = 0; story < 20; ++story) {
-    runs_.clear();
-    bool is_known = false;
-    Measure(20, 100);
-    for (int i = 1; i <= 50; ++i) {
-      Measure(1, 100 * (1 + .003 * i));
-      const Judgement judgement = Judge();
-      const auto has = [&](const auto& wanted) {
-        return std::any_of(judgement.changes.begin(), judgement.changes.end(),
-                           wanted);
-      };
-      EXPECT_TRUE(!is_known || has([](const Change& change) {
-        return change.IsOpen() || change.IsAlert();
-      })) << story
-          << " at " << i;
-      is_known |= has([](const Change& change) {
-        return change.kind == ChangeKind::kCreep;
-      });
-      if (!is_known) continue;
-      EXPECT_NE(judgement.standing, Verdict::kUnchanged) << story << " " << i;
-    }
-    reported += is_known;
-  }
-  EXPECT_GE(reported, 19);
-}
-
-// Nobody's single commit is to blame, and the level is worse all the same.
-TEST_F(JudgeTest, ACreepBeyondDoubtIsAnAlertUntilItIsAcknowledged) {
-  for (int i = 0; i < 60; ++i) Measure(1, 100 * (1 + .003 * i));
-  const Judgement judgement = Judge();
-  ASSERT_THAT(judgement.changes, SizeIs(1));
-  const Change& creep = judgement.changes[0];
-  EXPECT_EQ(creep.kind, ChangeKind::kCreep);
-  EXPECT_TRUE(creep.IsAlert());
-  EXPECT_EQ(judgement.standing, Verdict::kSlower);
-  EXPECT_THAT(judgement.why, HasSubstr("creeps: +"));
-  const Evidence evidence = EvidenceOf(creep);
-  EXPECT_EQ(NarrowingCommand(creep, evidence, " --history=../h1"),
-            absl::StrCat("optrail show '", CanonicalText(creep.series->key),
-                         "' --history=../h1"));
-  EXPECT_THAT(EvidenceText(creep, evidence), HasSubstr("little by little"));
-
-  Say(proto::ACKNOWLEDGE, creep.change.index);
-  for (int since = 0; since < 20; ++since) {
-    for (const Change& change : Judge().changes) {
-      EXPECT_FALSE(change.IsOpen() || change.IsAlert())
-          << ChangeText(change) << " at " << change.change.index << ", "
-          << since;
-    }
-    Measure(1, 100 * (1 + .003 * 60));
-  }
-  // A climb of an epoch that has ended stays answered.
-  const std::vector<proto::Run> one_epoch = runs_;
-  Measure(25, 100 * (1 + .003 * 60), [](proto::Run& run) {
-    run.mutable_toolchain()->set_compiler("g++ 13");
-  });
-  for (const Change& change : Judge().changes) {
-    EXPECT_FALSE(change.IsOpen() || change.IsAlert()) << ChangeText(change);
-  }
-  runs_ = one_epoch;
-  // A jump behind it is another change.
-  Measure(4, 100 * (1 + .003 * 60) * 1.2);
-  EXPECT_EQ(Judge().standing, Verdict::kSlower);
-}
-
-// It begins no level that hides the creep, and covers no more than its size.
-TEST_F(JudgeTest, AnAcknowledgementWithinACreepAnswersWhatItCovers) {
-  for (int i = 0; i < 60; ++i) Measure(1, 100 * (1 + .003 * i));
-  const ChangePoint creep = Judge().changes.at(0).change;
-  const auto acknowledge = [&](int place, double low, double high) {
-    records_.clear();
-    Say(proto::ACKNOWLEDGE, place);
-    proto::AnsweredChange* answered = records_[0].add_answered();
-    answered->set_series(series_.at(0).text);
-    answered->set_effect_low(low);
-    answered->set_effect_high(high);
-    *answered->mutable_last() = runs_[place].commit();
-    *answered->mutable_last_before() = runs_[place - 1].commit();
-  };
-  for (const int place :
-       {creep.earliest, (creep.earliest + creep.index) / 2, creep.index, 58}) {
-    acknowledge(place, -.019, .023);
-    Judgement judgement = Judge();
-    ASSERT_THAT(judgement.changes, SizeIs(1)) << place;
-    EXPECT_EQ(judgement.changes[0].kind, ChangeKind::kCreep);
-    EXPECT_TRUE(judgement.changes[0].IsAlert()) << place;
-    EXPECT_EQ(judgement.changes[0].change.relative_change,
-              creep.relative_change);
-    EXPECT_EQ(judgement.standing, Verdict::kSlower) << place;
-    if (place == 58) continue;
-    acknowledge(place, creep.relative_change_low, creep.relative_change_high);
-    judgement = Judge();
-    ASSERT_THAT(judgement.changes, SizeIs(1)) << place;
-    EXPECT_EQ(ChangeText(judgement.changes[0]), "creep, acknowledged");
-    EXPECT_EQ(judgement.changes[0].change.relative_change,
-              creep.relative_change);
-    EXPECT_EQ(judgement.standing, Verdict::kAcknowledged) << place;
-    // The acknowledgement does not cover twice the creep.
-    const std::vector<proto::Run> known = runs_;
-    for (int i = 60; i < 130; ++i) Measure(1, 100 * (1 + .003 * i));
-    EXPECT_EQ(Judge().standing, Verdict::kSlower) << place;
-    runs_ = known;
-  }
-}
-
-// Noise hides how much of it matters.
-TEST_F(JudgeTest, ASmallCreepMayBeOne) {
-  for (int i = 0; i < 60; ++i) Measure(1, 100 * (1 + .0008 * i));
-  const Judgement judgement = Judge();
-  ASSERT_THAT(judgement.changes, SizeIs(1));
-  EXPECT_EQ(judgement.changes[0].kind, ChangeKind::kCreep);
-  EXPECT_FALSE(judgement.changes[0].IsAlert());
-  EXPECT_EQ(judgement.standing, Verdict::kMaybeSlower);
-}
-
-TEST_F(JudgeTest, ACreepThatWentBackIsGone) {
-  for (int i = 0; i < 40; ++i) Measure(1, 100 * (1 + .003 * i));
-  ASSERT_THAT(Judge().changes, SizeIs(1));
-  EXPECT_EQ(Judge().changes[0].kind, ChangeKind::kCreep);
-  Measure(30, 100);
-  for (const Change& change : Judge().changes) {
-    EXPECT_NE(change.kind, ChangeKind::kCreep);
-  }
-}
-
 // What follows a mark of an epoch that has ended is of another epoch.
 TEST_F(JudgeTest, NothingConfirmsAMarkOfAPastEpoch) {
   Measure(30, 100);
@@ -283,19 +106,6 @@ TEST_F(JudgeTest, NothingConfirmsAMarkOfAPastEpoch) {
   ASSERT_THAT(Judge().changes, SizeIs(1));
   EXPECT_FALSE(Judge().changes[0].points_to_answer);
   EXPECT_THAT(Judge().changes[0].AnswerText(), HasSubstr("epoch ended"));
-}
-
-TEST_F(JudgeTest, AnAcknowledgedPointHasARowBeforeItIsConfirmed) {
-  Measure(12, 100);
-  Measure(2, 140);
-  Say(proto::ACKNOWLEDGE, 12);
-  const Judgement judgement = Judge();
-  ASSERT_THAT(judgement.changes, SizeIs(1));
-  EXPECT_EQ(judgement.changes[0].opinion.state, ChangeState::kAcknowledged);
-  EXPECT_EQ(judgement.standing, Verdict::kAcknowledged);
-  const TriageBook book(records_, 0);
-  EXPECT_EQ(judgement.NormOf(14, series_[0], book), 12);
-  EXPECT_EQ(judgement.NormOf(12, series_[0], book), 0) << "not known then";
 }
 
 TEST_F(JudgeTest, ARegressionThatNobodyAnsweredStaysForEver) {
@@ -365,33 +175,6 @@ TEST_F(JudgeTest, WhatIsAnAlertIsARegressionAndNothingElseIs) {
     }
     EXPECT_EQ(judgement.standing == Verdict::kSlower, alerts > 0) << story;
   }
-}
-
-TEST_F(JudgeTest, WhatIsAnsweredIsNoRegression) {
-  Measure(40, 100);
-  Measure(20, 110);
-  for (const proto::TriageKind kind :
-       {proto::ACKNOWLEDGE, proto::EXPECT, proto::MUTE}) {
-    records_.clear();
-    Say(kind, 40, kind == proto::EXPECT ? .12 : 0);
-    const Judgement judgement = Judge();
-    EXPECT_NE(judgement.standing, Verdict::kSlower) << kind;
-    EXPECT_THAT(judgement.why, HasSubstr("because"));
-    ASSERT_THAT(judgement.changes, SizeIs(1));
-    EXPECT_FALSE(judgement.changes[0].IsAlert());
-  }
-  records_.clear();
-  Say(proto::EXPECT, 40, .02);
-  EXPECT_EQ(Judge().standing, Verdict::kSlower);
-}
-
-TEST_F(JudgeTest, AnAcknowledgementIsABaselineBeforeItsChangeIsFound) {
-  Measure(40, 100);
-  Measure(1, 104);
-  Say(proto::ACKNOWLEDGE, 40);
-  EXPECT_EQ(Judge().baseline_begin, 40);
-  records_.clear();
-  EXPECT_EQ(Judge().baseline_begin, 0);
 }
 
 TEST_F(JudgeTest, LevelsOfTwoEpochsDoNotCompare) {

@@ -181,7 +181,7 @@ class Decision {
       if (provisional && change.opinion.state == ChangeState::kNew) {
         absl::StrAppend(&since, "; ", change.AnswerText());
       }
-      if (worse && change.opinion.state != ChangeState::kNew) {
+      if (change.opinion.state != ChangeState::kNew) {
         Say(VerdictOfAnswer(change.opinion.state), AnsweredText(change), k);
       } else if (worse) {
         Say(Verdict::kMaybeSlower, since, k);

@@ -20,7 +20,8 @@ std::vector<double> ValuesOf(const Series& series, int begin, int end);
 // Returns whether the point has a value and nothing went wrong.
 bool IsWorking(const Point& point);
 
-// The verdict on a series that got worse, which has this answer.
+// The verdict on a series whose change has this answer; on one that got worse
+// where nobody has answered.
 Verdict VerdictOfAnswer(ChangeState answer);
 
 // Fills in known_points, standing, why, decided_by and

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/optional.h"
+#include "tracker/judge/beside.h"
 #include "tracker/judge/evidence.h"
 #include "tracker/series/series_key.h"
 #include "tracker/triage/triage.h"
@@ -63,6 +64,18 @@ std::vector<Point> PastOnAnotherBranch(const std::vector<Series>& all,
   return most;
 }
 
+// Returns whether the point at `place` shows a change of its own that does not
+// cover `change`: one of the other direction, or one that is smaller. An answer
+// to that point does not mean what came later.
+bool IsAnotherThanAt(const Judgement& judgement, const Change& change,
+                     int place) {
+  const auto there = ChangeAsMeasured(judgement, *change.series, place);
+  return there && std::abs(there->relative_change) >= kLeastEffect &&
+         there->relative_change_low * there->relative_change_high > 0 &&
+         !IsWithin(change.change, there->relative_change_low,
+                   there->relative_change_high);
+}
+
 std::string SuiteOn(const proto::Run& run) {
   return absl::StrCat(run.suite(), "|", run.hardware().id());
 }
@@ -78,7 +91,9 @@ const Change* ChangeAt(const Judgement& judgement, int place) {
   for (const Change& change : judgement.changes) {
     if (change.kind == ChangeKind::kEpoch ||
         change.kind == ChangeKind::kReturn ||
-        DistanceTo(change.change, place) > TriageBook::kPlaceTolerance) {
+        DistanceTo(change.change, place) > TriageBook::kPlaceTolerance ||
+        (place < change.change.earliest &&
+         IsAnotherThanAt(judgement, change, place))) {
       continue;
     }
     if (nearest == nullptr || distance(change) < distance(*nearest)) {

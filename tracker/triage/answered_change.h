@@ -19,7 +19,8 @@
 namespace optrail::tracker {
 
 // The change that somebody means who names the point at `place`; null if the
-// judge has found none there.
+// judge has found none there, or one behind it that is not what the point
+// shows.
 const Change* ChangeAt(const Judgement& judgement, int place);
 
 // The change that an answer to the point at `place` covers; `all` has the

@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "base/text/percentage.h"
 #include "base/text/units.h"
+#include "tracker/judge/beside.h"
 #include "tracker/series/series_key.h"
 
 namespace optrail::tracker {
@@ -50,13 +51,6 @@ class UndoGraph {
   std::set<std::string> visiting_;
 };
 
-// Whether a change is in the direction of an effect in [low, high] and, beyond
-// what noise explains, no larger.
-bool IsWithin(const ChangePoint& change, double low, double high) {
-  return change.relative_change_low <= std::max(0.0, high) &&
-         change.relative_change_high >= std::min(0.0, low);
-}
-
 // The last point of the series at or before the commit; nullopt if none is.
 absl::optional<int> LastPlaceOf(const proto::Commit& commit,
                                 const Series& series) {
@@ -71,10 +65,24 @@ absl::optional<int> LastPlaceOf(const proto::Commit& commit,
   return absl::nullopt;
 }
 
+// The place of a commit that was measured when the series was answered. Where
+// its run is gone (history thin), the first one after it shows what it changed.
+absl::optional<int> AnsweredPlaceOf(const proto::Commit& commit,
+                                    const Series& series) {
+  const absl::optional<int> before = LastPlaceOf(commit, series);
+  if (!before || !commit.has_first_parent_position()) return before;
+  const proto::Commit& at = series.points[*before].runs->commit;
+  const bool is_measured =
+      at.id() == commit.id() ||
+      at.first_parent_position() == commit.first_parent_position();
+  const bool is_newest = *before + 1 == static_cast<int>(series.points.size());
+  return is_measured || is_newest ? *before : *before + 1;
+}
+
 // Returns whether the change lies where the one that was answered does.
 bool IsThere(const proto::AnsweredChange& answered, const Series& series,
              const ChangePoint& change) {
-  const absl::optional<int> last = LastPlaceOf(answered.last(), series);
+  const absl::optional<int> last = AnsweredPlaceOf(answered.last(), series);
   if (!last || change.earliest > *last) return false;
   if (answered.has_last_before()) {
     const absl::optional<int> before =
@@ -88,6 +96,14 @@ bool IsThere(const proto::AnsweredChange& answered, const Series& series,
 
 bool NamesSize(const proto::AnsweredChange& answered) {
   return answered.has_effect_low() && answered.has_effect_high();
+}
+
+// Returns whether the values were as before when somebody answered: a record of
+// many series has such answers, and one that was given before its change.
+bool IsOfNoChange(const proto::AnsweredChange& answered) {
+  return NamesSize(answered) && answered.effect_low() <= 0 &&
+         answered.effect_high() >= 0 && answered.effect_low() > -kLeastEffect &&
+         answered.effect_high() < kLeastEffect;
 }
 
 // Returns whether the change is the one that was answered, or a smaller one
@@ -217,6 +233,11 @@ const proto::AnsweredChange* TriageBook::Entry::AnsweredOf(
   return found == answered.end() ? nullptr : &record.answered(found->second);
 }
 
+bool IsWithin(const ChangePoint& change, double low, double high) {
+  return change.relative_change_low <= std::max(0.0, high) &&
+         change.relative_change_high >= std::min(0.0, low);
+}
+
 std::string LastDayText(int64_t unix_ns) {
   return absl::FormatTime("%Y-%m-%d", absl::FromUnixNanos(unix_ns - 1),
                           absl::UTCTimeZone());
@@ -279,7 +300,10 @@ absl::optional<int> TriageBook::LastAcknowledged(const Series& series,
   for (const Entry* entry : Covering(series)) {
     if (entry->record.kind() != proto::ACKNOWLEDGE) continue;
     const proto::AnsweredChange* answered = entry->AnsweredOf(series);
-    if (answered != nullptr && IsRemoval(*answered)) continue;
+    if (answered != nullptr &&
+        (IsRemoval(*answered) || IsOfNoChange(*answered))) {
+      continue;
+    }
     const absl::optional<int> place = PlaceOf(entry->record.commit(), series);
     if (place && *place < points && (!last || *place > *last)) last = place;
   }

@@ -89,7 +89,8 @@ class TriageBook {
   std::string SayingsOf(const Series& series) const;
 
   // The last of the first `points` points of the series at which somebody
-  // acknowledged its level; nullopt if nobody did.
+  // acknowledged its level; nullopt if nobody did. Where the level was as
+  // before then, there was nothing to acknowledge.
   absl::optional<int> LastAcknowledged(const Series& series, int points) const;
 
   // The last acknowledgement that says that the benchmark of `series` is gone
@@ -131,6 +132,10 @@ bool IsRemoval(const proto::AnsweredChange& answered);
 // if not, or if the series was measured at its commit.
 const Point* LastMeasuredBefore(const proto::TriageRecord& record,
                                 const Series& series);
+
+// Returns whether a change is in the direction of an effect in [low, high] and,
+// beyond what noise explains, no larger.
+bool IsWithin(const ChangePoint& change, double low, double high);
 
 // "+5%", "-2.5%" -> .05, -.025. InvalidArgument.
 absl::StatusOr<double> ParseEffect(absl::string_view text);

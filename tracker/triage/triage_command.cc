@@ -97,7 +97,7 @@ Table RecordTable() {
                 {"commit", Align::kLeft, "", Clip::kNever},
                 {"until"},
                 {"effect", Align::kRight},
-                {"covers"},
+                {"covers", Align::kLeft, "", Clip::kFold},
                 {"text"}});
 }
 

@@ -196,6 +196,30 @@ TEST_F(TriageCommandTest, AnAnswerToTenPercentDoesNotCoverThirtyAtTheNext) {
   }
 }
 
+// The slow-down of one commit is no level, so the gain behind it is what
+// `changes` lists.
+TEST_F(TriageCommandTest, AnAckOfASlowDownDoesNotCoverTheGainBehindIt) {
+  level_at_ = [](int i) { return i < 20 ? 1 : i < 21 ? 1.15 : .8; };
+  Record(/*new_settings_at=*/100, 40);
+  nlohmann::json json;
+  EXPECT_EQ(Changes(&json), 0);
+  ASSERT_EQ(json.size(), 1);
+  ASSERT_LT(json[0]["worse_by"].get<double>(), -.1);
+  ASSERT_EQ(json[0]["first_commit_after"], CommitId(21).substr(0, 12));
+  ASSERT_TRUE(Add(proto::ACKNOWLEDGE, "BM_.*", 20).ok());
+  Changes(&json);
+  EXPECT_EQ(json[0]["state"], "new");
+  const LoadedTriage said = *History::Open(common_.history)->LoadTriage();
+  for (const proto::AnsweredChange& answered : said.records[0].answered()) {
+    if (answered.series().find("Quiet") != std::string::npos) continue;
+    EXPECT_GT(answered.effect_low(), .05);
+  }
+  // One of the commit of the gain covers it.
+  ASSERT_TRUE(Add(proto::ACKNOWLEDGE, "BM_.*", 21).ok());
+  Changes(&json);
+  EXPECT_EQ(json[0]["state"], "acknowledged");
+}
+
 TEST_F(TriageCommandTest, AnAnswerNamesTheSuspectsAndTheSize) {
   ASSERT_TRUE(Add(proto::ACKNOWLEDGE, "BM_.*", 21).ok());
   const LoadedTriage said = *History::Open(common_.history)->LoadTriage();

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -224,6 +225,32 @@ TEST(TriageBookTest, ASuspectThatIsMeasuredLaterIsStillAnswered) {
   series.points.insert(series.points.begin() + 5, between);
   EXPECT_EQ(StateOf(Answer(proto::ACKNOWLEDGE), 5, 5, .1, series),
             ChangeState::kAcknowledged);
+}
+
+// `history thin` removes runs: the first one behind shows what they changed.
+TEST(TriageBookTest, AnAnsweredCommitWhoseRunIsGoneStandsForTheNextOne) {
+  Series series = TenPoints();
+  series.points.erase(series.points.begin() + 5);  // at c50, which was answered
+  const auto record = Answer(proto::ACKNOWLEDGE);
+  EXPECT_EQ(StateOf(record, 5, 5, .1, series), ChangeState::kAcknowledged);
+  EXPECT_EQ(StateOf(record, 5, 5, .3, series), ChangeState::kNew) << "larger";
+  EXPECT_EQ(StateOf(record, 6, 6, .1, series), ChangeState::kNew) << "newer";
+}
+
+// A pattern answers many series at once, most of which have not changed.
+TEST(TriageBookTest, AnAnswerToNoChangeBeginsNoLevel) {
+  const Series series = TenPoints();
+  for (const auto& [low, high, begins] :
+       {std::make_tuple(-.01, .01, false), std::make_tuple(-.2, .2, true),
+        std::make_tuple(.05, .1, true), std::make_tuple(-.1, -.05, true)}) {
+    auto record = Answer(proto::ACKNOWLEDGE);
+    record.mutable_answered(0)->set_effect_low(low);
+    record.mutable_answered(0)->set_effect_high(high);
+    EXPECT_EQ(
+        TriageBook({record}, kNow).LastAcknowledged(series, 10).has_value(),
+        begins)
+        << low << " " << high;
+  }
 }
 
 TEST(TriageBookTest, SaysWhichAnswerDoesNotCoverAChangeNearby) {
