@@ -74,7 +74,8 @@ struct CarbonCertifyCommand {
   std::string out;           // of a copy of the JSON, or ""; "-": `out` has it
 };
 // The history keeps the certificate, so that `history thin` leaves its runs
-// whole. A page stands beside each JSON.
+// whole. A page stands beside each JSON. kNotEnoughData if nobody knows what a
+// benchmark emits: the reason is on the standard error.
 absl::StatusOr<ExitCode> RunCarbonCertify(const CarbonCertifyCommand& command,
                                           std::ostream& out);
 

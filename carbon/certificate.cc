@@ -79,7 +79,7 @@ absl::Status CheckNoneFailed(const proto::Run& run, const RE2& filter) {
         !RE2::PartialMatch(name, filter)) {
       continue;
     }
-    return absl::FailedPreconditionError(absl::StrCat(
+    return absl::UnavailableError(absl::StrCat(
         "run ", run.run_id(), ": ", name,
         tuning::IsFailure(result.outcome()) ? " failed ("
                                             : " has no certain measurement (",
@@ -114,7 +114,7 @@ absl::StatusOr<Json> Side(const Evidence& evidence,
     const Energy energy =
         EnergyOfCall(*call.result, evidence.run.hardware(), inputs.model);
     if (!energy.known) {
-      return absl::FailedPreconditionError(absl::StrCat(
+      return absl::UnavailableError(absl::StrCat(
           "run ", evidence.run.run_id(), ": the energy of ", call.benchmark,
           " is not known: it was not metered, and the power model does not "
           "know ",

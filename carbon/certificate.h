@@ -54,10 +54,11 @@ struct CertificateInputs {
   PowerModel model;  // where nothing was metered
 };
 
-// JSON with sorted keys. FailedPrecondition, with the reason, where the runs
-// have no benchmark in common, one failed in either, or its energy is not
-// known; InvalidArgument where nothing takes the model's device_watts; errors
-// of the history are its own.
+// JSON with sorted keys. Unavailable, with the reason, where nobody knows what
+// a benchmark emits: it failed in either run, or its energy is not known.
+// FailedPrecondition where the runs have no benchmark in common;
+// InvalidArgument where nothing takes the model's device_watts; errors of the
+// history are its own.
 absl::StatusOr<std::string> MakeCertificate(const CertificateInputs& inputs,
                                             const tracker::History& history);
 

@@ -92,6 +92,19 @@ TEST_F(CertificateTest, CertifiedRunsStayWholeWhenAHistoryIsThinned) {
   EXPECT_FALSE(CertifiedRuns(dir_).ok());
 }
 
+TEST_F(CertificateTest, WhatNobodyKnowsIsNoWrongUse) {
+  CarbonCertifyCommand command = Certify(dir_, inputs_);
+  command.inputs.candidate = Record(4, {1, 1}, /*metered=*/false);
+  std::ostringstream out;
+  auto code = RunCarbonCertify(command, out);
+  ASSERT_TRUE(code.ok()) << code.status();
+  EXPECT_EQ(*code, ExitCode::kNotEnoughData);
+  EXPECT_EQ(out.str(), "");
+  EXPECT_FALSE(FileExists(CertificateFolder(dir_)));
+  command.inputs.filter = "nothing";
+  EXPECT_FALSE(RunCarbonCertify(command, out).ok());
+}
+
 TEST_F(CertificateTest, AnotherCertificateOfAPairStandsBesideTheFirst) {
   CarbonCertifyCommand command = Certify(dir_, inputs_);
   command.key = JoinPath(dir_, "key.pem");
