@@ -169,8 +169,16 @@ absl::Status TimeRounds(const FedModel& model, int64_t batches,
 
 std::string Advice(const FedTimes& times) {
   if (times.rests > kIdle) {
-    return "They rest while the model waits: load more batches ahead "
-           "(--prefetch), or smaller chunks (--chunk).";
+    const int64_t ahead = times.loader.prefetch * times.batch;
+    const bool too_few = times.loader.chunk > 1 &&
+                         ahead / times.loader.chunk < times.loader.workers;
+    return absl::StrCat(
+        "They rest while the model waits: load more batches ahead (--prefetch)",
+        too_few ? ", or smaller chunks (--chunk): those that may be loaded "
+                  "ahead are too few for the threads."
+        : times.reads >= times.parses
+            ? ", or read more samples at a time (--chunk)."
+            : ".");
   }
   if (times.reads >= times.parses) {
     return "Reading takes their time: read more samples at a time (--chunk), "
@@ -222,6 +230,8 @@ absl::StatusOr<FedTimes> TimeFed(const FedModel& model,
                                  const graph::LoaderOptions& options,
                                  ops::Device& device) {
   FedTimes times;
+  times.loader = options;
+  times.batch = model.batch;
   OPTRAIL_RETURN_IF_ERROR(CheckBytes(model, inputs));
   {
     // The model alone computes a batch of samples, too.

@@ -44,6 +44,9 @@ struct FedTimes {
   absl::optional<double> idle;
   // Parts of the time of the loader's threads.
   double reads = 0, parses = 0, rests = 0;
+  // What was loaded how.
+  graph::LoaderOptions loader;
+  int64_t batch = 1;  // samples of a call
 
   bool is_known() const { return fed.outcome == proto::OK; }
   bool is_held_back() const;

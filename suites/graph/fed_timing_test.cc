@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <string>
+#include <utility>
 
 #include "ops/device/cpu/device.h"
 
@@ -122,8 +124,21 @@ TEST(HeldBackTextTest, TellsWhatToChange) {
             "samples at a time (--chunk), or start more of them (--workers).");
   EXPECT_NE(HeldBackText(Times(.8, .1, .85, .05), {}).find("Parsing takes"),
             std::string::npos);
-  EXPECT_NE(HeldBackText(Times(.3, .4, .2, .4), {}).find("--prefetch"),
-            std::string::npos);
+  // Threads that rest have smaller chunks only where a chunk can be smaller and
+  // those of the batches ahead are fewer than the threads.
+  FedTimes rest = Times(.3, .4, .2, .4);
+  rest.batch = 8;
+  rest.loader.prefetch = 2;
+  rest.loader.workers = 4;
+  for (const auto& [chunk, next] :
+       {std::make_pair(1, "read more samples at a time (--chunk)"),
+        std::make_pair(4, "read more samples at a time (--chunk)"),
+        std::make_pair(8, "smaller chunks (--chunk)")}) {
+    rest.loader.chunk = chunk;
+    const std::string text = HeldBackText(rest, {});
+    EXPECT_NE(text.find("--prefetch"), std::string::npos) << text;
+    EXPECT_NE(text.find(next), std::string::npos) << chunk << ": " << text;
+  }
 }
 
 TEST(HeldBackTextTest, TellsLoaderAndCopiesOfAGpuApart) {
