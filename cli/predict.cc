@@ -3,6 +3,7 @@
 #include "suites/predict/predict.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <iostream>
 #include <string>
@@ -26,9 +27,11 @@
 namespace optrail::cli {
 namespace {
 
+// Bounds that too few sessions leave open are empty.
 Cell GainCell(absl::optional<double> gain) {
-  return gain.has_value() ? Cell::Number(*gain, FormatPercent(*gain))
-                          : Cell::None();
+  return gain.has_value() && std::isfinite(*gain)
+             ? Cell::Number(*gain, FormatPercent(*gain))
+             : Cell::None();
 }
 
 struct Row {
@@ -42,6 +45,7 @@ Cell NsCell(const suites::Start& start, double ns) {
 }
 
 Cell SecondsCell(double seconds) {
+  if (!std::isfinite(seconds)) return Cell::None();
   return Cell::Number(seconds, FormatDurationNs(seconds * 1e9));
 }
 
@@ -49,7 +53,8 @@ Cell SecondsCell(double seconds) {
 std::string ScoreText(const suites::GainPredictor& predictor) {
   const suites::PredictionScore score =
       suites::ScorePredictions(predictor.LeaveOneOut(/*estimates=*/true));
-  if (score.predictions < 2) return "";
+  // Intervals without a bound hold for anything.
+  if (score.predictions <= suites::kFewestForBounds) return "";
   return absl::StrFormat(
       "note: of the %d tuned tasks of this history, each predicted from the "
       "others, %d lie in their intervals; the order of the gains agrees by "

@@ -162,9 +162,13 @@ absl::optional<Prediction> GainPredictor::Predict(const proto::Task& task,
   const double low = mean + WeightedQuantile(errors, kTail);
   const double high = mean + WeightedQuantile(errors, 1 - kTail);
   prediction.gain = std::expm1(mean);
+  prediction.seconds = WeightedQuantile(seconds, 0.5);
+  if (prediction.sessions < kFewestForBounds) {
+    prediction.gain_high = prediction.seconds_high = kBeyond;
+    return prediction;
+  }
   prediction.gain_low = std::expm1(std::max(low, 0.0));
   prediction.gain_high = std::expm1(std::min(high, std::max(most_gain, mean)));
-  prediction.seconds = WeightedQuantile(seconds, 0.5);
   prediction.seconds_low = WeightedQuantile(seconds, kTail);
   prediction.seconds_high = WeightedQuantile(seconds, 1 - kTail);
   return prediction;

@@ -38,6 +38,10 @@
 
 namespace optrail::suites {
 
+// With fewer sessions, however alike, the error without bound weighs more than
+// what is left out at either end of a 90% interval.
+inline constexpr int kFewestForBounds = 4;
+
 struct Prediction {
   double gain = 0;
   double gain_low = 0, gain_high = 0;  // 90% interval
@@ -45,6 +49,8 @@ struct Prediction {
   double seconds_low = 0, seconds_high = 0;  // 90% of sessions like it
   int sessions = 0;                          // of other tasks
   std::string nearest_session;               // the most similar of them
+  // Fewer than kFewestForBounds sessions leave the upper bounds infinite and
+  // the lower ones 0.
 };
 
 // Work of one call in units to which its time is nearly proportional; 0 or less

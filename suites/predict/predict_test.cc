@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -67,6 +68,25 @@ TEST(GainPredictorTest, TheTaskItselfAndWhatWasNotProvenTeachNothing) {
           .Predict(task);
   ASSERT_TRUE(kept.has_value());
   EXPECT_EQ(kept->gain, 0);
+}
+
+TEST(GainPredictorTest, FewSessionsLeaveTheIntervalOpen) {
+  std::vector<tracker::SessionInfo> sessions;
+  for (const int n : {1024, 2048, 4096, 8192}) {
+    const auto prediction =
+        GainPredictor(sessions).Predict(TaskOf("softmax", 3000));
+    EXPECT_EQ(prediction.has_value(), !sessions.empty());
+    if (prediction.has_value()) {
+      EXPECT_TRUE(std::isinf(prediction->gain_high)) << sessions.size();
+      EXPECT_TRUE(std::isinf(prediction->seconds_high)) << sessions.size();
+      EXPECT_EQ(prediction->gain_low, 0) << sessions.size();
+    }
+    sessions.push_back(SessionOf(TaskOf("softmax", n), .2));
+  }
+  const auto bounded = GainPredictor(sessions).Predict(TaskOf("softmax", 3000));
+  ASSERT_TRUE(bounded.has_value());
+  EXPECT_NEAR(bounded->gain_high, .2, 1e-9);
+  EXPECT_EQ(bounded->seconds_high, 30);
 }
 
 // Long calls gain and short ones do not, whatever the operator.
