@@ -63,13 +63,14 @@ const std::vector<std::string>& AllFlags() {
   return *flags;
 }
 
-// --history goes unheeded without --nodes, but pilots give it to every task.
+// A look by itself leaves --history unheeded, but pilots give it to every task.
 suites::FlagUse FlagsUsed(const std::vector<std::string>&) {
   suites::FlagUse use = {"with --nodes, where pilots look", AllFlags()};
   std::set<std::string> unused = {"look"};
   if (absl::GetFlag(FLAGS_nodes) == 0) {
     use.call = "without --nodes=K";
     unused = {"hardware", "task_time", "priority"};
+    if (absl::GetFlag(FLAGS_look).empty()) unused.insert("history");
   }
   use.flags.erase(std::remove_if(use.flags.begin(), use.flags.end(),
                                  [&unused](const std::string& flag) {

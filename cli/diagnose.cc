@@ -58,6 +58,22 @@ absl::StatusOr<int> Diagnose() {
   return diagnosis::RunDiagnose(options, std::cout);
 }
 
+const std::vector<std::string>& AllFlags() {
+  static const auto* const flags = new std::vector<std::string>(
+      Together({suites::SelectionFlags(),
+                suites::PlaceFlags(),
+                {"config", "select", "try", "calibration", "slowest", "trials",
+                 "time_budget", "config_deadline", "max_config_mib", "format",
+                 "quiet"}}));
+  return *flags;
+}
+
+suites::FlagUse FlagsUsed(const std::vector<std::string>&) {
+  if (!absl::GetFlag(FLAGS_calibration)) return {"", AllFlags()};
+  return {"with --calibration, which reads all diagnoses of the history",
+          {"calibration", "history", "format"}};
+}
+
 }  // namespace
 
 suites::Command DiagnoseCommand() {
@@ -65,11 +81,8 @@ suites::Command DiagnoseCommand() {
   command.name = "diagnose";
   command.summary = "Says why an operator is slow, with evidence and advice.";
   command.details = HelpText("diagnose");
-  command.flags = Together({suites::SelectionFlags(), suites::PlaceFlags()});
-  command.flags.insert(
-      command.flags.end(),
-      {"config", "select", "try", "calibration", "slowest", "trials",
-       "time_budget", "config_deadline", "max_config_mib", "format", "quiet"});
+  command.flags = AllFlags();
+  command.use = FlagsUsed;
   command.defaults = {{"select", "tuned"}, {"trials", "40"}};
   command.run = [](const std::vector<std::string>&) { return Diagnose(); };
   return command;

@@ -19,6 +19,7 @@
 #include "cli/flags.h"
 #include "cli/graph_parts.h"
 #include "cli/shared_machine.h"
+#include "graph/onnx/import.h"
 #include "suites/command/command_flags.h"
 #include "suites/graph/serve_graph.h"
 #include "suites/graph/tune_graph.h"
@@ -180,7 +181,6 @@ absl::StatusOr<int> RunGraphTune(const std::vector<std::string>& paths) {
   suites::GraphTuneCommand command;
   command.path = UserPath(paths[0]);
   OPTRAIL_ASSIGN_OR_RETURN(command.p99_limit, LatencyLimit());
-  OPTRAIL_RETURN_IF_ERROR(GraphImport().status());
   OPTRAIL_ASSIGN_OR_RETURN(const suites::OpenLoopOptions load, LoadOptions());
   command.duration = load.duration;
   command.max_wait = load.max_wait;
@@ -208,6 +208,9 @@ absl::StatusOr<int> RunGraphTune(const std::vector<std::string>& paths) {
   OPTRAIL_ASSIGN_OR_RETURN(const suites::RunContext context,
                            suites::RunContextFromFlags());
   OPTRAIL_RETURN_IF_ERROR(tracker::CheckHistoryIsWritable(context.history));
+  // Each stage imports the model anew: what is wrong with it is said before.
+  OPTRAIL_ASSIGN_OR_RETURN(const graph::ImportOptions import, GraphImport());
+  OPTRAIL_RETURN_IF_ERROR(graph::ImportOnnx(command.path, import).status());
   command.folder = JoinPath(context.state, "graph_tune");
   command.format = absl::GetFlag(FLAGS_format);
   AdviseServingIfShared();
