@@ -109,6 +109,15 @@ std::string GoogleBenchmarkText(
   return file.dump(1);
 }
 
+void RecordCommit(Workbench& bench, Rng* rng, int position, double factor) {
+  RunSpec spec;
+  spec.commit = MadeCommit(position);
+  spec.position = position;
+  spec.started_unix_ns = kStartNs + position * kHourNs;
+  spec.benchmarks = Slower(Benchmarks(3), 1, factor);
+  bench.Record(MakeRun(spec, rng));
+}
+
 std::vector<std::string> RecordSeries(Workbench& bench, int commits,
                                       uint64_t seed,
                                       const ChangeOfRun& change) {

@@ -48,6 +48,7 @@ std::vector<Case> PairCases();       // two sides
 std::vector<Case> RowCases();        // the numbers of one row
 std::vector<Case> SeriesCases();     // one series over time
 std::vector<Case> PageCases();       // what commands report of its changes
+std::vector<Case> AnswerCases();     // what people say of changes
 std::vector<Case> SessionCases();    // tuning sessions
 std::vector<Case> RecordCases();     // what is recorded, imported, kept
 std::vector<Case> ScriptCases();     // ci/'s scripts, commands, the bench
@@ -80,6 +81,10 @@ std::string GoogleBenchmarkText(
 using ChangeOfRun = std::function<void(RunSpec& spec, int position)>;
 std::vector<std::string> RecordSeries(Workbench& bench, int commits,
                                       uint64_t seed, const ChangeOfRun& change);
+
+// Records the run of commit `position` of main: three benchmarks, of which the
+// second takes `factor` times its usual time.
+void RecordCommit(Workbench& bench, Rng* rng, int position, double factor);
 
 // Fourteen commits of four benchmarks, calm; the last as `change` makes it.
 // Returns the ids of the runs.

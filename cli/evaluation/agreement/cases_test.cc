@@ -32,7 +32,7 @@ std::vector<Case> AllCases() {
   std::vector<Case> all;
   for (const auto& group :
        {CandidateCases(), PairCases(), RowCases(), SeriesCases(), PageCases(),
-        SessionCases(), RecordCases(), ScriptCases()}) {
+        AnswerCases(), SessionCases(), RecordCases(), ScriptCases()}) {
     all.insert(all.end(), group.begin(), group.end());
   }
   return all;

@@ -60,66 +60,6 @@ void TheReportStatesEachChangeAsChangesDoes(Workbench& bench, Findings& found) {
                "the report calls slower what is acknowledged");
 }
 
-void AnAckOfTenPercentDoesNotCoverThirtyOfTheNextCommit(Workbench& bench,
-                                                        Findings& found) {
-  for (const int next : {31, 32}) {
-    bench.Delete(".optrail");
-    const ChangeOfRun slower = [&](RunSpec& spec, int position) {
-      if (position >= 30) spec.benchmarks = Slower(spec.benchmarks, 1, 1.1);
-      if (position >= next) spec.benchmarks = Slower(spec.benchmarks, 1, 1.3);
-    };
-    // The change that the ack names is seen first.
-    RecordSeries(bench, 60, 60, [](RunSpec& spec, int position) {
-      if (position >= 30) spec.benchmarks = Slower(spec.benchmarks, 1, 1.1);
-    });
-    const Answer ack =
-        bench.Ask({"ack", "BM_1", MadeCommit(30), "--reason=the new format"});
-    found.ExpectExit(ack, 0);
-    bench.Delete(".optrail/history/runs");
-    bench.Delete(".optrail/history/index.sqlite");
-    RecordSeries(bench, 60, 60, slower);
-    const Answer changes = bench.AskJson({"changes"});
-    found.ExpectExit(changes, 1);
-  }
-}
-
-// Typing errors in what is acknowledged are said.
-void AnAckOfNothingIsSaid(Workbench& bench, Findings& found) {
-  RecordSeries(bench, 40, 73, [](RunSpec& spec, int position) {
-    if (position >= 30) spec.benchmarks = Slower(spec.benchmarks, 1, 1.2);
-  });
-  const Answer pattern =
-      bench.Ask({"ack", "BM_one", MadeCommit(30), "--reason=known"});
-  found.ExpectExit(pattern, 2);
-  found.Expect(pattern.Says("BM_one"), "the pattern is not named");
-  const Answer commit =
-      bench.Ask({"ack", "BM_1", MadeCommit(6), "--reason=known"});
-  found.Expect(commit.Says("no change is known at commit"),
-               absl::StrCat("an ack of no change is silent: ", commit.err));
-  found.ExpectExit(bench.Ask({"changes"}), 1);
-  const Answer right =
-      bench.Ask({"ack", "BM_1", MadeCommit(30), "--reason=known"});
-  found.Expect(!right.Says("note:"), absl::StrCat("a right ack: ", right.err));
-  found.ExpectExit(bench.Ask({"changes"}), 0);
-}
-
-void AnExpectationCoversItsSizeAlone(Workbench& bench, Findings& found) {
-  RecordSeries(bench, 60, 61, [](RunSpec& spec, int position) {
-    if (position >= 30) spec.benchmarks = Slower(spec.benchmarks, 1, 1.04);
-    if (position >= 30) spec.benchmarks = Slower(spec.benchmarks, 2, 1.2);
-  });
-  bench.Ask(
-      {"expect", "BM_.*", MadeCommit(30), "--reason=checks", "--effect=+5%"});
-  const Answer changes = bench.AskJson({"changes"});
-  found.ExpectExit(changes, 1);
-  found.Expect(TextOf(ChangeAt(changes.Parsed(), "BM_1", MadeCommit(30)),
-                      "state") == "expected",
-               "+4% is not covered by +5%");
-  found.Expect(TextOf(ChangeAt(changes.Parsed(), "BM_2", MadeCommit(30)),
-                      "state") == "new",
-               "+20% is covered by +5%");
-}
-
 void AMutedSeriesIsMutedOnThePageToo(Workbench& bench, Findings& found) {
   RecordSeries(bench, 60, 62, [](RunSpec& spec, int position) {
     if (position >= 40) spec.benchmarks = Slower(spec.benchmarks, 1, 1.2);
@@ -303,10 +243,6 @@ std::vector<Case> PageCases() {
       {"ThePageCountsWhatChangesCounts", ThePageCountsWhatChangesCounts},
       {"TheReportStatesEachChangeAsChangesDoes",
        TheReportStatesEachChangeAsChangesDoes},
-      {"AnAckOfTenPercentDoesNotCoverThirtyOfTheNextCommit",
-       AnAckOfTenPercentDoesNotCoverThirtyOfTheNextCommit},
-      {"AnAckOfNothingIsSaid", AnAckOfNothingIsSaid},
-      {"AnExpectationCoversItsSizeAlone", AnExpectationCoversItsSizeAlone},
       {"AMutedSeriesIsMutedOnThePageToo", AMutedSeriesIsMutedOnThePageToo},
       {"AMissingBenchmarkIsMissingEverywhere",
        AMissingBenchmarkIsMissingEverywhere},

@@ -347,99 +347,6 @@ void AFailureIsDatedByItsFirstCommit(Workbench& bench, Findings& found) {
   found.Expect(rows == 1, absl::StrCat(rows, " rows of a failure"));
 }
 
-// Records the run of commit `position` of main: three benchmarks, of which the
-// second takes `factor` times its usual time.
-void RecordCommit(Workbench& bench, Rng* rng, int position, double factor) {
-  RunSpec spec;
-  spec.commit = MadeCommit(position);
-  spec.position = position;
-  spec.started_unix_ns = kStartNs + position * kHourNs;
-  spec.benchmarks = Slower(Benchmarks(3), 1, factor);
-  bench.Record(MakeRun(spec, rng));
-}
-
-// The gate at an acknowledged commit names the answer and is green; what is
-// larger or newer stays red.
-void AnAckCoversTheGateOfItsCommit(Workbench& bench, Findings& found) {
-  Rng rng(81);
-  for (int i = 1; i < 30; ++i) RecordCommit(bench, &rng, i, 1);
-  RecordCommit(bench, &rng, 30, 1.15);
-  const std::string acked = MadeCommit(30);
-  const auto gate = [&] {
-    return bench.AskJson({"gate", "--candidate=latest"});
-  };
-  found.ExpectExit(gate(), 1);
-  found.ExpectExit(bench.Ask({"ack", "BM_1", acked, "--reason=the new codec"}),
-                   0);
-  const Answer after = gate();
-  found.ExpectExit(after, 0);
-  const Json row = RowWith(At(after.Parsed(), "rows"), "name", "BM_1");
-  found.Expect(TextOf(row, "action") == "WARN" &&
-                   absl::StrContains(TextOf(row, "exempted"), "the new codec"),
-               absl::StrCat("the row does not name the ack: ", row.dump()));
-  found.Expect(bench.Ask({"changes"}).Says("1 acknowledged"),
-               "changes counts an acknowledged series as unchanged");
-  // The same commit again, slower still.
-  RunSpec spec;
-  spec.commit = acked;
-  spec.position = 30;
-  spec.started_unix_ns = kStartNs + 31 * kHourNs;
-  spec.benchmarks = Slower(Benchmarks(3), 1, 1.9);
-  const std::string larger = bench.Record(MakeRun(spec, &rng));
-  const Answer of_larger = bench.Ask({"gate", "--candidate=" + larger});
-  found.ExpectExit(of_larger, 1);
-  found.Expect(of_larger.Says("more than was answered: +1"),
-               absl::StrCat("red, and silent about the ack: ", of_larger.out));
-}
-
-// Whoever follows what the gate says of an ack comes to an end, however short
-// the history is, whenever the ack was given, and on a branch without a past.
-void TheAdviceForAnAckEnds(Workbench& bench, Findings& found) {
-  enum class Ack { kAfter, kBefore, kOnABranch };
-  for (int commits = 2; commits <= 12; ++commits) {
-    for (const Ack how : {Ack::kAfter, Ack::kBefore, Ack::kOnABranch}) {
-      bench.Delete(".optrail");
-      Rng rng(static_cast<uint64_t>(85 + commits));
-      for (int i = 1; i < commits; ++i) RecordCommit(bench, &rng, i, 1);
-      RunSpec spec;
-      spec.branch = how == Ack::kOnABranch ? "feature" : "main";
-      spec.commit = MadeCommit(commits, spec.branch);
-      spec.position = commits;
-      spec.started_unix_ns = kStartNs + commits * kHourNs;
-      spec.benchmarks = Slower(Benchmarks(3), 1, 1.3);
-      const std::vector<std::string> ack = {"ack", "BM_1", spec.commit,
-                                            "--reason=known"};
-      if (how == Ack::kBefore) bench.Ask(ack);
-      bench.Record(MakeRun(spec, &rng));
-      const auto gate = [&] {
-        return bench.AskJson({"gate", "--candidate=" + spec.commit,
-                              "--baseline=commit:" + MadeCommit(1)});
-      };
-      const int first = gate().exit_code;
-      found.Expect(first == 1 || how == Ack::kBefore,
-                   absl::StrCat("+30% after ", commits, " commits is ", first));
-      if (first == 0) continue;
-      found.ExpectExit(bench.Ask(ack), 0);
-      const Answer after = gate();
-      found.Expect(after.exit_code == 0,
-                   absl::StrCat("after an ack at commit ", commits, " on ",
-                                spec.branch, " the gate ends with ",
-                                after.exit_code, ": ", after.out));
-    }
-  }
-}
-
-void AnAckIsNoAnswerToTheNextChange(Workbench& bench, Findings& found) {
-  Rng rng(82);
-  for (int i = 1; i < 30; ++i) RecordCommit(bench, &rng, i, 1);
-  RecordCommit(bench, &rng, 30, 1.15);
-  bench.Ask({"ack", "BM_1", MadeCommit(30), "--reason=known"});
-  for (int i = 31; i < 34; ++i) RecordCommit(bench, &rng, i, 1.15);
-  found.ExpectExitIsNot(bench.Ask({"gate", "--candidate=latest"}), 1);
-  RecordCommit(bench, &rng, 34, 1.5);
-  found.ExpectExit(bench.Ask({"gate", "--candidate=latest"}), 1);
-}
-
 // A gate of an old commit knows what was known then.
 void AnOldCandidateKnowsNoLaterPoints(Workbench& bench, Findings& found) {
   Rng rng(83);
@@ -481,9 +388,6 @@ void SomebodyAlwaysTellsOfALargeStep(Workbench& bench, Findings& found) {
 
 std::vector<Case> SeriesCases() {
   return {
-      {"AnAckCoversTheGateOfItsCommit", AnAckCoversTheGateOfItsCommit},
-      {"TheAdviceForAnAckEnds", TheAdviceForAnAckEnds},
-      {"AnAckIsNoAnswerToTheNextChange", AnAckIsNoAnswerToTheNextChange},
       {"AnOldCandidateKnowsNoLaterPoints", AnOldCandidateKnowsNoLaterPoints},
       {"SomebodyAlwaysTellsOfALargeStep", SomebodyAlwaysTellsOfALargeStep},
       {"SixtyCommitsHaveOneStory", SixtyCommitsHaveOneStory},
