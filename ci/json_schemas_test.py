@@ -120,6 +120,8 @@ def main():
         'history_verify': output('history', 'verify'),
         'history_index': output('history', 'index'),
         'history_thin': output('history', 'thin', '--dry_run'),
+        'history_merge': output('history', 'merge', '.optrail/history',
+                                '--history=merged'),
         'doctor': output('doctor', '--probe_time=100ms'),
         'watch': output('watch', 'HEAD~2..HEAD', run, '--processes=1',
                         '--quiet'),
@@ -151,6 +153,17 @@ def main():
     outputs['carbon_plan'] = output('carbon', 'plan', '--jobs_file=jobs.csv',
                                     '--intensity=grid.csv', '--zone=DE')
     outputs['carbon_indices'] = output('carbon', 'indices')
+    oldest = min(run['run_id'] for run in outputs['log_runs'])
+    outputs['carbon_footprint'] = output(
+        'carbon', 'footprint', oldest, '--intensity=grid.csv', '--zone=DE')
+    model = os.path.join(runfiles, 'graph/testdata/tiny_dlrm.onnx')
+    outputs['graph_run'] = output('graph', 'run', model)
+    outputs['graph_serve'] = output('graph', 'serve', model, '--load=1000',
+                                    '--duration=200ms')
+    # The sessions above may prove nothing; without one that does, the answer
+    # is a reason.
+    outputs['predict'] = [row for row in output(
+        'predict', '--op=add', '--shape=n=65536/f32') if 'reason' not in row]
     spaces = glob.glob(os.path.join(runfiles, 'tuning/replay/recordings/data/*'))
     outputs['replay'] = output('replay', '--spaces=' + spaces[0],
                                '--strategies=random', '--seeds=1',
@@ -173,8 +186,8 @@ def main():
     subprocess.run([optrail, 'import', 'crash.json'], check=True,
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     failed = output('changes')
-    may_be_empty = {'convergence', 'store_show', 'store_diff', 'log_sessions',
-                    'show_session', 'history_verify'}
+    may_be_empty = {'convergence', 'predict', 'store_show', 'store_diff',
+                    'log_sessions', 'show_session', 'history_verify'}
 
     also = {'gate': [measured], 'changes': [failed]}
     failures = []
