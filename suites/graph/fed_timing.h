@@ -44,7 +44,7 @@ struct FedTimes {
   absl::optional<double> idle;
   // Parts of the time of the loader's threads.
   double reads = 0, parses = 0, rests = 0;
-  // What was loaded how.
+  // The loader had these options.
   graph::LoaderOptions loader;
   int64_t batch = 1;  // samples of a call
 

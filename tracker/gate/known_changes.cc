@@ -331,7 +331,7 @@ void KnownChanges::NoteForgotten(GateReport* report) const {
     in_rows.insert(absl::StrCat(row.row.name, "|", row.hardware_id));
   }
   std::set<std::string> names;
-  std::vector<std::string> texts;
+  std::vector<std::string> texts, patterns;
   for (const int i : lost_) {
     const SeriesKey& key = series_[i].key;
     const std::string name = DisplayName(key.benchmark);
@@ -342,16 +342,21 @@ void KnownChanges::NoteForgotten(GateReport* report) const {
     const Point& last = series_[i].points.back();
     texts.push_back(absl::StrCat(name, " (last at ",
                                  ShortHash(last.runs->commit.id()), ")"));
+    patterns.push_back(PatternOf(name));
   }
   if (texts.empty()) return;
   const bool is_one = texts.size() == 1;
+  // All of them, unless that is too long to read.
+  const std::string all = texts.size() > kNamed
+                              ? "NAME"
+                              : QuoteForShell(absl::StrJoin(patterns, "|"));
   AddNote(absl::StrCat(
               texts.size(), is_one ? " benchmark is" : " benchmarks are",
               " missing for so long that the baseline lacks ",
               is_one ? "it" : "them", ", too: ", JoinFirst(texts, kNamed, "; "),
               "; next: bring them back or, if they were removed on purpose, "
-              "optrail ack NAME HEAD --reason=WHY",
-              report->history_flag.value_or("")),
+              "optrail ack ",
+              all, " HEAD --reason=WHY", report->history_flag.value_or("")),
           report);
 }
 
@@ -413,11 +418,11 @@ void KnownChanges::HeedAnswers(GateReport* report) const {
           is_of_now
               ? "), as the history has no point before it to compare with; "
                 "next: an exemption of the policy, with a day and a reason"
-              : absl::StrCat("); next: optrail ack ",
+              : absl::StrCat("); now that it is measured, next: optrail ack ",
                              QuoteForShell(PatternOf(of.name)), " ",
                              ShortHash(of.candidate.commit.id()),
-                             " --reason=WHY", report->history_flag.value_or(""),
-                             ", now that it is measured"));
+                             " --reason=WHY",
+                             report->history_flag.value_or("")));
     } else if (opinion.state == ChangeState::kAcknowledged) {
       row.action = proto::WARN;
       row.exempted = absl::StrCat(
