@@ -31,6 +31,7 @@ constexpr int kNoisePoints = 60;
 // Points that others may have between the last one of the old name and the
 // first one of the new: suites take turns.
 constexpr int kMostBetween = 5;
+// Noise is not known from fewer.
 constexpr int kFewestBefore = 10;
 
 // The first point of the last epoch, or of the one after the first.
@@ -212,7 +213,7 @@ absl::optional<ChangePoint> FindNewestBehind(const Series& series, int before,
     if (LogOfValue(series.points[i])) places.push_back(i);
   }
   const int points = static_cast<int>(places.size());
-  if (static_cast<int>(past.size()) < kFewestEnd || points < 2 ||
+  if (static_cast<int>(past.size()) < kFewestBefore || points < 2 ||
       points > kMostNewest || places.back() + 1 < end) {
     return absl::nullopt;
   }
