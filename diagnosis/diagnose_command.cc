@@ -295,7 +295,8 @@ absl::StatusOr<int> RunCalibration(const tracker::CommonOptions& options,
       if (advice.has_realised_gain()) return ToInt(ExitCode::kOk);
     }
   }
-  std::cerr << "no advice was tried yet; next: optrail diagnose --try\n";
+  std::cerr
+      << "no advice was tried yet; next: optrail diagnose --op=NAME --try\n";
   return ToInt(ExitCode::kNotEnoughData);
 }
 

@@ -54,15 +54,19 @@ absl::optional<NewestOff> FindNewestOff(const Series& series,
       std::max(judgement.levels.back().begin, judgement.epoch_begins.back());
   // A step that is marked already does not hide one that came after it.
   int begin = level_begin;
-  bool is_marked = false, is_any_marked = false;
+  bool is_marked = false, is_any_marked = false, is_open = false;
   for (const Change& change : judgement.changes) {
     if (!change.provisional) continue;
     is_any_marked = true;
-    is_marked |= change.worse_by >= kLeastEffect;
+    if (change.worse_by >= kLeastEffect) {
+      is_marked = true;
+      is_open |= change.opinion.state == ChangeState::kNew;
+    }
     begin = std::max(begin, change.change.index);
   }
   auto found = FindNewest(series, begin);
-  if (!found) {
+  // An open mark says all of it; one that was answered says only what it was.
+  if (!found && !is_open) {
     const absl::optional<int> before =
         begin > level_begin ? level_begin : BeginOfLastLevelButOne(judgement);
     if (before) found = FindNewestBehind(series, *before, begin);

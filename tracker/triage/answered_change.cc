@@ -64,16 +64,21 @@ std::vector<Point> PastOnAnotherBranch(const std::vector<Series>& all,
   return most;
 }
 
-// Returns whether the point at `place` shows a change of its own that does not
-// cover `change`: one of the other direction, or one that is smaller. An answer
-// to that point does not mean what came later.
+// Returns whether the point at `place`, which comes before the change, shows a
+// change of its own that does not cover it: one of the other direction or,
+// where the point is none of the suspects, a smaller one. An answer to that
+// point does not mean what came later.
 bool IsAnotherThanAt(const Judgement& judgement, const Change& change,
                      int place) {
   const auto there = ChangeAsMeasured(judgement, *change.series, place);
-  return there && std::abs(there->relative_change) >= kLeastEffect &&
-         there->relative_change_low * there->relative_change_high > 0 &&
-         !IsWithin(change.change, there->relative_change_low,
-                   there->relative_change_high);
+  if (!there || std::abs(there->relative_change) < kLeastEffect ||
+      there->relative_change_low * there->relative_change_high <= 0) {
+    return false;
+  }
+  return place < change.change.earliest
+             ? !IsWithin(change.change, there->relative_change_low,
+                         there->relative_change_high)
+             : there->relative_change * change.change.relative_change < 0;
 }
 
 std::string SuiteOn(const proto::Run& run) {
@@ -92,7 +97,7 @@ const Change* ChangeAt(const Judgement& judgement, int place) {
     if (change.kind == ChangeKind::kEpoch ||
         change.kind == ChangeKind::kReturn ||
         DistanceTo(change.change, place) > TriageBook::kPlaceTolerance ||
-        (place < change.change.earliest &&
+        (place < change.change.index &&
          IsAnotherThanAt(judgement, change, place))) {
       continue;
     }
