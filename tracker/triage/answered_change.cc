@@ -64,14 +64,31 @@ std::vector<Point> PastOnAnotherBranch(const std::vector<Series>& all,
   return most;
 }
 
-// Returns whether the point at `place`, which comes before the change, shows a
-// change of its own that does not cover it: one of the other direction or,
-// where the point is none of the suspects, a smaller one. An answer to that
-// point does not mean what came later.
+// The difference that the point at `place` shows, without what comes behind it:
+// a change that may have begun later is held to have.
+absl::optional<ChangePoint> OwnChangeAt(const Judgement& judgement,
+                                        const Series& series, int place) {
+  Judgement behind;
+  behind.epoch_begins = judgement.epoch_begins;
+  behind.changes = judgement.changes;
+  for (Change& change : behind.changes) {
+    if (change.change.index <= place && place < change.change.latest) {
+      change.change.index = place + 1;
+    }
+  }
+  return ChangeAsMeasured(behind, series, place);
+}
+
+// Returns whether the point at `place`, behind which `change` may have begun,
+// shows for certain a change of its own that does not cover it: one of the
+// other direction or, where the point is none of the suspects, a smaller one.
+// An answer to that point does not mean what came later.
 bool IsAnotherThanAt(const Judgement& judgement, const Change& change,
                      int place) {
-  const auto there = ChangeAsMeasured(judgement, *change.series, place);
+  constexpr double kSure = .9999;
+  const auto there = OwnChangeAt(judgement, *change.series, place);
   if (!there || std::abs(there->relative_change) < kLeastEffect ||
+      there->confidence < kSure ||
       there->relative_change_low * there->relative_change_high <= 0) {
     return false;
   }
@@ -97,7 +114,7 @@ const Change* ChangeAt(const Judgement& judgement, int place) {
     if (change.kind == ChangeKind::kEpoch ||
         change.kind == ChangeKind::kReturn ||
         DistanceTo(change.change, place) > TriageBook::kPlaceTolerance ||
-        (place < change.change.index &&
+        (place < change.change.latest &&
          IsAnotherThanAt(judgement, change, place))) {
       continue;
     }
@@ -114,7 +131,7 @@ proto::AnsweredChange AnswerOf(const Judgement& judgement,
   const Change* const found = ChangeAt(judgement, place);
   absl::optional<ChangePoint> change =
       found != nullptr ? absl::make_optional(found->change)
-                       : ChangeAsMeasured(judgement, series, place);
+                       : OwnChangeAt(judgement, series, place);
   if (!change) {
     change =
         ChangeSince(PastOnAnotherBranch(all, series, place), series, place);

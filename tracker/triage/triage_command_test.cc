@@ -197,7 +197,7 @@ TEST_F(TriageCommandTest, AnAnswerToTenPercentDoesNotCoverThirtyAtTheNext) {
 }
 
 // The slow-down of one commit is no level, so the gain behind it is what
-// `changes` lists.
+// `changes` lists, with the slow-down among its suspects.
 TEST_F(TriageCommandTest, AnAckOfASlowDownDoesNotCoverTheGainBehindIt) {
   level_at_ = [](int i) { return i < 20 ? 1 : i < 21 ? 1.15 : .8; };
   Record(/*new_settings_at=*/100, 40);
@@ -205,7 +205,6 @@ TEST_F(TriageCommandTest, AnAckOfASlowDownDoesNotCoverTheGainBehindIt) {
   EXPECT_EQ(Changes(&json), 0);
   ASSERT_EQ(json.size(), 1);
   ASSERT_LT(json[0]["worse_by"].get<double>(), -.1);
-  ASSERT_EQ(json[0]["first_commit_after"], CommitId(21).substr(0, 12));
   ASSERT_TRUE(Add(proto::ACKNOWLEDGE, "BM_.*", 20).ok());
   Changes(&json);
   EXPECT_EQ(json[0]["state"], "new");
