@@ -116,6 +116,11 @@ rm -r .optrail/store/scan
 mkdir -p kernels/sum
 echo 'operator(name = "add")' >kernels/sum/BUILD
 expect 0 "kernels/sum/tuned/hw.textproto" store promote
+# What was checked in since the build is none of this program's.
+expect 0 "checked in, not built in" store show --op=add
+expect 0 "was built before 1 checked-in config, and runs without it" store show
+expect 0 "and runs without it" store check --op=add --dry_run
+expect 2 "no operator matches --op=nosuch" store check --op=nosuch
 # Two branches that promoted, merged.
 cat >>kernels/sum/tuned/hw.textproto <<'END'
 tuned { shape: "n=2/f32" config: "u=1" threads: 1 cache_mode: HOT

@@ -1,5 +1,7 @@
 // `optrail store`: tuned configs: show, diff, promote, mend, check.
 
+#include "tuning/store/store.h"
+
 #include <algorithm>
 #include <iostream>
 #include <memory>
@@ -25,6 +27,8 @@
 #include "suites/command/command_flags.h"
 #include "suites/tune/promotion.h"
 #include "suites/tune/store_check.h"
+#include "suites/tune/tune_driver.h"
+#include "suites/worker/run_context.h"
 #include "tracker/command/command_support.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/proto/numerics_text.h"
@@ -63,6 +67,34 @@ absl::StatusOr<std::string> NamedStore() {
       absl::GetFlag(FLAGS_store), " --op=OPERATOR"));
 }
 
+// Entries that were checked in since this program was built, which therefore
+// does not use them.
+absl::StatusOr<std::vector<proto::TunedConfigs>> NotBuiltIn(
+    const tuning::OperatorFolders& folders) {
+  OPTRAIL_ASSIGN_OR_RETURN(const tuning::TunedConfigStore built_in,
+                           suites::LoadWholeStore({}));
+  OPTRAIL_ASSIGN_OR_RETURN(const auto tree, tuning::ReadTree(folders));
+  return tuning::EntriesMissingFrom(built_in.Contents(), tree);
+}
+
+// Says on the log how many of them are of the operators of --op.
+absl::Status NoteNotBuiltIn(const tuning::OperatorFolders& folders,
+                            const RE2& op) {
+  OPTRAIL_ASSIGN_OR_RETURN(const auto files, NotBuiltIn(folders));
+  int count = 0;
+  for (const proto::TunedConfigs& file : files) {
+    if (!tracker::MatchesWhole(op, file.operator_name())) continue;
+    count += file.tuned_size() + file.best_size();
+  }
+  if (count > 0) {
+    std::cerr << "this program was built before " << count
+              << (count == 1 ? " checked-in config, and runs without it"
+                             : " checked-in configs, and runs without them")
+              << "; next: build it again\n";
+  }
+  return absl::OkStatus();
+}
+
 // What `store show` lists: for programs a column for each part of an entry's
 // key; for people, whose lines are short, one for all that.
 class StoreTable {
@@ -70,12 +102,15 @@ class StoreTable {
   void Add(const proto::TunedConfigs& file, const proto::TunedConfig& tuned,
            const char* layer) {
     AddRow(file, tuned, layer, NameOf(file, tuned.backend()),
-           absl::StrCat(tuning::EntryText(tuned),
-                        tuning::IsBatchInvariant(tuned.numerics())
-                            ? ", batch-invariant"
-                            : ""),
+           absl::StrCat(
+               tuning::EntryText(tuned),
+               tuned.bucket().empty() || tuned.bucket() == tuned.shape()
+                   ? ""
+                   : absl::StrCat(", for ", tuned.bucket()),
+               tuning::IsBatchInvariant(tuned.numerics()) ? ", batch-invariant"
+                                                          : ""),
            tuned.time_ns(), tuning::SpeedUpOverDefault(tuned), tuned.config(),
-           tuned.numerics());
+           tuned.numerics(), tuned.bucket());
   }
 
   // Which backend `bench --backend=best` takes: what its config gains over the
@@ -91,7 +126,7 @@ class StoreTable {
         absl::StrCat("best: ", NameOf(file, first.backend()));
     AddRow(file, best, layer, name,
            absl::StrCat(tuning::EntryText(best), ", ", name), first.time_ns(),
-           over_own, first.config(), /*numerics=*/"");
+           over_own, first.config(), /*numerics=*/"", /*bucket=*/"");
   }
 
   std::string Format(OutputFormat format) const {
@@ -109,7 +144,8 @@ class StoreTable {
   void AddRow(const proto::TunedConfigs& file, const Entry& entry,
               const char* layer, const std::string& backend,
               const std::string& key, double time_ns, double speedup,
-              const std::string& config, const std::string& numerics) {
+              const std::string& config, const std::string& numerics,
+              const std::string& bucket) {
     const Cell time = time_ns > 0
                           ? Cell::Number(time_ns, FormatDurationNs(time_ns))
                           : Cell::None();
@@ -121,7 +157,8 @@ class StoreTable {
                    tuning::CacheModeName(entry.cache_mode()), backend,
                    entry.objective().empty() ? "time" : entry.objective(), time,
                    gain, layer, config,
-                   numerics.empty() ? Cell::None() : Cell(numerics)});
+                   numerics.empty() ? Cell::None() : Cell(numerics),
+                   bucket.empty() ? Cell::None() : Cell(bucket)});
     short_.AddRow({file.operator_name(), key,
                    absl::StrCat(file.hardware_id(), ", ", layer), time, gain,
                    config});
@@ -138,7 +175,8 @@ class StoreTable {
                 {"speed-up", Align::kRight, "speedup"},
                 {"layer"},
                 {"config"},
-                {"numerics"}}};
+                {"numerics"},
+                {"bucket"}}};
   Table short_{{{"operator", Align::kLeft, "", Clip::kFold},
                 {"shape, threads, cache", Align::kLeft, "", Clip::kFold},
                 {"hardware", Align::kLeft, "", Clip::kFold},
@@ -177,8 +215,12 @@ absl::StatusOr<int> ShowStore(const std::vector<std::string>&) {
   OPTRAIL_ASSIGN_OR_RETURN(const std::string store, NamedStore());
   OPTRAIL_ASSIGN_OR_RETURN(const auto overlay, tuning::ReadOverlay(store));
   OPTRAIL_ASSIGN_OR_RETURN(const auto folders, FindOperators());
-  OPTRAIL_ASSIGN_OR_RETURN(const auto tree, tuning::ReadTree(folders));
   OPTRAIL_ASSIGN_OR_RETURN(const auto op, OperatorPattern(folders, overlay));
+  suites::RunContext context;
+  context.store = store;
+  OPTRAIL_ASSIGN_OR_RETURN(const tuning::TunedConfigStore known,
+                           suites::LoadWholeStore(context));
+  OPTRAIL_ASSIGN_OR_RETURN(const auto not_built_in, NotBuiltIn(folders));
   StoreTable table;
   const auto add = [&](const std::vector<proto::TunedConfigs>& files,
                        const char* layer) {
@@ -188,9 +230,11 @@ absl::StatusOr<int> ShowStore(const std::vector<std::string>&) {
       for (const auto& best : file.best()) table.Add(file, best, layer);
     }
   };
-  add(overlay, "overlay");
-  add(tree, "checked in");
+  add(known.Contents(tuning::StoreLayer::kOverlay), "overlay");
+  add(known.Contents(tuning::StoreLayer::kCheckedIn), "checked in");
+  add(not_built_in, "checked in, not built in");
   std::cout << table.Format(absl::GetFlag(FLAGS_format));
+  OPTRAIL_RETURN_IF_ERROR(NoteNotBuiltIn(folders, *op));
   return 0;
 }
 
@@ -316,7 +360,10 @@ absl::StatusOr<int> PromoteMeasured(const std::string& workload) {
   OPTRAIL_ASSIGN_OR_RETURN(promotion.folders, FindOperators());
   promotion.dry_run = absl::GetFlag(FLAGS_dry_run);
   promotion.format = absl::GetFlag(FLAGS_format);
-  return suites::RunPromotion(promotion, std::cout, std::cerr);
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const int code, suites::RunPromotion(promotion, std::cout, std::cerr));
+  OPTRAIL_RETURN_IF_ERROR(NoteNotBuiltIn(promotion.folders, RE2(".*")));
+  return code;
 }
 
 absl::StatusOr<int> PromoteStore(const std::vector<std::string>&) {
@@ -347,6 +394,7 @@ absl::StatusOr<int> PromoteStore(const std::vector<std::string>&) {
   for (const std::string& file : *files) std::cout << file << "\n";
   std::cerr << (files->empty() ? "nothing to promote\n"
                                : "written; review them and commit\n");
+  OPTRAIL_RETURN_IF_ERROR(NoteNotBuiltIn(folders, *op));
   return 0;
 }
 
@@ -364,7 +412,10 @@ absl::StatusOr<int> MendStore(const std::vector<std::string>&) {
 }
 
 absl::StatusOr<int> CheckStore(const std::vector<std::string>&) {
-  OPTRAIL_RETURN_IF_ERROR(NamedStore().status());
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string store, NamedStore());
+  OPTRAIL_ASSIGN_OR_RETURN(const auto overlay, tuning::ReadOverlay(store));
+  OPTRAIL_ASSIGN_OR_RETURN(const auto folders, FindOperators());
+  OPTRAIL_ASSIGN_OR_RETURN(const auto op, OperatorPattern(folders, overlay));
   suites::StoreCheckCommand check;
   OPTRAIL_ASSIGN_OR_RETURN(check.time, TimeOr(check.time));
   OPTRAIL_ASSIGN_OR_RETURN(check.context, suites::RunContextFromFlags());
@@ -375,7 +426,10 @@ absl::StatusOr<int> CheckStore(const std::vector<std::string>&) {
   check.dry_run = absl::GetFlag(FLAGS_dry_run);
   check.retune = absl::GetFlag(FLAGS_retune);
   check.format = absl::GetFlag(FLAGS_format);
-  return suites::RunStoreCheck(check, std::cout, std::cerr);
+  OPTRAIL_ASSIGN_OR_RETURN(const int code,
+                           suites::RunStoreCheck(check, std::cout, std::cerr));
+  OPTRAIL_RETURN_IF_ERROR(NoteNotBuiltIn(folders, *op));
+  return code;
 }
 
 }  // namespace
