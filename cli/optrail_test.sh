@@ -206,6 +206,38 @@ expect 0 "time  bytes  runs  config" tune --quiet \
 expect 0 "trial  outcome  time  bytes  config" show "$(newest)"
 expect 0 " 4056" show "$(newest)"
 
+# What breaks a limit is neither the best nor the winner, the default included.
+limited() {
+  expect "$1" "$2" tune --quiet --space=sleep.space.textproto --proof_time=1s \
+    --metric="time:min,bytes:min<=$3" --command='sh front.sh {x}'
+}
+limited 0 "the default is beyond bytes<=4094, and this is the best within: " 4094
+expect 0 "the best of them with time 2 after trial" show "$(newest)"
+expect 0 "winner x=2 with time 2: the default is beyond" show "$(newest)"
+limited 1 "no config is within bytes<=99: the nearest is x=40 with bytes 4056" 99
+expect 0 "winner none: no config is within bytes<=99" show "$(newest)"
+echo '[ -e ran.$1 ] && exit 7; touch ran.$1; echo "{\"time\": $1}"' > once.sh
+expect 1 "x=1 failed when it was run again: CRASHED, exit code 7" tune --quiet \
+  --space=sleep.space.textproto --metric=time:min --command='sh once.sh {x}'
+
+# A second call waits for the first, and finds its answer.
+echo 'sleep .2; echo "{\"time\": $((100 - $1))}"' > slow.sh
+slow=(tune --quiet --space=sleep.space.textproto --metric=time:min
+  --proof_time=1s --command='sh slow.sh {x}')
+"$optrail" "${slow[@]}" >first.txt 2>&1 &
+first=$!
+for _ in {1..100}; do
+  [[ -n $(find .optrail/state/commands -name '*.journal') ]] && break || sleep .1
+done
+expect 0 "tuned already, by session" "${slow[@]}"
+[[ $output == *"note: waits: journal "* ]] ||
+  { echo "FAILED: did not wait: $output"; exit 1; }
+wait "$first" || { echo "FAILED: $(<first.txt)"; exit 1; }
+
+# A worker that is not there is no finding about a config.
+expect 2 "Connection refused; next: mend the cause" tune --quiet --op=add \
+  --shape=n=64/f32 --worker=localhost:1
+
 # Also in sessions of their own, processes have their memory together.
 cat > crowd.sh <<'END'
 if [ "$1" = 2 ]; then

@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/stats/statistics.h"
@@ -77,6 +78,13 @@ Cell GainCell(const proto::Session& session) {
 std::string FailuresText(const std::vector<TuneSummary>& summaries) {
   std::string text;
   for (const TuneSummary& summary : summaries) {
+    if (!summary.error.empty()) {
+      absl::StrAppend(&text, ShortTaskText(summary.task), ": ", summary.error,
+                      absl::StrContains(summary.error, "next: ")
+                          ? "\n"
+                          : "; next: mend the cause, and the same command goes "
+                            "on with the trials made so far\n");
+    }
     if (!summary.session.has_value()) continue;
     const proto::Session& session = *summary.session;
     // By outcome: the configs, and the first trial.
@@ -120,6 +128,9 @@ std::string FailuresText(const std::vector<TuneSummary>& summaries) {
                                 : CanonicalText(finalist.config()),
           ": ", tuning::OutcomeName(finalist.outcome()),
           finalist.detail().empty() ? "" : ": ", finalist.detail(), "\n");
+    }
+    if (const std::string why = tuning::NoWinnerText(session); !why.empty()) {
+      absl::StrAppend(&text, ShortTaskText(summary.task), ": ", why, "\n");
     }
   }
   return text;
@@ -323,7 +334,7 @@ Table SummaryTable(const std::vector<TuneSummary>& summaries, bool with_configs,
       row.insert(row.end(), (with_speedup ? 6 : 5) + 2 * objectives.size(),
                  Cell::None());
       row.push_back(summary.skipped ? "in the store" : "failed");
-      row.push_back(summary.error);
+      row.push_back("");
       add(std::move(row));
       continue;
     }
@@ -361,15 +372,10 @@ Table SummaryTable(const std::vector<TuneSummary>& summaries, bool with_configs,
 
 std::string FormatTuneSummaries(const std::vector<TuneSummary>& summaries,
                                 OutputFormat format) {
-  // What fits beside the rest of a terminal's line tells nothing of a config;
-  // errors stand in that column, too.
+  // What fits beside the rest of a terminal's line tells nothing of a config.
   constexpr int kRoomForConfigs = 150;
   const int width = format == OutputFormat::kTable ? TerminalWidth() : 0;
-  const bool with_configs = width == 0 || width >= kRoomForConfigs ||
-                            std::any_of(summaries.begin(), summaries.end(),
-                                        [](const TuneSummary& summary) {
-                                          return !summary.error.empty();
-                                        });
+  const bool with_configs = width == 0 || width >= kRoomForConfigs;
   const bool for_people =
       format == OutputFormat::kTable || format == OutputFormat::kMarkdown;
   return SummaryTable(summaries, with_configs,
