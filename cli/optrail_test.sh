@@ -98,6 +98,8 @@ operator_name: "add" hardware_id: "hw" device_kind: CPU
 tuned { shape: "n=1/f32" config: "u=1" threads: 1 cache_mode: HOT }
 END
 expect 2 "declares operator \"add\"" store promote
+expect 3 "  optrail tune --op=add --shape=n=1/f32 --retune --numerics=class-of-default" \
+  store diff --numerics=same
 mkdir -p .optrail/store/scan
 cat >.optrail/store/scan/hw.textproto <<'END'
 operator_name: "scan" hardware_id: "hw" device_kind: CPU
@@ -229,8 +231,9 @@ first=$!
 for _ in {1..100}; do
   [[ -n $(find .optrail/state/commands -name '*.journal') ]] && break || sleep .1
 done
-expect 0 "tuned already, by session" "${slow[@]}"
-[[ $output == *"note: waits: journal "* ]] ||
+output=$("$optrail" "${slow[@]}" 2>&1) ||
+  { echo "FAILED: second call: $output"; exit 1; }
+[[ $output == *"note: waits: journal "*"tuned already, by session"* ]] ||
   { echo "FAILED: did not wait: $output"; exit 1; }
 wait "$first" || { echo "FAILED: $(<first.txt)"; exit 1; }
 

@@ -18,6 +18,7 @@
 #include "base/process/git.h"
 #include "base/status_macros.h"
 #include "base/text/closest.h"
+#include "base/text/quote.h"
 #include "base/text/table.h"
 #include "base/text/units.h"
 #include "base/text/utf8.h"
@@ -295,6 +296,66 @@ class DifferenceTable {
                 {"file"}}};
 };
 
+// The command that finds a config with the bits of the default for an entry.
+std::string RetuneInClass(const tuning::StoreDifference& difference) {
+  const proto::TunedConfig& entry = difference.overlay;
+  std::string text =
+      absl::StrCat("optrail tune --op=", difference.operator_name,
+                   " --shape=", QuoteForShell(entry.shape()));
+  if (entry.threads() != 1) {
+    absl::StrAppend(&text, " --threads=", entry.threads());
+  }
+  if (difference.device_kind != proto::CPU) {
+    absl::StrAppend(&text,
+                    " --device=", tuning::DeviceName(difference.device_kind));
+  }
+  if (!entry.backend().empty()) {
+    absl::StrAppend(&text, " --backend=", entry.backend());
+  }
+  if (entry.cache_mode() == proto::COLD)
+    absl::StrAppend(&text, " --cache=cold");
+  if (entry.launch_mode() != proto::LAUNCH_MODE_UNSPECIFIED) {
+    absl::StrAppend(&text,
+                    " --launch=", tuning::LaunchModeName(entry.launch_mode()));
+  }
+  return absl::StrCat(text, " --retune --numerics=class-of-default");
+}
+
+// Says what --numerics=same found. Returns the exit code.
+int JudgeNumerics(const std::vector<const tuning::StoreDifference*>& tuned) {
+  constexpr size_t kMostCommands = 5;
+  int changed = 0, unknown = 0;
+  std::vector<std::string> next;
+  for (const tuning::StoreDifference* difference : tuned) {
+    const absl::optional<bool> changes = tuning::ChangesNumerics(*difference);
+    if (changes.has_value() && !*changes) continue;
+    changed += changes.has_value();
+    unknown += !changes.has_value();
+    next.push_back(RetuneInClass(*difference));
+  }
+  if (next.empty()) return 0;
+  std::vector<std::string> texts;
+  if (changed > 0) {
+    texts.push_back(absl::StrCat(
+        changed, changed == 1 ? " config changes" : " configs change",
+        " the bits of results"));
+  }
+  if (unknown > 0) {
+    texts.push_back(absl::StrCat("of ", unknown,
+                                 unknown == 1 ? " config" : " configs",
+                                 " nobody knows whether it does"));
+  }
+  std::cerr << absl::StrJoin(texts, ", ") << "; next:\n";
+  for (size_t i = 0; i < next.size() && i < kMostCommands; ++i) {
+    std::cerr << "  " << SanitiseText(next[i]) << "\n";
+  }
+  if (next.size() > kMostCommands) {
+    std::cerr << "  and so on, for " << next.size() - kMostCommands
+              << " more\n";
+  }
+  return ToInt(changed > 0 ? ExitCode::kCheckFailed : ExitCode::kNotEnoughData);
+}
+
 absl::StatusOr<int> DiffStore(const std::vector<std::string>&) {
   OPTRAIL_ASSIGN_OR_RETURN(const std::string store, NamedStore());
   OPTRAIL_ASSIGN_OR_RETURN(const auto overlay, tuning::ReadOverlay(store));
@@ -308,32 +369,26 @@ absl::StatusOr<int> DiffStore(const std::vector<std::string>&) {
                          numerics, "any or same"));
   const OutputFormat format = absl::GetFlag(FLAGS_format);
   DifferenceTable table;
-  int changed = 0, unknown = 0;
+  int shown = 0;
+  std::vector<const tuning::StoreDifference*> tuned;
   for (const tuning::StoreDifference& difference : differences) {
     if (!tracker::MatchesWhole(*op, difference.operator_name)) continue;
+    ++shown;
     if (format == OutputFormat::kTable) {
       std::cout << tuning::FormatDifference(difference);
     } else {
       table.Add(difference);
     }
-    if (difference.is_best) continue;
-    const absl::optional<bool> changes = tuning::ChangesNumerics(difference);
-    changed += changes.value_or(false);
-    unknown += !changes.has_value();
+    if (!difference.is_best) tuned.push_back(&difference);
   }
   if (format != OutputFormat::kTable) std::cout << table.Format(format);
-  if (numerics == "same" && changed + unknown > 0) {
-    std::cerr << changed << " configs change the bits of results, of "
-              << unknown << " nobody knows; next: optrail tune --retune "
-              << "--numerics=class-of-default\n";
-    return ToInt(changed > 0 ? ExitCode::kCheckFailed
-                             : ExitCode::kNotEnoughData);
-  }
-  if (differences.empty()) {
+  if (shown == 0) {
+    const std::string of = absl::GetFlag(FLAGS_op);
     std::cerr << "no differences: everything in " << store
+              << (of.empty() ? "" : absl::StrCat(" of --op=", of))
               << " is checked in\n";
   }
-  return 0;
+  return numerics == "same" ? JudgeNumerics(tuned) : 0;
 }
 
 // --time_budget; `usual` where it is 0.

@@ -261,7 +261,7 @@ absl::StatusOr<int> Tune(const std::string& op, const Preset& preset) {
     OPTRAIL_RETURN_IF_ERROR(CompareWinners(ToBeCompared(tasks, is_new, store),
                                            op, workload, context));
   }
-  // What stopped a search is no finding about a config.
+  // An error that stopped a search is no finding about a config.
   if (HasError(summaries)) return ToInt(ExitCode::kBadInput);
   bool all_tuned =
       WantsAllBackends(selection.backend) || tasks.size() == selected;

@@ -372,7 +372,7 @@ Table SummaryTable(const std::vector<TuneSummary>& summaries, bool with_configs,
 
 std::string FormatTuneSummaries(const std::vector<TuneSummary>& summaries,
                                 OutputFormat format) {
-  // What fits beside the rest of a terminal's line tells nothing of a config.
+  // The room beside the rest of a terminal's line tells nothing of a config.
   constexpr int kRoomForConfigs = 150;
   const int width = format == OutputFormat::kTable ? TerminalWidth() : 0;
   const bool with_configs = width == 0 || width >= kRoomForConfigs;

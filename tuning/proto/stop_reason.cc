@@ -14,7 +14,7 @@
 namespace optrail::tuning {
 namespace {
 
-// What the gain of a proof is a gain in.
+// Names that in which the gain of a proof is a gain.
 std::string GainedIn(const proto::Session& session, const proto::Proof& proof) {
   std::vector<std::string> metrics;
   bool weighted = false;

@@ -23,9 +23,9 @@ std::string StopReasonName(proto::StopReason reason);
 // say.
 std::string ProofEndNote(const proto::Proof& proof);
 
-// What a proof of the session found: "22.4% better than `than` in time (20.8%
-// to 24.0%, 44 paired rounds; time spent)". With weights the gain is of all
-// objectives together: "in the weighted product of time and joules".
+// Tells the gain of a proof of the session: "22.4% better than `than` in time
+// (20.8% to 24.0%, 44 paired rounds; time spent)". With weights the gain is of
+// all objectives together: "in the weighted product of time and joules".
 std::string GainText(const proto::Session& session, const proto::Proof& proof,
                      absl::string_view than);
 // Returns whether the stored config was kept. The text says why it was, or what

@@ -159,7 +159,7 @@ class TunedConfigStore {
   BestResult FindBest(const LookupRequest& request,
                       const std::map<std::string, std::string>& ids) const;
 
-  // What lookups choose from, overlay over checked-in: one message per
+  // All that lookups choose from, overlay over checked-in: one message per
   // operator, device kind and hardware, sorted. With a layer, the part that is
   // from there: a checked-in entry that the overlay replaces is in neither.
   std::vector<proto::TunedConfigs> Contents(
