@@ -121,7 +121,7 @@ std::string FailuresText(const std::vector<TuneSummary>& summaries) {
     }
     // Seen when they were ranked or proven, however good the search read them.
     for (const proto::Finalist& finalist : session.finalists()) {
-      if (!IsFailed(finalist.outcome())) continue;
+      if (!session.has_winner() || !IsFailed(finalist.outcome())) continue;
       absl::StrAppend(
           &text, ShortTaskText(summary.task), ": ",
           finalist.is_default() ? "the default, nothing is proven against it"
@@ -318,14 +318,17 @@ void AddEnd(const proto::Session& session, bool has_winner,
   row.push_back(session.has_winner() ? CanonicalText(session.winner()) : "");
 }
 
+// `for_programs`: with a column for what people read beside the table.
 Table SummaryTable(const std::vector<TuneSummary>& summaries, bool with_configs,
-                   bool with_speedup) {
+                   bool with_speedup, bool for_programs) {
   const Objectives objectives = ObjectivesIn(summaries);
-  const std::vector<Column> columns =
+  std::vector<Column> columns =
       SummaryColumns(objectives, with_configs, with_speedup);
+  if (for_programs) columns.push_back({"error"});
   Table table(columns);
-  const auto add = [&](std::vector<Cell> row) {
+  const auto add = [&](std::vector<Cell> row, const std::string& error) {
     if (!with_configs) row.resize(columns.size(), Cell::None());
+    if (for_programs) row.push_back(error.empty() ? Cell::None() : Cell(error));
     table.AddRow(std::move(row));
   };
   for (const TuneSummary& summary : summaries) {
@@ -335,7 +338,7 @@ Table SummaryTable(const std::vector<TuneSummary>& summaries, bool with_configs,
                  Cell::None());
       row.push_back(summary.skipped ? "in the store" : "failed");
       row.push_back("");
-      add(std::move(row));
+      add(std::move(row), summary.error);
       continue;
     }
     const proto::Session& session = *summary.session;
@@ -363,7 +366,7 @@ Table SummaryTable(const std::vector<TuneSummary>& summaries, bool with_configs,
     }
     row.push_back(GainCell(session));
     AddEnd(session, winner != nullptr, row);
-    add(std::move(row));
+    add(std::move(row), tuning::NoWinnerText(session));
   }
   return table;
 }
@@ -379,7 +382,8 @@ std::string FormatTuneSummaries(const std::vector<TuneSummary>& summaries,
   const bool for_people =
       format == OutputFormat::kTable || format == OutputFormat::kMarkdown;
   return SummaryTable(summaries, with_configs,
-                      /*with_speedup=*/!for_people || !AllAreProven(summaries))
+                      /*with_speedup=*/!for_people || !AllAreProven(summaries),
+                      /*for_programs=*/!for_people)
       .Format(format, width);
 }
 

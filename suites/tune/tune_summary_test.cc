@@ -106,6 +106,8 @@ TEST(TuneSummaryTest, ShowsJoulesWhereTheyWereTheObjective) {
   EXPECT_THAT(FailuresText({failed, summary}),
               AllOf(HasSubstr(": no device; next: mend the cause"),
                     EndsWith("the trials made so far\n")));
+  EXPECT_THAT(FormatTuneSummaries({failed, summary}, OutputFormat::kCsv),
+              HasSubstr(",failed,,no device\n"));
   failed.error = "no worker; next: start one";
   EXPECT_THAT(FailuresText({failed}),
               EndsWith(": no worker; next: start one\n"));

@@ -255,8 +255,12 @@ std::string NoWinnerText(const proto::Session& session) {
                                      finalist.detail()));
     }
   }
-  const std::string nearest =
-      ResultsOf(session).empty() ? NearestText(session) : "";
+  const bool any_result = !ResultsOf(session).empty();
+  // A session may ask for more than limits: the bits of the default, say.
+  if (reasons.empty() && any_result) {
+    return "none of the configs that worked may win";
+  }
+  const std::string nearest = any_result ? "" : NearestText(session);
   if (!nearest.empty()) {
     reasons.insert(reasons.begin(), nearest);
     return absl::StrJoin(reasons, "; ");

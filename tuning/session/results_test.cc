@@ -122,6 +122,10 @@ TEST(ResultsTest, WithoutAWinnerTheReasonIsNamed) {
   EXPECT_EQ(NoWinnerText(session),
             "no config worked: b=1 failed when it was run again: CRASHED, exit "
             "code 7; b=2 failed when it was run again: CRASHED, exit code 7");
+  for (proto::Finalist& finalist : *session.mutable_finalists()) {
+    finalist.set_outcome(proto::OK);
+  }
+  EXPECT_EQ(NoWinnerText(session), "none of the configs that worked may win");
   *session.mutable_winner() = *ParseConfig("b=1");
   EXPECT_EQ(NoWinnerText(session), "");
   EXPECT_EQ(NoWinnerText(proto::Session()), "no config worked");
