@@ -98,6 +98,8 @@ operator_name: "add" hardware_id: "hw" device_kind: CPU
 tuned { shape: "n=1/f32" config: "u=1" threads: 1 cache_mode: HOT }
 END
 expect 2 "declares operator \"add\"" store promote
+expect 3 "  optrail tune --op=add --shape=n=1/f32 --retune --numerics=class-of-default" \
+  store diff --numerics=same
 mkdir -p .optrail/store/scan
 cat >.optrail/store/scan/hw.textproto <<'END'
 operator_name: "scan" hardware_id: "hw" device_kind: CPU
@@ -116,6 +118,11 @@ rm -r .optrail/store/scan
 mkdir -p kernels/sum
 echo 'operator(name = "add")' >kernels/sum/BUILD
 expect 0 "kernels/sum/tuned/hw.textproto" store promote
+# What was checked in since the build is none of this program's.
+expect 0 "checked in, not built in" store show --op=add
+expect 0 "was built before 1 checked-in config, and runs without it" store show
+expect 0 "and runs without it" store check --op=add --dry_run
+expect 2 "no operator matches --op=nosuch" store check --op=nosuch
 # Two branches that promoted, merged.
 cat >>kernels/sum/tuned/hw.textproto <<'END'
 tuned { shape: "n=2/f32" config: "u=1" threads: 1 cache_mode: HOT
@@ -200,6 +207,39 @@ expect 0 "time  bytes  runs  config" tune --quiet \
   --command='sh front.sh {x}'
 expect 0 "trial  outcome  time  bytes  config" show "$(newest)"
 expect 0 " 4056" show "$(newest)"
+
+# What breaks a limit is neither the best nor the winner, the default included.
+limited() {
+  expect "$1" "$2" tune --quiet --space=sleep.space.textproto --proof_time=1s \
+    --metric="time:min,bytes:min<=$3" --command='sh front.sh {x}'
+}
+limited 0 "the default is beyond bytes<=4094, and this is the best within: " 4094
+expect 0 "the best of them with time 2 after trial" show "$(newest)"
+expect 0 "winner x=2 with time 2: the default is beyond" show "$(newest)"
+limited 1 "no config is within bytes<=99: the nearest is x=40 with bytes 4056" 99
+expect 0 "winner none: no config is within bytes<=99" show "$(newest)"
+echo '[ -e ran.$1 ] && exit 7; touch ran.$1; echo "{\"time\": $1}"' > once.sh
+expect 1 "x=1 failed when it was run again: CRASHED, exit code 7" tune --quiet \
+  --space=sleep.space.textproto --metric=time:min --command='sh once.sh {x}'
+
+# A second call waits for the first, and finds its answer.
+echo 'sleep .2; echo "{\"time\": $((100 - $1))}"' > slow.sh
+slow=(tune --quiet --space=sleep.space.textproto --metric=time:min
+  --proof_time=1s --command='sh slow.sh {x}')
+"$optrail" "${slow[@]}" >first.txt 2>&1 &
+first=$!
+for _ in {1..100}; do
+  [[ -n $(find .optrail/state/commands -name '*.journal') ]] && break || sleep .1
+done
+output=$("$optrail" "${slow[@]}" 2>&1) ||
+  { echo "FAILED: second call: $output"; exit 1; }
+[[ $output == *"note: waits: journal "*"tuned already, by session"* ]] ||
+  { echo "FAILED: did not wait: $output"; exit 1; }
+wait "$first" || { echo "FAILED: $(<first.txt)"; exit 1; }
+
+# A worker that is not there is no finding about a config.
+expect 2 "Connection refused; next: mend the cause" tune --quiet --op=add \
+  --shape=n=64/f32 --worker=localhost:1
 
 # Also in sessions of their own, processes have their memory together.
 cat > crowd.sh <<'END'

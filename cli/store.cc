@@ -1,5 +1,7 @@
 // `optrail store`: tuned configs: show, diff, promote, mend, check.
 
+#include "tuning/store/store.h"
+
 #include <algorithm>
 #include <iostream>
 #include <memory>
@@ -16,6 +18,7 @@
 #include "base/process/git.h"
 #include "base/status_macros.h"
 #include "base/text/closest.h"
+#include "base/text/quote.h"
 #include "base/text/table.h"
 #include "base/text/units.h"
 #include "base/text/utf8.h"
@@ -25,6 +28,8 @@
 #include "suites/command/command_flags.h"
 #include "suites/tune/promotion.h"
 #include "suites/tune/store_check.h"
+#include "suites/tune/tune_driver.h"
+#include "suites/worker/run_context.h"
 #include "tracker/command/command_support.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/proto/numerics_text.h"
@@ -63,6 +68,34 @@ absl::StatusOr<std::string> NamedStore() {
       absl::GetFlag(FLAGS_store), " --op=OPERATOR"));
 }
 
+// Entries that were checked in since this program was built, which therefore
+// does not use them.
+absl::StatusOr<std::vector<proto::TunedConfigs>> NotBuiltIn(
+    const tuning::OperatorFolders& folders) {
+  OPTRAIL_ASSIGN_OR_RETURN(const tuning::TunedConfigStore built_in,
+                           suites::LoadWholeStore({}));
+  OPTRAIL_ASSIGN_OR_RETURN(const auto tree, tuning::ReadTree(folders));
+  return tuning::EntriesMissingFrom(built_in.Contents(), tree);
+}
+
+// Says on the log how many of them are of the operators of --op.
+absl::Status NoteNotBuiltIn(const tuning::OperatorFolders& folders,
+                            const RE2& op) {
+  OPTRAIL_ASSIGN_OR_RETURN(const auto files, NotBuiltIn(folders));
+  int count = 0;
+  for (const proto::TunedConfigs& file : files) {
+    if (!tracker::MatchesWhole(op, file.operator_name())) continue;
+    count += file.tuned_size() + file.best_size();
+  }
+  if (count > 0) {
+    std::cerr << "this program was built before " << count
+              << (count == 1 ? " checked-in config, and runs without it"
+                             : " checked-in configs, and runs without them")
+              << "; next: build it again\n";
+  }
+  return absl::OkStatus();
+}
+
 // What `store show` lists: for programs a column for each part of an entry's
 // key; for people, whose lines are short, one for all that.
 class StoreTable {
@@ -70,12 +103,15 @@ class StoreTable {
   void Add(const proto::TunedConfigs& file, const proto::TunedConfig& tuned,
            const char* layer) {
     AddRow(file, tuned, layer, NameOf(file, tuned.backend()),
-           absl::StrCat(tuning::EntryText(tuned),
-                        tuning::IsBatchInvariant(tuned.numerics())
-                            ? ", batch-invariant"
-                            : ""),
+           absl::StrCat(
+               tuning::EntryText(tuned),
+               tuned.bucket().empty() || tuned.bucket() == tuned.shape()
+                   ? ""
+                   : absl::StrCat(", for ", tuned.bucket()),
+               tuning::IsBatchInvariant(tuned.numerics()) ? ", batch-invariant"
+                                                          : ""),
            tuned.time_ns(), tuning::SpeedUpOverDefault(tuned), tuned.config(),
-           tuned.numerics());
+           tuned.numerics(), tuned.bucket());
   }
 
   // Which backend `bench --backend=best` takes: what its config gains over the
@@ -91,7 +127,7 @@ class StoreTable {
         absl::StrCat("best: ", NameOf(file, first.backend()));
     AddRow(file, best, layer, name,
            absl::StrCat(tuning::EntryText(best), ", ", name), first.time_ns(),
-           over_own, first.config(), /*numerics=*/"");
+           over_own, first.config(), /*numerics=*/"", /*bucket=*/"");
   }
 
   std::string Format(OutputFormat format) const {
@@ -109,7 +145,8 @@ class StoreTable {
   void AddRow(const proto::TunedConfigs& file, const Entry& entry,
               const char* layer, const std::string& backend,
               const std::string& key, double time_ns, double speedup,
-              const std::string& config, const std::string& numerics) {
+              const std::string& config, const std::string& numerics,
+              const std::string& bucket) {
     const Cell time = time_ns > 0
                           ? Cell::Number(time_ns, FormatDurationNs(time_ns))
                           : Cell::None();
@@ -121,7 +158,8 @@ class StoreTable {
                    tuning::CacheModeName(entry.cache_mode()), backend,
                    entry.objective().empty() ? "time" : entry.objective(), time,
                    gain, layer, config,
-                   numerics.empty() ? Cell::None() : Cell(numerics)});
+                   numerics.empty() ? Cell::None() : Cell(numerics),
+                   bucket.empty() ? Cell::None() : Cell(bucket)});
     short_.AddRow({file.operator_name(), key,
                    absl::StrCat(file.hardware_id(), ", ", layer), time, gain,
                    config});
@@ -138,7 +176,8 @@ class StoreTable {
                 {"speed-up", Align::kRight, "speedup"},
                 {"layer"},
                 {"config"},
-                {"numerics"}}};
+                {"numerics"},
+                {"bucket"}}};
   Table short_{{{"operator", Align::kLeft, "", Clip::kFold},
                 {"shape, threads, cache", Align::kLeft, "", Clip::kFold},
                 {"hardware", Align::kLeft, "", Clip::kFold},
@@ -177,8 +216,12 @@ absl::StatusOr<int> ShowStore(const std::vector<std::string>&) {
   OPTRAIL_ASSIGN_OR_RETURN(const std::string store, NamedStore());
   OPTRAIL_ASSIGN_OR_RETURN(const auto overlay, tuning::ReadOverlay(store));
   OPTRAIL_ASSIGN_OR_RETURN(const auto folders, FindOperators());
-  OPTRAIL_ASSIGN_OR_RETURN(const auto tree, tuning::ReadTree(folders));
   OPTRAIL_ASSIGN_OR_RETURN(const auto op, OperatorPattern(folders, overlay));
+  suites::RunContext context;
+  context.store = store;
+  OPTRAIL_ASSIGN_OR_RETURN(const tuning::TunedConfigStore known,
+                           suites::LoadWholeStore(context));
+  OPTRAIL_ASSIGN_OR_RETURN(const auto not_built_in, NotBuiltIn(folders));
   StoreTable table;
   const auto add = [&](const std::vector<proto::TunedConfigs>& files,
                        const char* layer) {
@@ -188,9 +231,11 @@ absl::StatusOr<int> ShowStore(const std::vector<std::string>&) {
       for (const auto& best : file.best()) table.Add(file, best, layer);
     }
   };
-  add(overlay, "overlay");
-  add(tree, "checked in");
+  add(known.Contents(tuning::StoreLayer::kOverlay), "overlay");
+  add(known.Contents(tuning::StoreLayer::kCheckedIn), "checked in");
+  add(not_built_in, "checked in, not built in");
   std::cout << table.Format(absl::GetFlag(FLAGS_format));
+  OPTRAIL_RETURN_IF_ERROR(NoteNotBuiltIn(folders, *op));
   return 0;
 }
 
@@ -251,6 +296,66 @@ class DifferenceTable {
                 {"file"}}};
 };
 
+// The command that finds a config with the bits of the default for an entry.
+std::string RetuneInClass(const tuning::StoreDifference& difference) {
+  const proto::TunedConfig& entry = difference.overlay;
+  std::string text =
+      absl::StrCat("optrail tune --op=", difference.operator_name,
+                   " --shape=", QuoteForShell(entry.shape()));
+  if (entry.threads() != 1) {
+    absl::StrAppend(&text, " --threads=", entry.threads());
+  }
+  if (difference.device_kind != proto::CPU) {
+    absl::StrAppend(&text,
+                    " --device=", tuning::DeviceName(difference.device_kind));
+  }
+  if (!entry.backend().empty()) {
+    absl::StrAppend(&text, " --backend=", entry.backend());
+  }
+  if (entry.cache_mode() == proto::COLD)
+    absl::StrAppend(&text, " --cache=cold");
+  if (entry.launch_mode() != proto::LAUNCH_MODE_UNSPECIFIED) {
+    absl::StrAppend(&text,
+                    " --launch=", tuning::LaunchModeName(entry.launch_mode()));
+  }
+  return absl::StrCat(text, " --retune --numerics=class-of-default");
+}
+
+// Says what --numerics=same found. Returns the exit code.
+int JudgeNumerics(const std::vector<const tuning::StoreDifference*>& tuned) {
+  constexpr size_t kMostCommands = 5;
+  int changed = 0, unknown = 0;
+  std::vector<std::string> next;
+  for (const tuning::StoreDifference* difference : tuned) {
+    const absl::optional<bool> changes = tuning::ChangesNumerics(*difference);
+    if (changes.has_value() && !*changes) continue;
+    changed += changes.has_value();
+    unknown += !changes.has_value();
+    next.push_back(RetuneInClass(*difference));
+  }
+  if (next.empty()) return 0;
+  std::vector<std::string> texts;
+  if (changed > 0) {
+    texts.push_back(absl::StrCat(
+        changed, changed == 1 ? " config changes" : " configs change",
+        " the bits of results"));
+  }
+  if (unknown > 0) {
+    texts.push_back(absl::StrCat("of ", unknown,
+                                 unknown == 1 ? " config" : " configs",
+                                 " nobody knows whether it does"));
+  }
+  std::cerr << absl::StrJoin(texts, ", ") << "; next:\n";
+  for (size_t i = 0; i < next.size() && i < kMostCommands; ++i) {
+    std::cerr << "  " << SanitiseText(next[i]) << "\n";
+  }
+  if (next.size() > kMostCommands) {
+    std::cerr << "  and so on, for " << next.size() - kMostCommands
+              << " more\n";
+  }
+  return ToInt(changed > 0 ? ExitCode::kCheckFailed : ExitCode::kNotEnoughData);
+}
+
 absl::StatusOr<int> DiffStore(const std::vector<std::string>&) {
   OPTRAIL_ASSIGN_OR_RETURN(const std::string store, NamedStore());
   OPTRAIL_ASSIGN_OR_RETURN(const auto overlay, tuning::ReadOverlay(store));
@@ -264,32 +369,26 @@ absl::StatusOr<int> DiffStore(const std::vector<std::string>&) {
                          numerics, "any or same"));
   const OutputFormat format = absl::GetFlag(FLAGS_format);
   DifferenceTable table;
-  int changed = 0, unknown = 0;
+  int shown = 0;
+  std::vector<const tuning::StoreDifference*> tuned;
   for (const tuning::StoreDifference& difference : differences) {
     if (!tracker::MatchesWhole(*op, difference.operator_name)) continue;
+    ++shown;
     if (format == OutputFormat::kTable) {
       std::cout << tuning::FormatDifference(difference);
     } else {
       table.Add(difference);
     }
-    if (difference.is_best) continue;
-    const absl::optional<bool> changes = tuning::ChangesNumerics(difference);
-    changed += changes.value_or(false);
-    unknown += !changes.has_value();
+    if (!difference.is_best) tuned.push_back(&difference);
   }
   if (format != OutputFormat::kTable) std::cout << table.Format(format);
-  if (numerics == "same" && changed + unknown > 0) {
-    std::cerr << changed << " configs change the bits of results, of "
-              << unknown << " nobody knows; next: optrail tune --retune "
-              << "--numerics=class-of-default\n";
-    return ToInt(changed > 0 ? ExitCode::kCheckFailed
-                             : ExitCode::kNotEnoughData);
-  }
-  if (differences.empty()) {
+  if (shown == 0) {
+    const std::string of = absl::GetFlag(FLAGS_op);
     std::cerr << "no differences: everything in " << store
+              << (of.empty() ? "" : absl::StrCat(" of --op=", of))
               << " is checked in\n";
   }
-  return 0;
+  return numerics == "same" ? JudgeNumerics(tuned) : 0;
 }
 
 // --time_budget; `usual` where it is 0.
@@ -316,7 +415,10 @@ absl::StatusOr<int> PromoteMeasured(const std::string& workload) {
   OPTRAIL_ASSIGN_OR_RETURN(promotion.folders, FindOperators());
   promotion.dry_run = absl::GetFlag(FLAGS_dry_run);
   promotion.format = absl::GetFlag(FLAGS_format);
-  return suites::RunPromotion(promotion, std::cout, std::cerr);
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const int code, suites::RunPromotion(promotion, std::cout, std::cerr));
+  OPTRAIL_RETURN_IF_ERROR(NoteNotBuiltIn(promotion.folders, RE2(".*")));
+  return code;
 }
 
 absl::StatusOr<int> PromoteStore(const std::vector<std::string>&) {
@@ -347,6 +449,7 @@ absl::StatusOr<int> PromoteStore(const std::vector<std::string>&) {
   for (const std::string& file : *files) std::cout << file << "\n";
   std::cerr << (files->empty() ? "nothing to promote\n"
                                : "written; review them and commit\n");
+  OPTRAIL_RETURN_IF_ERROR(NoteNotBuiltIn(folders, *op));
   return 0;
 }
 
@@ -364,7 +467,10 @@ absl::StatusOr<int> MendStore(const std::vector<std::string>&) {
 }
 
 absl::StatusOr<int> CheckStore(const std::vector<std::string>&) {
-  OPTRAIL_RETURN_IF_ERROR(NamedStore().status());
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string store, NamedStore());
+  OPTRAIL_ASSIGN_OR_RETURN(const auto overlay, tuning::ReadOverlay(store));
+  OPTRAIL_ASSIGN_OR_RETURN(const auto folders, FindOperators());
+  OPTRAIL_ASSIGN_OR_RETURN(const auto op, OperatorPattern(folders, overlay));
   suites::StoreCheckCommand check;
   OPTRAIL_ASSIGN_OR_RETURN(check.time, TimeOr(check.time));
   OPTRAIL_ASSIGN_OR_RETURN(check.context, suites::RunContextFromFlags());
@@ -375,7 +481,10 @@ absl::StatusOr<int> CheckStore(const std::vector<std::string>&) {
   check.dry_run = absl::GetFlag(FLAGS_dry_run);
   check.retune = absl::GetFlag(FLAGS_retune);
   check.format = absl::GetFlag(FLAGS_format);
-  return suites::RunStoreCheck(check, std::cout, std::cerr);
+  OPTRAIL_ASSIGN_OR_RETURN(const int code,
+                           suites::RunStoreCheck(check, std::cout, std::cerr));
+  OPTRAIL_RETURN_IF_ERROR(NoteNotBuiltIn(folders, *op));
+  return code;
 }
 
 }  // namespace

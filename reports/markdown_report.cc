@@ -11,7 +11,6 @@
 #include "base/text/units.h"
 #include "reports/overview.h"
 #include "tracker/series/value_text.h"
-#include "tuning/proto/stop_reason.h"
 
 namespace optrail::reports {
 namespace {
@@ -217,7 +216,9 @@ void AppendSessions(const ReportData& data, int max_rows, std::string* out) {
   for (int i = 0; i < data.sessions.size() && i < max_rows; ++i) {
     const TuningSession& session = data.sessions[i];
     const tracker::SessionAnalysis& of = session.of;
-    const absl::optional<double> best = of.best_value();
+    // The winner was read again; the search's best reading is a lucky one.
+    const absl::optional<double> best =
+        of.winner_value ? of.winner_value : of.best_value();
     absl::StrAppend(
         out, "| ", EscapeForMarkdown(of.task_text), " | ",
         EscapeForMarkdown(data.hardware[session.hardware].id), " | ",
@@ -229,8 +230,8 @@ void AppendSessions(const ReportData& data, int max_rows, std::string* out) {
         " | ",
         of.trials_to_95_percent ? absl::StrCat(*of.trials_to_95_percent) : "",
         " | ", SpeedupText(of), " | ",
-        of.header.has_proof() ? EscapeForMarkdown(tuning::ProofText(of.header))
-                              : "",
+        EscapeForMarkdown(of.header.has_proof() ? of.proof_text
+                                                : of.no_winner_text),
         " | ", of.winners_curse ? FormatChange(*of.winners_curse) : "", " |\n");
   }
   const int rest = static_cast<int>(data.sessions.size()) - max_rows;

@@ -49,9 +49,9 @@ Json ObjectivesJson(const SessionAnalysis& session) {
 }
 
 // null of a session without one.
-Json ProofJson(const proto::Session& session) {
-  if (!session.has_proof()) return nullptr;
-  const proto::Proof& proof = session.proof();
+Json ProofJson(const tracker::SessionAnalysis& session) {
+  if (!session.header.has_proof()) return nullptr;
+  const proto::Proof& proof = session.header.proof();
   // Absent are a gain without rounds and an interval of too few of them.
   const auto known = [](bool has, double value) {
     return has ? Number(value) : Json(nullptr);
@@ -63,7 +63,7 @@ Json ProofJson(const proto::Session& session) {
           {"confidence", Number(proof.confidence())},
           {"rounds", proof.rounds()},
           {"claimed", proof.claimed()},
-          {"text", tuning::ProofText(session)}};
+          {"text", session.proof_text}};
 }
 
 }  // namespace
@@ -218,7 +218,7 @@ Json SessionJson(const ReportData& data, const TuningSession& session) {
       {"winner", of.header.has_winner()
                      ? Json(tuning::CanonicalText(of.header.winner()))
                      : Json(nullptr)},
-      {"proof", ProofJson(of.header)},
+      {"proof", ProofJson(of)},
       {"sides", ListOf(session.sides, SideJson)},
       {"verified_speedup", Optional(of.speedup_over_default)},
       {"winners_curse", Optional(of.winners_curse)},

@@ -58,6 +58,13 @@ bool IsTuned(const TuneSummary& summary) {
                                  fallback->outcome() != proto::CRASHED);
 }
 
+// True if a task could not be tuned: a worker that is gone, a full disk.
+bool HasError(const std::vector<TuneSummary>& summaries) {
+  return std::any_of(
+      summaries.begin(), summaries.end(),
+      [](const TuneSummary& summary) { return !summary.error.empty(); });
+}
+
 // Nothing else came of any config.
 bool IsUnsupported(const TuneSummary& summary) {
   return summary.session.has_value() && !summary.session->trials().empty() &&
@@ -254,6 +261,8 @@ absl::StatusOr<int> Tune(const std::string& op, const Preset& preset) {
     OPTRAIL_RETURN_IF_ERROR(CompareWinners(ToBeCompared(tasks, is_new, store),
                                            op, workload, context));
   }
+  // An error that stopped a search is no finding about a config.
+  if (HasError(summaries)) return ToInt(ExitCode::kBadInput);
   bool all_tuned =
       WantsAllBackends(selection.backend) || tasks.size() == selected;
   for (const TuneSummary& summary : summaries) {
@@ -506,9 +515,7 @@ absl::StatusOr<SuiteResult> RunSuite(const std::string& name) {
   ForgetJournal(measured);
   result.run_id = run.run_id();
   result.exit_code = ExitCodeOfRun(run, /*peers_may_lack=*/true);
-  for (const TuneSummary& summary : summaries) {
-    if (!summary.error.empty()) result.exit_code = ExitCode::kCheckFailed;
-  }
+  if (HasError(summaries)) result.exit_code = ExitCode::kBadInput;
   return result;
 }
 

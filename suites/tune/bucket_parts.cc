@@ -23,6 +23,14 @@ double ShareBeyond(int random_shapes) {
   return 1 - std::pow(.05, 1.0 / std::max(random_shapes, 1));
 }
 
+Cell LoseMoreCell(const BucketPart& part) {
+  if (part.each_is_known) return Cell::Number(0, "none, each was measured");
+  if (part.random_shapes == 0) return Cell::None();
+  const double share = ShareBeyond(part.random_shapes);
+  return Cell::Number(
+      share, absl::StrCat("at most ", FormatPercent(share, 0), " of shapes"));
+}
+
 }  // namespace
 
 std::vector<proto::Shape> FewShapes(const tuning::Bucket& range) {
@@ -65,19 +73,15 @@ std::string FormatParts(const std::vector<BucketPart>& parts,
                {"config", Align::kLeft, "", Clip::kFold},
                {"why", Align::kLeft, "", Clip::kFold}});
   for (const BucketPart& part : parts) {
-    table.AddRow(
-        {part.task, part.range.Text(), part.state,
-         Cell::Number(part.gain, FormatChange(part.gain)),
-         Cell::Number(part.loss, FormatPercent(part.loss)),
-         part.random_shapes == 0
-             ? Cell::None()
-             : Cell::Number(
-                   ShareBeyond(part.random_shapes),
-                   absl::StrCat(
-                       "at most ",
-                       FormatPercent(ShareBeyond(part.random_shapes), 0),
-                       " of shapes")),
-         Cell::Integer(part.sessions), part.config, part.why});
+    // A range that was not reached has neither.
+    const bool unknown = part.state == "not reached";
+    table.AddRow({part.task, part.range.Text(), part.state,
+                  unknown ? Cell::None()
+                          : Cell::Number(part.gain, FormatChange(part.gain)),
+                  unknown ? Cell::None()
+                          : Cell::Number(part.loss, FormatPercent(part.loss)),
+                  LoseMoreCell(part), Cell::Integer(part.sessions), part.config,
+                  part.why});
   }
   return table.Format(format, TerminalWidth());
 }

@@ -23,8 +23,10 @@ struct BucketPart {
   std::string task, state, why, config;
   double gain = 0;  // over the default, in the middle
   double loss = 0;  // the largest at a shape that was checked
+  // Those of a range that was cut are counted with the first of its parts.
   int sessions = 0;
-  int random_shapes = 0;  // for which it was verified
+  int random_shapes = 0;       // for which it was verified
+  bool each_is_known = false;  // it was verified at every shape that it has
 };
 
 // Returns all shapes of the range; none if they are more than kFewShapes.

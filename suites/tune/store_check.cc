@@ -72,22 +72,26 @@ bool IsCurrent(const TaskEntry& task, const proto::TunedConfig& tuned) {
   return tuned.kernel_id() == task.task.kernel_id();
 }
 
-absl::StatusOr<std::vector<Entry>> FindEntries(
-    const StoreCheckCommand& command) {
+struct Selected {
+  std::vector<Entry> entries;
+  int proven = 0;     // with today's kernel, and therefore no entries
+  int elsewhere = 0;  // for other hardware
+};
+
+absl::StatusOr<Selected> SelectEntries(const StoreCheckCommand& command) {
   OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<RE2> pattern,
                            tracker::CompilePattern("op", command.op_regex));
-  std::vector<TaskEntry> operators;
-  for (const ops::OperatorEntry* entry : ops::Registry::Get().List()) {
-    operators.emplace_back().entry = entry;
-  }
   OPTRAIL_ASSIGN_OR_RETURN(const tuning::TunedConfigStore store,
-                           LoadStore(command.context, operators));
+                           LoadWholeStore(command.context));
   const proto::Hardware& hardware = command.context.hardware;
-  std::vector<Entry> entries;
+  Selected selected;
   for (const proto::TunedConfigs& file : store.Contents()) {
-    if (file.hardware_id() != hardware.id() ||
-        (!command.op_regex.empty() &&
-         !tracker::MatchesWhole(*pattern, file.operator_name()))) {
+    if (!command.op_regex.empty() &&
+        !tracker::MatchesWhole(*pattern, file.operator_name())) {
+      continue;
+    }
+    if (file.hardware_id() != hardware.id()) {
+      selected.elsewhere += file.tuned_size();
       continue;
     }
     for (const proto::TunedConfig& tuned : file.tuned()) {
@@ -101,7 +105,10 @@ absl::StatusOr<std::vector<Entry>> FindEntries(
       } else {
         entry.task = *std::move(task);
         const bool current = IsCurrent(entry.task, tuned);
-        if (current && !command.all) continue;
+        if (current && !command.all) {
+          ++selected.proven;
+          continue;
+        }
         entry.text =
             current
                 ? "its kernel has not changed"
@@ -114,10 +121,33 @@ absl::StatusOr<std::vector<Entry>> FindEntries(
         entry.text = absl::StrCat("tuned for ", tuned.objective(),
                                   "; next: optrail tune --retune");
       }
-      entries.push_back(std::move(entry));
+      selected.entries.push_back(std::move(entry));
     }
   }
-  return entries;
+  return selected;
+}
+
+// Says why there is nothing to list: no entry needs a check, or there is none.
+std::string NothingListedText(const StoreCheckCommand& command,
+                              const Selected& selected) {
+  const std::string of = absl::StrCat(
+      command.op_regex.empty() ? ""
+                               : absl::StrCat(" of --op=", command.op_regex),
+      " for ", command.context.hardware.id());
+  if (selected.proven > 0) {
+    return absl::StrCat(selected.proven == 1
+                            ? absl::StrCat("the one tuned config", of, " was")
+                            : absl::StrCat("all ", selected.proven,
+                                           " tuned configs", of, " were"),
+                        " proven with the kernel of today\n");
+  }
+  return absl::StrCat(
+      "nothing to check: this program knows no tuned config", of,
+      selected.elsewhere > 0
+          ? absl::StrCat(", and ", selected.elsewhere, " for other hardware")
+          : "",
+      "; next: optrail tune --op=",
+      command.op_regex.empty() ? "OPERATOR" : command.op_regex, "\n");
 }
 
 std::string GainText(const proto::Proof& proof) {
@@ -289,7 +319,8 @@ absl::StatusOr<int> RunStoreCheck(const StoreCheckCommand& command,
   const absl::Time deadline = absl::Now() + command.time;
   // A file that cannot be read is no proof of what it holds.
   OPTRAIL_RETURN_IF_ERROR(tuning::ReadOverlay(command.context.store).status());
-  OPTRAIL_ASSIGN_OR_RETURN(std::vector<Entry> entries, FindEntries(command));
+  OPTRAIL_ASSIGN_OR_RETURN(Selected selected, SelectEntries(command));
+  std::vector<Entry>& entries = selected.entries;
   if (!command.dry_run) {
     // A trial, opening processes and the proof take about twice the proof.
     OPTRAIL_RETURN_IF_ERROR(ForEach(entries, State::kAffected, deadline,
@@ -319,8 +350,7 @@ absl::StatusOr<int> RunStoreCheck(const StoreCheckCommand& command,
          NameOf(entry.state), entry.text, entry.tuned.config()});
   }
   if (entries.empty()) {
-    notes << "every tuned config of " << command.context.hardware.id()
-          << " was proven with the kernel of today\n";
+    notes << NothingListedText(command, selected);
     if (command.format == OutputFormat::kTable) return 0;
   }
   out << table.Format(command.format, TerminalWidth());

@@ -33,6 +33,8 @@ struct StoreCheckCommand {
 
 // Entries for the context's hardware, time being their objective. Exit code 1:
 // an entry failed and was not tuned again; 3: the time was too short for some.
+// Without an entry to list, `notes` says how many are proven, or that there is
+// none at all; that is no failure.
 absl::StatusOr<int> RunStoreCheck(const StoreCheckCommand& command,
                                   std::ostream& out, std::ostream& notes);
 

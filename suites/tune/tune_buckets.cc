@@ -114,7 +114,8 @@ struct CheckedRange {
   double loss_sum = 0, default_loss_sum = 0;
   int sessions = 0;
   int random_shapes = 0;
-  bool is_cut = false;  // by the deadline
+  bool each_is_known = false;  // every shape of the range was measured
+  bool is_cut = false;         // by the deadline
 };
 
 // The findings of a session at a shape.
@@ -148,9 +149,13 @@ class BucketTuner {
   absl::Status CoverAll(const Bucket& range);
 
  private:
-  // `inherited`: the config that a wider range had in its middle.
-  absl::Status Cover(const Bucket& range,
-                     const absl::optional<proto::Config>& inherited);
+  struct OpenRange {
+    Bucket range;
+    // The config that the wider range had in its middle.
+    absl::optional<proto::Config> inherited;
+    int sessions = 0;  // of the wider range, if this is its first half
+  };
+  absl::Status Cover(const OpenRange& open);
   TaskEntry At(const proto::Shape& shape) const {
     TaskEntry task = task_;
     *task.task.mutable_shape() = shape;
@@ -197,7 +202,7 @@ class BucketTuner {
   const absl::Time deadline_;
   std::vector<BucketPart>& parts_;
   Rng rng_;
-  std::vector<std::pair<Bucket, absl::optional<proto::Config>>> open_;
+  std::vector<OpenRange> open_;
   std::vector<KnownCheck> known_;
 };
 
@@ -264,6 +269,12 @@ absl::StatusOr<CheckedRange> BucketTuner::CheckAll(
     add(check);
     known_.push_back(std::move(check));
   }
+  const std::vector<proto::Shape> few = FewShapes(range);
+  all.each_is_known =
+      !few.empty() &&
+      std::all_of(few.begin(), few.end(), [&](const proto::Shape& shape) {
+        return seen.count(CanonicalText(shape)) > 0;
+      });
   return all;
 }
 
@@ -322,28 +333,29 @@ absl::StatusOr<std::string> BucketTuner::TuneEach(
 
 absl::Status BucketTuner::CoverAll(const Bucket& range) {
   const size_t first = parts_.size();
-  open_.emplace_back(range, absl::nullopt);
+  open_.push_back({range, absl::nullopt});
   while (!open_.empty()) {
     const auto widest = std::max_element(
         open_.begin(), open_.end(), [](const auto& a, const auto& b) {
-          return a.first.Doublings() < b.first.Doublings();
+          return a.range.Doublings() < b.range.Doublings();
         });
-    const auto [next, inherited] = *widest;
+    const OpenRange next = *widest;
     open_.erase(widest);
-    OPTRAIL_RETURN_IF_ERROR(Cover(next, inherited));
+    OPTRAIL_RETURN_IF_ERROR(Cover(next));
   }
   SortParts(first, &parts_);
   return absl::OkStatus();
 }
 
-absl::Status BucketTuner::Cover(
-    const Bucket& range, const absl::optional<proto::Config>& inherited) {
+absl::Status BucketTuner::Cover(const OpenRange& open) {
+  const Bucket& range = open.range;
+  const absl::optional<proto::Config>& inherited = open.inherited;
   if (!command_.tune.retune && IsStored(range)) {
-    AddPart(range, "verified", "tuned already");
+    AddPart(range, "verified", "tuned already").sessions = open.sessions;
     return absl::OkStatus();
   }
   if (command_.now() > deadline_) {
-    AddPart(range, "not reached", kTimeIsOver);
+    AddPart(range, "not reached", kTimeIsOver).sessions = open.sessions;
     return absl::OkStatus();
   }
   const proto::Shape centre = range.Centre();
@@ -356,7 +368,8 @@ absl::Status BucketTuner::Cover(
                            Tune(command_, At(centre), incumbent));
   if (!summary.session.has_value() || !summary.session->has_winner()) {
     AddPart(range, "not verified",
-            summary.error.empty() ? "no config works" : summary.error);
+            summary.error.empty() ? "no config works" : summary.error)
+        .sessions = open.sessions + 1;
     return absl::OkStatus();
   }
   const proto::Session& session = *summary.session;
@@ -390,16 +403,16 @@ absl::Status BucketTuner::Cover(
   }
   tuned.set_bucket(holds ? range.Text() : BucketLeft(centre, tuned, config));
   OPTRAIL_RETURN_IF_ERROR(Keep(tuned));
+  int sessions = open.sessions + 1 + checked.sessions;
   if (checked.is_cut) {
-    AddPart(range, "not reached", kTimeIsOver);
+    AddPart(range, "not reached", kTimeIsOver).sessions = sessions;
     return absl::OkStatus();
   }
   if (!holds && halves.has_value()) {
-    open_.emplace_back(halves->first, config);
-    open_.emplace_back(halves->second, config);
+    open_.push_back({halves->first, config, sessions});
+    open_.push_back({halves->second, config});
     return absl::OkStatus();
   }
-  int sessions = 1 + checked.sessions;
   std::string why = holds ? "" : checked.config.why;
   const std::vector<proto::Shape> shapes =
       holds ? std::vector<proto::Shape>() : FewShapes(range);
@@ -420,7 +433,10 @@ absl::Status BucketTuner::Cover(
   part.gain = !tuned.ties() && session.proof().claimed() ? gain : 0;
   part.loss = by_default ? std::max(gain, checked.by_default.loss)
                          : checked.config.loss;
-  if (holds) part.random_shapes = checked.random_shapes;
+  if (holds) {
+    part.random_shapes = checked.random_shapes;
+    part.each_is_known = checked.each_is_known;
+  }
   return absl::OkStatus();
 }
 

@@ -12,7 +12,9 @@
 #include <sstream>
 #include <string>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "base/file/file.h"
@@ -326,6 +328,53 @@ TEST_F(KnownTimes, EachDoublingIsCheckedAtRandomShapes) {
   EXPECT_EQ(*Run(), 0) << out_.str();
   // Twelve of them: 1 - .05^(1 / 12).
   EXPECT_THAT(out_.str(), HasSubstr(",0.220"));
+}
+
+// The sum of a column of what was printed as CSV. Shapes of one dimension have
+// no comma.
+int SumOfColumn(const std::string& csv, int column) {
+  int sum = 0;
+  const std::vector<std::string> lines = absl::StrSplit(csv, '\n');
+  for (size_t i = 1; i < lines.size(); ++i) {
+    const std::vector<std::string> cells = absl::StrSplit(lines[i], ',');
+    int value = 0;
+    if (static_cast<int>(cells.size()) > column &&
+        absl::SimpleAtoi(cells[column], &value)) {
+      sum += value;
+    }
+  }
+  return sum;
+}
+
+TEST_F(KnownTimes, EverySessionIsCountedOnce) {
+  const auto all = [this] {
+    int count = 0;
+    for (const auto& [shape, sessions] : sessions_) count += sessions;
+    return count;
+  };
+  Use([](int64_t n) {
+    return n <= 1000 ? Times{1200, 1000, 1100} : Times{900, 1000, 1100};
+  });
+  command_.range = Range("n=16..1024/f32");
+  EXPECT_EQ(*Run(), 1) << out_.str();
+  EXPECT_EQ(SumOfColumn(out_.str(), 6), all()) << out_.str();
+
+  // What was measured before the time was over is counted, too.
+  sessions_.clear();
+  command_.range = Range("n=2048..8192/f32");
+  command_.tune.total_time_ns = absl::ToInt64Nanoseconds(2 * session_time_);
+  EXPECT_EQ(*Run(), 1);
+  EXPECT_THAT(out_.str(), HasSubstr("add,n=2048..8192/f32,not reached,,,,"));
+  EXPECT_GT(all(), 0);
+  EXPECT_EQ(SumOfColumn(out_.str(), 6), all()) << out_.str();
+}
+
+TEST_F(KnownTimes, WhereEachShapeWasMeasuredNoneIsLeftToLoseMore) {
+  Use([](int64_t) { return Times{1200, 1000, 1100}; });
+  command_.range = Range("n=8..9/f32");
+  EXPECT_EQ(*Run(), 0) << out_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("add,n=8..9/f32,verified,0.16"));
+  EXPECT_THAT(out_.str(), HasSubstr(",0,0,2,"));
 }
 
 TEST_F(KnownTimes, WhatIsKnownIsNotMeasuredAgain) {

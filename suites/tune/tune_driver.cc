@@ -211,6 +211,15 @@ absl::StatusOr<tuning::TunedConfigStore> LoadStore(
   return store;
 }
 
+absl::StatusOr<tuning::TunedConfigStore> LoadWholeStore(
+    const RunContext& context) {
+  std::vector<TaskEntry> operators;
+  for (const ops::OperatorEntry* entry : ops::Registry::Get().List()) {
+    operators.emplace_back().entry = entry;
+  }
+  return LoadStore(context, operators);
+}
+
 namespace {
 
 // The entry of exactly this task, of whatever kernel; no config: there is none,

@@ -83,6 +83,12 @@ absl::Status CheckTotalTrials(const TuneDriverOptions& options, size_t tasks);
 absl::StatusOr<tuning::TunedConfigStore> LoadStore(
     const RunContext& context, const std::vector<TaskEntry>& tasks);
 
+// The store of every operator of this program, and the overlay: what lookups
+// here use. Checked-in files are those of the build; what a source tree got
+// since is in none of them (tuning::EntriesMissingFrom).
+absl::StatusOr<tuning::TunedConfigStore> LoadWholeStore(
+    const RunContext& context);
+
 // The exact, verified config of a task, tuned for `objective` ("": time);
 // nullptr if the store has none.
 const proto::TunedConfig* FindTuned(const tuning::TunedConfigStore& store,

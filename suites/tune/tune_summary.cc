@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/stats/statistics.h"
@@ -77,6 +78,13 @@ Cell GainCell(const proto::Session& session) {
 std::string FailuresText(const std::vector<TuneSummary>& summaries) {
   std::string text;
   for (const TuneSummary& summary : summaries) {
+    if (!summary.error.empty()) {
+      absl::StrAppend(&text, ShortTaskText(summary.task), ": ", summary.error,
+                      absl::StrContains(summary.error, "next: ")
+                          ? "\n"
+                          : "; next: mend the cause, and the same command goes "
+                            "on with the trials made so far\n");
+    }
     if (!summary.session.has_value()) continue;
     const proto::Session& session = *summary.session;
     // By outcome: the configs, and the first trial.
@@ -113,13 +121,16 @@ std::string FailuresText(const std::vector<TuneSummary>& summaries) {
     }
     // Seen when they were ranked or proven, however good the search read them.
     for (const proto::Finalist& finalist : session.finalists()) {
-      if (!IsFailed(finalist.outcome())) continue;
+      if (!session.has_winner() || !IsFailed(finalist.outcome())) continue;
       absl::StrAppend(
           &text, ShortTaskText(summary.task), ": ",
           finalist.is_default() ? "the default, nothing is proven against it"
                                 : CanonicalText(finalist.config()),
           ": ", tuning::OutcomeName(finalist.outcome()),
           finalist.detail().empty() ? "" : ": ", finalist.detail(), "\n");
+    }
+    if (const std::string why = tuning::NoWinnerText(session); !why.empty()) {
+      absl::StrAppend(&text, ShortTaskText(summary.task), ": ", why, "\n");
     }
   }
   return text;
@@ -307,14 +318,17 @@ void AddEnd(const proto::Session& session, bool has_winner,
   row.push_back(session.has_winner() ? CanonicalText(session.winner()) : "");
 }
 
+// `for_programs`: with a column for what people read beside the table.
 Table SummaryTable(const std::vector<TuneSummary>& summaries, bool with_configs,
-                   bool with_speedup) {
+                   bool with_speedup, bool for_programs) {
   const Objectives objectives = ObjectivesIn(summaries);
-  const std::vector<Column> columns =
+  std::vector<Column> columns =
       SummaryColumns(objectives, with_configs, with_speedup);
+  if (for_programs) columns.push_back({"error"});
   Table table(columns);
-  const auto add = [&](std::vector<Cell> row) {
+  const auto add = [&](std::vector<Cell> row, const std::string& error) {
     if (!with_configs) row.resize(columns.size(), Cell::None());
+    if (for_programs) row.push_back(error.empty() ? Cell::None() : Cell(error));
     table.AddRow(std::move(row));
   };
   for (const TuneSummary& summary : summaries) {
@@ -323,8 +337,8 @@ Table SummaryTable(const std::vector<TuneSummary>& summaries, bool with_configs,
       row.insert(row.end(), (with_speedup ? 6 : 5) + 2 * objectives.size(),
                  Cell::None());
       row.push_back(summary.skipped ? "in the store" : "failed");
-      row.push_back(summary.error);
-      add(std::move(row));
+      row.push_back("");
+      add(std::move(row), summary.error);
       continue;
     }
     const proto::Session& session = *summary.session;
@@ -352,7 +366,7 @@ Table SummaryTable(const std::vector<TuneSummary>& summaries, bool with_configs,
     }
     row.push_back(GainCell(session));
     AddEnd(session, winner != nullptr, row);
-    add(std::move(row));
+    add(std::move(row), tuning::NoWinnerText(session));
   }
   return table;
 }
@@ -361,19 +375,15 @@ Table SummaryTable(const std::vector<TuneSummary>& summaries, bool with_configs,
 
 std::string FormatTuneSummaries(const std::vector<TuneSummary>& summaries,
                                 OutputFormat format) {
-  // What fits beside the rest of a terminal's line tells nothing of a config;
-  // errors stand in that column, too.
+  // The room beside the rest of a terminal's line tells nothing of a config.
   constexpr int kRoomForConfigs = 150;
   const int width = format == OutputFormat::kTable ? TerminalWidth() : 0;
-  const bool with_configs = width == 0 || width >= kRoomForConfigs ||
-                            std::any_of(summaries.begin(), summaries.end(),
-                                        [](const TuneSummary& summary) {
-                                          return !summary.error.empty();
-                                        });
+  const bool with_configs = width == 0 || width >= kRoomForConfigs;
   const bool for_people =
       format == OutputFormat::kTable || format == OutputFormat::kMarkdown;
   return SummaryTable(summaries, with_configs,
-                      /*with_speedup=*/!for_people || !AllAreProven(summaries))
+                      /*with_speedup=*/!for_people || !AllAreProven(summaries),
+                      /*for_programs=*/!for_people)
       .Format(format, width);
 }
 

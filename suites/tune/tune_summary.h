@@ -34,7 +34,8 @@ const proto::Finalist* DefaultFinalist(const proto::Session& session);
 bool HasFront(const proto::Session& session);
 
 // Which outcomes the failed trials had, the first of each, and the command that
-// shows the others; "" if none failed.
+// shows the others; of a task without a winner, why it has none, and of one
+// that could not be tuned, the error. "" if there is nothing to say.
 std::string FailuresText(const std::vector<TuneSummary>& summaries);
 
 // Where the time of the sessions went: measuring, waiting, ranking, proving,

@@ -9,6 +9,7 @@ namespace optrail::suites {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -100,6 +101,16 @@ TEST(TuneSummaryTest, ShowsJoulesWhereTheyWereTheObjective) {
   failed.error = "no device";
   const std::string table =
       FormatTuneSummaries({failed, summary}, OutputFormat::kTable);
+  // The error is said beside the table, with what to do about it.
+  EXPECT_THAT(table, Not(HasSubstr("no device")));
+  EXPECT_THAT(FailuresText({failed, summary}),
+              AllOf(HasSubstr(": no device; next: mend the cause"),
+                    EndsWith("the trials made so far\n")));
+  EXPECT_THAT(FormatTuneSummaries({failed, summary}, OutputFormat::kCsv),
+              HasSubstr(",failed,,no device\n"));
+  failed.error = "no worker; next: start one";
+  EXPECT_THAT(FailuresText({failed}),
+              EndsWith(": no worker; next: start one\n"));
   EXPECT_THAT(table, HasSubstr("default joules"));
   EXPECT_THAT(table, HasSubstr("1.5 J"));
   EXPECT_THAT(table, HasSubstr("1.25 J"));

@@ -144,7 +144,7 @@ void DescribeSession(const proto::Session& session,
                    FormatDurationNs(session.elapsed_ns()), ", stopped by ",
                    tuning::StopReasonName(session.stop_reason())),
       ProgressText(analysis),
-      session.has_winner() ? WinnerText(analysis) : "winner none",
+      WinnerText(analysis).empty() ? "winner none" : WinnerText(analysis),
       FinalistsText(analysis)};
   if (analysis.warm_start_trials > 0) {
     lines.push_back(absl::StrCat("the first ", analysis.warm_start_trials,

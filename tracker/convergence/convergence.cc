@@ -154,7 +154,8 @@ void AnalyzeProgress(SessionAnalysis& analysis) {
   double best = std::numeric_limits<double>::quiet_NaN();
   for (int i = 0; i < analysis.trial_count(); ++i) {
     const TrialPoint& trial = analysis.trials[i];
-    if (trial.cost && !(*trial.cost >= best)) {
+    if (trial.cost && !(*trial.cost >= best) &&
+        tuning::WithinLimits(analysis.objectives, trial.values)) {
       best = *trial.cost;
       analysis.improvements.push_back({i, best});
     }
@@ -222,6 +223,7 @@ void AnalyzeFinalists(const proto::Session& session,
     }
     if (!finalist.is_winner) continue;
     analysis.winner_cost = finalist.verified_cost;
+    analysis.winner_value = finalist.verified_value;
     if (finalist.first_cost) {
       analysis.winners_curse =
           *finalist.verified_cost / *finalist.first_cost - 1;
@@ -316,6 +318,8 @@ SessionAnalysis AnalyzeSession(const proto::Session& session) {
   }
   AnalyzeFinalists(session, analysis);
   AnalyzeProof(session, analysis);
+  if (session.has_proof()) analysis.proof_text = tuning::ProofText(session);
+  analysis.no_winner_text = tuning::NoWinnerText(session);
   AnalyzeProgress(analysis);
   FindFront(session, analysis);
   AnalyzeCost(analysis);
@@ -330,7 +334,7 @@ std::string ProgressText(const SessionAnalysis& session) {
                     " of earlier sessions");
   }
   if (const auto best = session.best_value()) {
-    absl::StrAppend(&text, ", best ", session.metric(), " ",
+    absl::StrAppend(&text, ", the best of them with ", session.metric(), " ",
                     FormatValue(*best, session.unit()), " after trial ",
                     session.improvements.back().trial + 1);
   }
@@ -342,11 +346,19 @@ std::string ProgressText(const SessionAnalysis& session) {
 }
 
 std::string WinnerText(const SessionAnalysis& session) {
-  if (!session.header.has_winner()) return "";
+  if (!session.header.has_winner()) {
+    return session.no_winner_text.empty()
+               ? ""
+               : absl::StrCat("winner none: ", session.no_winner_text);
+  }
   std::string text =
       absl::StrCat("winner ", CanonicalText(session.header.winner()));
+  if (session.winner_value) {
+    absl::StrAppend(&text, " with ", session.metric(), " ",
+                    FormatValue(*session.winner_value, session.unit()));
+  }
   if (session.header.has_proof()) {
-    absl::StrAppend(&text, ": ", tuning::ProofText(session.header));
+    absl::StrAppend(&text, ": ", session.proof_text);
   } else if (session.speedup_over_default) {
     absl::StrAppend(&text, ": not proven; as a finalist ",
                     absl::StrFormat("%.3gx", *session.speedup_over_default),

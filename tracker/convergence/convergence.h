@@ -104,6 +104,7 @@ struct SessionAnalysis {
   std::vector<FrontPoint> front;
 
   // The regret curve: the best reading after each trial, NaN before the first.
+  // A reading beyond a limit is never the best.
   std::vector<double> best_so_far;
   std::vector<Improvement> improvements;
   absl::optional<double> best_cost;  // of the search, unverified
@@ -122,8 +123,13 @@ struct SessionAnalysis {
   // shift (the winner's curse) taken out.
   absl::optional<double> search_noise;
 
-  // The winner's verified cost; absent if there is no winner or no reading.
+  // The winner's verified cost, and its value of the first objective; absent if
+  // there is no winner or no reading.
   absl::optional<double> winner_cost;
+  absl::optional<double> winner_value;
+  // What was proven, or why there is no winner (tuning/session/results.h).
+  std::string proof_text;
+  std::string no_winner_text;
   // verified / first - 1: of the winner, and the median over all finalists but
   // the default, which was not picked for its reading.
   absl::optional<double> winners_curse;
@@ -154,10 +160,12 @@ struct SessionAnalysis {
 SessionAnalysis AnalyzeSession(const proto::Session& session);
 
 // For people, a sentence each, "" where there is nothing to say:
-// "104 trials, best time 1.05 us after trial 61, within 5% of it after 40".
+// "104 trials, the best of them with time 1.05 us after trial 61, within 5% of
+// it after trial 40".
 std::string ProgressText(const SessionAnalysis& session);
-// "winner tile=8: proven, in 42 rounds of both: +10.5% ..."; of a session
-// without a proof how the finalists compared.
+// "winner tile=8 with time 1.06 us: proven: 10.5% better than ..."; of a
+// session without a proof how the finalists compared, and without a winner,
+// why.
 std::string WinnerText(const SessionAnalysis& session);
 // "3 of 4 finalists were worse when measured again than when first read (+1.2%
 // in the median), the winner by +0.8%".

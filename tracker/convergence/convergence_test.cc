@@ -156,9 +156,10 @@ TEST(AnalyzeSession, AMetricThatIsNotTimeIsItsOwn) {
   EXPECT_EQ(analysis.best_value(), 3.375);
   EXPECT_EQ(analysis.improvements.size(), 3);
   EXPECT_EQ(analysis.trials_to_95_percent, 4);
-  EXPECT_EQ(ProgressText(analysis),
-            "4 trials beside 1 of earlier sessions, best ratio 3.375 x after "
-            "trial 4, within 5% of it after trial 4");
+  EXPECT_EQ(
+      ProgressText(analysis),
+      "4 trials beside 1 of earlier sessions, the best of them with ratio "
+      "3.375 x after trial 4, within 5% of it after trial 4");
   // The gain of a value, not of time.
   session.mutable_proof()->set_gain(.5);
   session.mutable_proof()->set_claimed(true);

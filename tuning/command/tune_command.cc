@@ -335,8 +335,7 @@ void TuneCommand::NoteOldJournal(std::ostream& log) const {
          "file\n";
 }
 
-absl::StatusOr<proto::Session> TuneCommand::Run(std::vector<proto::Trial> known,
-                                                std::ostream& log) {
+void TuneCommand::NotePrograms(std::ostream& log) const {
   if (setup_.header.command().programs().empty()) {
     log << "note: no file was found that the command runs; name it with "
            "--program=FILE, so that readings of it are not taken for those of "
@@ -347,7 +346,15 @@ absl::StatusOr<proto::Session> TuneCommand::Run(std::vector<proto::Trial> known,
         << " may be made by the command itself: that its contents change is "
            "not noticed unless it is named with --program\n";
   }
-  NoteOldJournal(log);
+}
+
+absl::StatusOr<proto::Session> TuneCommand::Run(std::vector<proto::Trial> known,
+                                                std::ostream& log) {
+  if (!is_noted_) {
+    NotePrograms(log);
+    NoteOldJournal(log);
+    is_noted_ = true;
+  }
   SessionSetup setup = setup_;
   for (proto::Trial& trial : known) {
     const absl::StatusOr<Levels> levels = space_->ToLevels(trial.config());
@@ -401,7 +408,9 @@ void TuneCommand::PrintProof(const proto::Session& session,
         finalist.outcome() != proto::OUTCOME_UNSPECIFIED) {
       log << CanonicalText(finalist.config())
           << " failed when it was run again: "
-          << OutcomeName(finalist.outcome()) << "\n";
+          << OutcomeName(finalist.outcome())
+          << (finalist.detail().empty() ? "" : ": ") << finalist.detail()
+          << "\n";
     }
   }
   if (session.has_proof()) log << ProofText(session) << "\n";
@@ -413,7 +422,7 @@ int TuneCommand::Print(const proto::Session& session, std::ostream& out,
   const std::vector<proto::Objective> objectives = ObjectivesOf(session);
   std::vector<Result> rows = ResultsOf(session);
   if (rows.empty()) {
-    log << "no config worked\n";
+    log << NoWinnerText(session) << "\n";
     return 1;
   }
   const bool front = !NamesWinner(objectives);
@@ -461,7 +470,8 @@ int TuneCommand::Print(const proto::Session& session, std::ostream& out,
     out << "\nbest: " << evaluator_->command().Fill(KnobTexts(session.winner()))
         << "\n";
   }
-  return 0;
+  // What the search read once and nobody could read again is no result.
+  return front || session.has_winner() ? 0 : 1;
 }
 
 }  // namespace optrail::tuning

@@ -88,7 +88,8 @@ class TuneCommand {
   bool has_journal() const { return HasSessionJournal(setup_); }
 
   // Tunes, or goes on; progress and notes go to `log`. Errors: a journal that
-  // can't be written.
+  // can't be written, or that another call is writing (IsHeldByAnother in
+  // base/file/journal.h): the same call may then be tried again.
   absl::StatusOr<proto::Session> Run(std::vector<proto::Trial> known,
                                      std::ostream& log);
   // Once the session is stored.
@@ -96,12 +97,14 @@ class TuneCommand {
 
   // The best configs (or the front) with their metrics on `out`; failures, the
   // reason to stop and what was proven on `log`. Returns the exit code: 0, or 1
-  // if no config worked.
+  // if no config worked, within the limits and when it was run again; the log
+  // then says why.
   int Print(const proto::Session& session, std::ostream& out,
             std::ostream& log) const;
 
  private:
   TuneCommand() = default;
+  void NotePrograms(std::ostream& log) const;
   void NoteOldJournal(std::ostream& log) const;
   void PrintProof(const proto::Session& session, std::ostream& log) const;
 
@@ -110,6 +113,7 @@ class TuneCommand {
   std::vector<std::string> left_out_;  // of program.h
   std::unique_ptr<BoundSpace> space_;
   std::unique_ptr<CommandEvaluator> evaluator_;
+  bool is_noted_ = false;  // what there is to say before the first run
 };
 
 }  // namespace optrail::tuning

@@ -1,9 +1,11 @@
 #include "tuning/proto/stop_reason.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "base/text/units.h"
@@ -12,8 +14,23 @@
 namespace optrail::tuning {
 namespace {
 
-// "22.4% better than the default in time (20.8% to 24.0%, 44 paired rounds)".
-std::string GainText(const proto::Proof& proof, absl::string_view than) {
+// Names that in which the gain of a proof is a gain.
+std::string GainedIn(const proto::Session& session, const proto::Proof& proof) {
+  std::vector<std::string> metrics;
+  bool weighted = false;
+  for (const proto::Objective& objective : session.objectives()) {
+    metrics.push_back(objective.metric());
+    weighted |= objective.has_weight();
+  }
+  if (!weighted || metrics.size() < 2) return proof.metric();
+  return absl::StrCat("the weighted product of ",
+                      absl::StrJoin(metrics, " and "));
+}
+
+}  // namespace
+
+std::string GainText(const proto::Session& session, const proto::Proof& proof,
+                     absl::string_view than) {
   const bool worse = proof.gain() < 0;
   const double gain = worse ? -proof.gain() : proof.gain();
   const double low = worse ? -proof.gain_high() : proof.gain_low();
@@ -23,16 +40,15 @@ std::string GainText(const proto::Proof& proof, absl::string_view than) {
     return std::string(absl::StripPrefix(percent, "+"));
   };
   const std::string note = ProofEndNote(proof);
+  const std::string in = GainedIn(session, proof);
   return absl::StrCat(
       text(gain), worse ? " worse" : " better", " than ", than,
-      proof.metric().empty() ? "" : absl::StrCat(" in ", proof.metric()), " (",
+      in.empty() ? "" : absl::StrCat(" in ", in), " (",
       proof.has_gain_low() ? absl::StrCat(text(low), " to ", text(high))
                            : "too few rounds for an interval",
       ", ", proof.rounds(), " paired round", proof.rounds() == 1 ? "" : "s",
       note.empty() ? "" : absl::StrCat("; ", note), ")");
 }
-
-}  // namespace
 
 std::string StopReasonName(proto::StopReason reason) {
   if (reason == proto::STOP_REASON_UNSPECIFIED) return "";
@@ -55,20 +71,6 @@ std::string ProofEndNote(const proto::Proof& proof) {
   }
 }
 
-std::string ProofText(const proto::Session& session) {
-  const char* const stays = IncumbentStays(session)
-                                ? "no gain is proven, the stored config stays"
-                                : "no gain is proven, the default stays";
-  const proto::Proof& proof = session.proof();
-  if (proof.rounds() == 0) {
-    const std::string note = ProofEndNote(proof);
-    return absl::StrCat(stays, ": not one paired round could be measured",
-                        note.empty() ? "" : absl::StrCat(" (", note, ")"));
-  }
-  return absl::StrCat(proof.claimed() ? "proven" : stays, ": ",
-                      GainText(proof, "the default"));
-}
-
 bool IncumbentStays(const proto::Session& session) {
   return session.has_incumbent() && session.has_winner() &&
          CanonicalText(session.incumbent()) == CanonicalText(session.winner());
@@ -79,13 +81,13 @@ std::string IncumbentText(const proto::Session& session) {
   if (IncumbentStays(session)) {
     if (!session.has_incumbent_proof()) return "";
     return absl::StrCat("the stored config stays: the best other one is ",
-                        GainText(session.incumbent_proof(), "it"));
+                        GainText(session, session.incumbent_proof(), "it"));
   }
   const std::string incumbent = CanonicalText(session.incumbent());
   const std::string winner = CanonicalText(session.winner());
-  const auto replaced = [](const proto::Proof& proof) {
+  const auto replaced = [&](const proto::Proof& proof) {
     return absl::StrCat("the stored config is replaced: the new one is ",
-                        GainText(proof, "it"));
+                        GainText(session, proof, "it"));
   };
   if (const proto::Proof& proof = session.incumbent_proof();
       proof.claimed() && CanonicalText(proof.candidate()) == winner) {

@@ -9,6 +9,7 @@
 
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "tuning/proto/session.pb.h"
 
 namespace optrail::tuning {
@@ -22,9 +23,11 @@ std::string StopReasonName(proto::StopReason reason);
 // say.
 std::string ProofEndNote(const proto::Proof& proof);
 
-// The session's proof in a sentence: "proven: 22.4% better than the default in
-// time (20.8% to 24.0%, 44 paired rounds; time spent)".
-std::string ProofText(const proto::Session& session);
+// Tells the gain of a proof of the session: "22.4% better than `than` in time
+// (20.8% to 24.0%, 44 paired rounds; time spent)". With weights the gain is of
+// all objectives together: "in the weighted product of time and joules".
+std::string GainText(const proto::Session& session, const proto::Proof& proof,
+                     absl::string_view than);
 // Returns whether the stored config was kept. The text says why it was, or what
 // was proven of the one that replaces it: "the stored config stays: the best
 // other one is 0.3% better than it in time (-0.5% to 1.1%, 40 paired rounds)";

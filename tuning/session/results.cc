@@ -2,11 +2,18 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "base/stats/pareto.h"
+#include "base/text/units.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/proto/stop_reason.h"
 #include "tuning/session/objective.h"
 
 namespace optrail::tuning {
@@ -16,6 +23,124 @@ bool Failed(const proto::Finalist& finalist) {
   return finalist.outcome() != proto::OK &&
          finalist.outcome() != proto::CONTENDED &&
          finalist.outcome() != proto::OUTCOME_UNSPECIFIED;
+}
+
+using Objectives = std::vector<proto::Objective>;
+
+const proto::Finalist* FinalistOf(const proto::Session& session,
+                                  const std::string& config_text) {
+  for (const proto::Finalist& finalist : session.finalists()) {
+    if (CanonicalText(finalist.config()) == config_text) return &finalist;
+  }
+  return nullptr;
+}
+
+const proto::Finalist* DefaultOf(const proto::Session& session) {
+  for (const proto::Finalist& finalist : session.finalists()) {
+    if (finalist.is_default()) return &finalist;
+  }
+  return nullptr;
+}
+
+// "m<=8".
+std::string LimitText(const proto::Objective& objective) {
+  return absl::StrCat(
+      objective.metric(),
+      objective.direction() == proto::HIGHER_IS_BETTER ? ">=" : "<=",
+      absl::StrFormat("%.6g", objective.limit()));
+}
+
+// Those of the limits that `values` break; all of them without values.
+std::string LimitsText(const Objectives& objectives,
+                       const std::vector<absl::optional<double>>* values) {
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < objectives.size(); ++i) {
+    if (!objectives[i].has_limit()) continue;
+    if (values != nullptr && (!(*values)[i].has_value() ||
+                              WithinLimit(objectives[i], *(*values)[i]))) {
+      continue;
+    }
+    texts.push_back(LimitText(objectives[i]));
+  }
+  return absl::StrJoin(texts, " and ");
+}
+
+// With weights, what each metric alone became: "; t 100.0% worse, m 11.1%
+// worse". The gain of the proof is of their product.
+std::string EachMetricText(const proto::Session& session) {
+  const Objectives objectives = ObjectivesOf(session);
+  const proto::Finalist* before = DefaultOf(session);
+  const proto::Finalist* after =
+      FinalistOf(session, CanonicalText(session.proof().candidate()));
+  if (objectives.size() < 2 || !objectives[0].has_weight() ||
+      before == nullptr || after == nullptr) {
+    return "";
+  }
+  std::vector<std::string> texts;
+  for (const proto::Objective& objective : objectives) {
+    const auto old_value = ValueOf(*before, objective);
+    const auto new_value = ValueOf(*after, objective);
+    if (!old_value || !new_value || !(*old_value > 0) || !(*new_value > 0)) {
+      continue;
+    }
+    proto::Objective alone = objective;
+    alone.clear_weight();
+    const double gain = GainOf(
+        {alone}, CostOf(objective, *new_value) / CostOf(objective, *old_value));
+    texts.push_back(absl::StrCat(objective.metric(), " ",
+                                 FormatPercent(gain < 0 ? -gain : gain),
+                                 gain < 0 ? " worse" : " better"));
+  }
+  return texts.empty() ? "" : absl::StrCat("; ", absl::StrJoin(texts, ", "));
+}
+
+// How far beyond its limits a config is, as a ratio of costs.
+double Excess(const Objectives& objectives,
+              const std::vector<absl::optional<double>>& values) {
+  double most = 0;
+  for (size_t i = 0; i < objectives.size(); ++i) {
+    if (!objectives[i].has_limit() || !values[i] || !(*values[i] > 0)) continue;
+    most = std::max(most, CostOf(objectives[i], *values[i]) /
+                              CostOf(objectives[i], objectives[i].limit()));
+  }
+  return most;
+}
+
+// The config that broke the limits least; "" if none was beyond them.
+std::string NearestText(const proto::Session& session) {
+  const Objectives objectives = ObjectivesOf(session);
+  std::vector<absl::optional<double>> nearest;
+  std::string config;
+  const auto look = [&](const proto::Config& of,
+                        std::vector<absl::optional<double>> values) {
+    if (WithinLimits(objectives, values)) return;
+    if (!config.empty() &&
+        Excess(objectives, values) >= Excess(objectives, nearest)) {
+      return;
+    }
+    config = CanonicalText(of);
+    nearest = std::move(values);
+  };
+  for (const proto::Trial& trial : session.trials()) {
+    if (trial.outcome() == proto::OK) {
+      look(trial.config(), ValuesOf(objectives, trial));
+    }
+  }
+  for (const proto::Finalist& finalist : session.finalists()) {
+    if (finalist.outcome() == proto::OK) {
+      look(finalist.config(), ValuesOf(objectives, finalist));
+    }
+  }
+  if (config.empty()) return "";
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < objectives.size(); ++i) {
+    if (!objectives[i].has_limit() || !nearest[i]) continue;
+    texts.push_back(absl::StrCat(objectives[i].metric(),
+                                 absl::StrFormat(" %.6g", *nearest[i])));
+  }
+  return absl::StrCat(
+      "no config is within ", LimitsText(objectives, /*values=*/nullptr),
+      ": the nearest is ", config, " with ", absl::StrJoin(texts, " and "));
 }
 
 }  // namespace
@@ -65,6 +190,83 @@ std::vector<Result> ResultsOf(const proto::Session& session) {
     }
   }
   return results;
+}
+
+std::string ProofText(const proto::Session& session) {
+  const proto::Proof& proof = session.proof();
+  const std::string candidate = CanonicalText(proof.candidate());
+  const std::string winner = CanonicalText(session.winner());
+  const bool stored = IncumbentStays(session);
+  std::string text =
+      absl::StrCat("no gain is proven", !session.has_winner() ? ""
+                                        : stored ? ", the stored config stays"
+                                                 : ", the default stays");
+  if (proof.rounds() == 0) {
+    const std::string note = ProofEndNote(proof);
+    return absl::StrCat(text, ": not one paired round could be measured",
+                        note.empty() ? "" : absl::StrCat(" (", note, ")"));
+  }
+  const std::string each = EachMetricText(session);
+  const auto than = [&](absl::string_view what) {
+    return absl::StrCat(GainText(session, proof, what), each);
+  };
+  if (proof.claimed()) return absl::StrCat("proven: ", than("the default"));
+  if (session.has_winner() && !candidate.empty() && candidate == winner) {
+    if (stored) return absl::StrCat(text, ": it is ", than("the default"));
+    // What is no result wins nothing, however the two compare.
+    const Objectives objectives = ObjectivesOf(session);
+    const proto::Finalist* fallback = DefaultOf(session);
+    std::string beyond;
+    if (fallback != nullptr) {
+      const auto values = ValuesOf(objectives, *fallback);
+      beyond = LimitsText(objectives, &values);
+    }
+    return absl::StrCat(beyond.empty()
+                            ? "the default may not win, and this is the best "
+                              "that may: "
+                            : absl::StrCat("the default is beyond ", beyond,
+                                           ", and this is the best within: "),
+                        than("the default"));
+  }
+  return absl::StrCat(text, ": ",
+                      candidate.empty() ? "the best other config" : candidate,
+                      " is ", than(stored ? "the default" : "it"));
+}
+
+std::string NoWinnerText(const proto::Session& session) {
+  if (session.has_winner() || !NamesWinner(ObjectivesOf(session))) return "";
+  std::set<std::string> worked;
+  for (const proto::Trial& trial : session.trials()) {
+    if (trial.outcome() == proto::OK) {
+      worked.insert(CanonicalText(trial.config()));
+    }
+  }
+  std::vector<std::string> reasons;
+  for (const proto::Finalist& finalist : session.finalists()) {
+    const std::string config = CanonicalText(finalist.config());
+    const char* const again = worked.count(config) > 0 ? " again" : "";
+    if (finalist.outcome() == proto::CONTENDED) {
+      reasons.push_back(
+          absl::StrCat("the machine was too busy to measure ", config, again));
+    } else if (Failed(finalist)) {
+      reasons.push_back(absl::StrCat(config, " failed when it was run", again,
+                                     ": ", OutcomeName(finalist.outcome()),
+                                     finalist.detail().empty() ? "" : ", ",
+                                     finalist.detail()));
+    }
+  }
+  const bool any_result = !ResultsOf(session).empty();
+  // A session may ask for more than limits: the bits of the default, say.
+  if (reasons.empty() && any_result) {
+    return "none of the configs that worked may win";
+  }
+  const std::string nearest = any_result ? "" : NearestText(session);
+  if (!nearest.empty()) {
+    reasons.insert(reasons.begin(), nearest);
+    return absl::StrJoin(reasons, "; ");
+  }
+  return absl::StrCat("no config worked", reasons.empty() ? "" : ": ",
+                      absl::StrJoin(reasons, "; "));
 }
 
 std::vector<int> FrontOf(const std::vector<proto::Objective>& objectives,

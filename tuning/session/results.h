@@ -8,6 +8,7 @@
 //   for (const int i : FrontOf(ObjectivesOf(session), results)) ...
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/types/optional.h"
@@ -33,6 +34,18 @@ int64_t OverlapNs(const proto::SessionTime& time);
 
 // In the order of trials. A config that failed when it was read again is none.
 std::vector<Result> ResultsOf(const proto::Session& session);
+
+// The session's proof in a sentence that names what was compared:
+// "proven: 22.4% better than the default in time (20.8% to 24.0%, 44 paired
+// rounds)", "no gain is proven, the default stays: tile=8 is 7.2% worse than it
+// in time (...)", "the default is beyond m<=8, and this is the best within it:
+// ...".
+std::string ProofText(const proto::Session& session);
+
+// Says why a session whose objectives name a winner has none: "no config is
+// within m<=3: the nearest is b=2 with m 8", "no config worked: b=2 failed when
+// it was run again: CRASHED, exit code 7"; "" if it has one.
+std::string NoWinnerText(const proto::Session& session);
 
 // Those that no other beats in every objective, the best in the first
 // objective first; indices of `results`. Of which a value is unknown, they do

@@ -585,9 +585,15 @@ BestResult TunedConfigStore::FindBest(
   return result;
 }
 
-std::vector<proto::TunedConfigs> TunedConfigStore::Contents() const {
+std::vector<proto::TunedConfigs> TunedConfigStore::Contents(
+    absl::optional<StoreLayer> layer) const {
+  const auto wanted = [layer](bool from_overlay) {
+    return !layer.has_value() ||
+           (*layer == StoreLayer::kOverlay) == from_overlay;
+  };
   std::vector<proto::TunedConfigs> contents;
   for (const Entry& entry : impl_->entries) {
+    if (!wanted(entry.from_overlay)) continue;
     if (contents.empty() ||
         contents.back().operator_name() != entry.operator_name ||
         contents.back().device_kind() != entry.device_kind ||
@@ -601,6 +607,12 @@ std::vector<proto::TunedConfigs> TunedConfigStore::Contents() const {
   }
   for (const auto& [key, verdicts] : impl_->best) {
     const auto& [operator_name, device_kind, hardware_id] = key;
+    if (std::none_of(verdicts.begin(), verdicts.end(),
+                     [&](const auto& verdict) {
+                       return wanted(verdict.second.second);
+                     })) {
+      continue;
+    }
     auto file = std::find_if(contents.begin(), contents.end(),
                              [&](const proto::TunedConfigs& c) {
                                return c.operator_name() == std::get<0>(key) &&
@@ -614,7 +626,7 @@ std::vector<proto::TunedConfigs> TunedConfigStore::Contents() const {
       file->set_hardware_id(hardware_id);
     }
     for (const auto& [unused, verdict] : verdicts) {
-      *file->add_best() = verdict.first;
+      if (wanted(verdict.second)) *file->add_best() = verdict.first;
     }
   }
   return contents;

@@ -53,6 +53,8 @@ struct StoreOptions {
   std::string overlay_directory;
 };
 
+enum class StoreLayer { kCheckedIn, kOverlay };
+
 enum class LookupSource {
   kExact,    // tuned for this shape on this hardware
   kBucket,   // verified for a range of shapes with this one, on this hardware
@@ -157,9 +159,11 @@ class TunedConfigStore {
   BestResult FindBest(const LookupRequest& request,
                       const std::map<std::string, std::string>& ids) const;
 
-  // Everything in the store, overlay over checked-in: one message per operator,
-  // device kind and hardware, sorted.
-  std::vector<proto::TunedConfigs> Contents() const;
+  // All that lookups choose from, overlay over checked-in: one message per
+  // operator, device kind and hardware, sorted. With a layer, the part that is
+  // from there: a checked-in entry that the overlay replaces is in neither.
+  std::vector<proto::TunedConfigs> Contents(
+      absl::optional<StoreLayer> layer = absl::nullopt) const;
 
   // Files that were left out and why; entries that a later one of the same file
   // supersedes.

@@ -590,6 +590,40 @@ absl::StatusOr<std::vector<proto::TunedConfigs>> ReadTree(
   return ConfigsOf(std::move(files));
 }
 
+std::vector<proto::TunedConfigs> EntriesMissingFrom(
+    const std::vector<proto::TunedConfigs>& built_in,
+    const std::vector<proto::TunedConfigs>& tree) {
+  std::vector<proto::TunedConfigs> missing;
+  for (const proto::TunedConfigs& file : tree) {
+    const auto same = std::find_if(
+        built_in.begin(), built_in.end(), [&](const proto::TunedConfigs& of) {
+          return of.operator_name() == file.operator_name() &&
+                 of.hardware_id() == file.hardware_id() &&
+                 of.device_kind() == file.device_kind();
+        });
+    const auto has = [&](const auto& entry, const auto& entries) {
+      const auto* found = Find(entry, entries);
+      return found != nullptr && Same(*found, entry);
+    };
+    proto::TunedConfigs lacks =
+        Header(file.operator_name(), file.hardware_id(), file.device_kind());
+    for (const proto::TunedConfig& tuned : file.tuned()) {
+      if (same == built_in.end() || !has(tuned, same->tuned())) {
+        *lacks.add_tuned() = tuned;
+      }
+    }
+    for (const proto::BestBackend& best : file.best()) {
+      if (same == built_in.end() || !has(best, same->best())) {
+        *lacks.add_best() = best;
+      }
+    }
+    if (lacks.tuned_size() + lacks.best_size() > 0) {
+      missing.push_back(std::move(lacks));
+    }
+  }
+  return missing;
+}
+
 absl::StatusOr<std::vector<std::string>> MendStore(
     const OperatorFolders& folders, absl::string_view overlay_directory) {
   OPTRAIL_ASSIGN_OR_RETURN(const FileLock lock, LockOverlay(overlay_directory));

@@ -52,6 +52,13 @@ absl::StatusOr<std::vector<proto::TunedConfigs>> ReadOverlay(
 absl::StatusOr<std::vector<proto::TunedConfigs>> ReadTree(
     const OperatorFolders& folders);
 
+// The entries of `tree` that `built_in` lacks or has in another form: what a
+// program, whose checked-in layer is `built_in`, has only once it is built
+// again.
+std::vector<proto::TunedConfigs> EntriesMissingFrom(
+    const std::vector<proto::TunedConfigs>& built_in,
+    const std::vector<proto::TunedConfigs>& tree);
+
 // Rewrites the files, checked in and of the overlay, whose text is not what
 // FormatTunedConfigs prints: of two entries of a key the earlier one goes, and
 // entries of earlier versions get their short form. Returns a line for each

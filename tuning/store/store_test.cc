@@ -228,6 +228,41 @@ TEST(StoreTest, OverlayWins) {
   EXPECT_FALSE(store.Lookup(other.request).from_overlay);
   ASSERT_THAT(store.Contents(), SizeIs(1));
   EXPECT_EQ(store.Contents()[0].tuned_size(), 2);
+  // Each entry is of the layer that answers; the replaced one is of none.
+  const auto of_overlay = store.Contents(StoreLayer::kOverlay);
+  ASSERT_THAT(of_overlay, SizeIs(1));
+  ASSERT_EQ(of_overlay[0].tuned_size(), 1);
+  EXPECT_EQ(of_overlay[0].tuned(0).config(), "u=8");
+  const auto checked_in = store.Contents(StoreLayer::kCheckedIn);
+  ASSERT_THAT(checked_in, SizeIs(1));
+  ASSERT_EQ(checked_in[0].tuned_size(), 1);
+  EXPECT_EQ(checked_in[0].tuned(0).config(), "u=2");
+}
+
+TEST(StoreFilesTest, FindsWhatTheTreeGotSinceTheBuild) {
+  const auto file = [](const std::string& hardware,
+                       const std::vector<proto::TunedConfig>& entries) {
+    proto::TunedConfigs configs;
+    configs.set_operator_name("softmax");
+    configs.set_hardware_id(hardware);
+    configs.set_device_kind(proto::CPU);
+    for (const proto::TunedConfig& entry : entries) {
+      *configs.add_tuned() = entry;
+    }
+    return configs;
+  };
+  const auto built_in =
+      file("hw-a", {Tuned("n=64/f32", "u=1"), Tuned("n=65/f32", "u=2")});
+  EXPECT_THAT(EntriesMissingFrom({built_in}, {built_in}), SizeIs(0));
+  const auto missing = EntriesMissingFrom(
+      {built_in},
+      {file("hw-a", {Tuned("n=64/f32", "u=1"), Tuned("n=65/f32", "u=3")}),
+       file("hw-b", {Tuned("n=66/f32", "u=4")})});
+  ASSERT_THAT(missing, SizeIs(2));
+  ASSERT_EQ(missing[0].tuned_size(), 1);
+  EXPECT_EQ(missing[0].tuned(0).config(), "u=3");
+  EXPECT_EQ(missing[1].hardware_id(), "hw-b");
+  EXPECT_EQ(missing[1].tuned_size(), 1);
 }
 
 TEST(StoreTest, AnotherKernelIsUnverified) {
