@@ -14,6 +14,7 @@
 #include "absl/time/clock.h"
 #include "base/file/file.h"
 #include "fleet/evaluation/fault_run.h"
+#include "fleet/evaluation/fault_tasks.h"
 #include "fleet/testing/fleet_fixture.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
