@@ -124,8 +124,8 @@ absl::Status Main(const std::string& self) {
       "seed %d: killed %d pilots, %d servers, %d submitters, %d slurmctld and "
       "%d slurmd, froze %d pilots, stalled %d times, filled %d disks, which "
       "refused %d writes\n%d of %d tasks done, %d runs, %d tasks done twice, "
-      "%d torn jobs, in %.1f s; a task stood %.1f leases beyond its own at "
-      "most, %.1f of them while a pilot was there\n",
+      "%d torn jobs, in %.1f s; a task stood %.2f leases beyond its own at "
+      "most, %.2f of them while a pilot was there\n",
       options.seed, report.pilots_killed, report.servers_killed,
       report.submitters_killed, report.controllers_killed, report.nodes_killed,
       report.pilots_frozen, report.stalls, report.disks_filled,
