@@ -18,6 +18,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
 #include "base/file/file.h"
 #include "base/process/git.h"
 #include "base/process/host_name.h"
@@ -28,6 +29,7 @@
 #include "cli/embedded_texts.h"
 #include "cli/flags.h"
 #include "fleet/fleet_command.h"
+#include "fleet/keep_pilots.h"
 #include "fleet/machines.h"
 #include "fleet/pilot.h"
 #include "fleet/queue.h"
@@ -75,6 +77,12 @@ ABSL_FLAG(std::string, sbatch, "",
 ABSL_FLAG(std::string, machines_file, "",
           "File that says which options of sbatch lead to which hardware "
           "(docs/reference/fleet.md).");
+
+ABSL_FLAG(
+    bool, keep, false,
+    "Stay and keep the number of pilots of --machines_file while there is "
+    "work: submit others for those that ended, and replace jobs that "
+    "Slurm calls running although nobody takes tasks there.");
 
 ABSL_DECLARE_FLAG(std::string, file_format);
 ABSL_DECLARE_FLAG(std::string, hw);
@@ -224,6 +232,9 @@ absl::StatusOr<int> Submit(const std::vector<std::string>& commands) {
   request.most_attempts = absl::GetFlag(FLAGS_attempts);
   request.time_limit = absl::GetFlag(FLAGS_task_time);
   const absl::Duration deadline = absl::GetFlag(FLAGS_deadline);
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
+      deadline > absl::ZeroDuration(), "deadline",
+      absl::FormatDuration(deadline), "a time from now on, such as 8h"));
   if (deadline != absl::InfiniteDuration()) request.deadline = deadline;
   OPTRAIL_ASSIGN_OR_RETURN(fleet::JobQueue queue, OpenQueue());
   OPTRAIL_ASSIGN_OR_RETURN(const int64_t job, queue.Submit(request));
@@ -271,9 +282,26 @@ absl::StatusOr<int> Drain(const std::vector<std::string>& arguments) {
   return 0;
 }
 
+// A pilot's command line is for everybody of its machine to read, code that is
+// measured included, and Slurm shows a job's script. A clone keeps the URL that
+// it was made from, in the folder of the task.
+absl::StatusOr<std::string> UrlOfPilot() {
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string url, FleetUrl());
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
+      tracker::Postgres::NameOf(url) == url, "history",
+      tracker::Postgres::NameOf(url),
+      "no password in it; next: put it into ~/.pgpass of the pilots' user"));
+  const std::string from = absl::GetFlag(FLAGS_repository);
+  const std::string shown = tracker::Postgres::NameOf(from);
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
+      shown == from, "repository", shown,
+      "no password in it; next: give it to git of the user of the tasks"));
+  return url;
+}
+
 absl::StatusOr<int> RunAsPilot(const std::vector<std::string>&) {
   fleet::PilotOptions options;
-  OPTRAIL_ASSIGN_OR_RETURN(options.url, FleetUrl());
+  OPTRAIL_ASSIGN_OR_RETURN(options.url, UrlOfPilot());
   options.info.host = HostName();
   OPTRAIL_ASSIGN_OR_RETURN(const proto::Hardware hardware, HardwareOfRuns());
   options.info.hardware_id = hardware.id();
@@ -287,6 +315,7 @@ absl::StatusOr<int> RunAsPilot(const std::vector<std::string>&) {
   OPTRAIL_RETURN_IF_ERROR(
       CheckDuration("lease", options.lease, absl::Seconds(5)));
   options.program = {PathOfThisProgram()};
+  options.guard = RunningBinary();
   OPTRAIL_ASSIGN_OR_RETURN(const fleet::PilotReport report,
                            fleet::RunPilot(options, std::cerr));
   std::cout << report.done << " tasks done, " << report.failed
@@ -296,17 +325,8 @@ absl::StatusOr<int> RunAsPilot(const std::vector<std::string>&) {
 
 // The command line of the pilots that `up` submits.
 absl::StatusOr<std::vector<std::string>> PilotOfUp() {
-  OPTRAIL_ASSIGN_OR_RETURN(const std::string url, FleetUrl());
-  // Slurm shows a job's script to everybody.
-  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
-      tracker::Postgres::NameOf(url) == url, "history",
-      tracker::Postgres::NameOf(url),
-      "no password in it; next: put it into ~/.pgpass of the pilots' user"));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string url, UrlOfPilot());
   const std::string from = absl::GetFlag(FLAGS_repository);
-  const std::string shown = tracker::Postgres::NameOf(from);
-  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
-      shown == from, "repository", shown,
-      "no password in it; next: give it to git of the user of the tasks"));
   const absl::Duration lease = absl::GetFlag(FLAGS_lease);
   OPTRAIL_RETURN_IF_ERROR(CheckDuration("lease", lease, absl::Seconds(5)));
   // Slurm's job has another environment than this command.
@@ -347,26 +367,83 @@ absl::StatusOr<std::vector<fleet::PilotsOfHardware>> PilotsToSubmit() {
   return std::vector<fleet::PilotsOfHardware>{{"", count.value_or(1), {}}};
 }
 
-absl::StatusOr<int> Up(const std::vector<std::string>&) {
+// Returns what `up` submits to Slurm, by hardware.
+absl::StatusOr<std::vector<fleet::PilotsToKeep>> PilotsOfUp() {
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<std::string> pilot, PilotOfUp());
   OPTRAIL_ASSIGN_OR_RETURN(std::vector<fleet::PilotsOfHardware> all,
                            PilotsToSubmit());
+  std::vector<fleet::PilotsToKeep> pilots;
   for (fleet::PilotsOfHardware& each : all) {
+    fleet::PilotsToKeep kept = {each.count, std::move(each.sbatch), pilot};
     for (const absl::string_view option :
          absl::StrSplit(absl::GetFlag(FLAGS_sbatch), ' ', absl::SkipEmpty())) {
-      each.sbatch.emplace_back(option);
+      kept.options.emplace_back(option);
     }
-    std::vector<std::string> words = pilot;
     if (!each.hardware_id.empty()) {
-      words.push_back(absl::StrCat("--hardware=", each.hardware_id));
+      kept.command.push_back(absl::StrCat("--hardware=", each.hardware_id));
     }
+    kept.info.hardware_id = each.hardware_id;
+    kept.info.has_repository = !absl::GetFlag(FLAGS_repository).empty();
+    pilots.push_back(std::move(kept));
+  }
+  return pilots;
+}
+
+// Until no task is left that these pilots may take. A database or a Slurm that
+// is away is asked again.
+absl::StatusOr<int> KeepUp(const std::vector<fleet::PilotsToKeep>& pilots) {
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
+      !absl::GetFlag(FLAGS_machines_file).empty(), "keep", "true",
+      "--machines_file=FILE beside it, which says for which hardware"));
+  const absl::Duration lease = absl::GetFlag(FLAGS_lease);
+  const absl::Duration patience = std::max(2 * lease, absl::Minutes(1));
+  OPTRAIL_ASSIGN_OR_RETURN(fleet::JobQueue queue, OpenQueue());
+  std::vector<fleet::PilotKeeper> keepers;
+  for (const fleet::PilotsToKeep& each : pilots) {
+    keepers.emplace_back(&queue, each, patience);
+  }
+  std::string said;
+  while (true) {
+    bool has_work = false;
+    absl::Status away;
+    for (size_t i = 0; i < keepers.size(); ++i) {
+      const absl::StatusOr<bool> work = queue.HasWork(pilots[i].info);
+      const absl::StatusOr<std::vector<std::string>> changes =
+          work.ok() ? keepers[i].Look() : work.status();
+      has_work |= work.value_or(true);
+      if (!changes.ok() && !absl::IsUnavailable(changes.status())) {
+        return changes.status();
+      }
+      away.Update(changes.status());
+      if (!changes.ok()) continue;
+      for (const std::string& change : *changes) {
+        std::cout << change
+                  << (pilots[i].info.hardware_id.empty() ? "" : " on ")
+                  << pilots[i].info.hardware_id << "\n"
+                  << std::flush;
+      }
+    }
+    if (!has_work) return 0;
+    if (!away.ok() && said != away.message()) {
+      std::cerr << SanitiseText(away.message()) << "; trying again\n";
+    }
+    said = std::string(away.message());
+    absl::SleepFor(std::min(lease / 2, absl::Seconds(15)));
+  }
+}
+
+absl::StatusOr<int> Up(const std::vector<std::string>&) {
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<fleet::PilotsToKeep> all,
+                           PilotsOfUp());
+  if (absl::GetFlag(FLAGS_keep)) return KeepUp(all);
+  for (const fleet::PilotsToKeep& each : all) {
     OPTRAIL_ASSIGN_OR_RETURN(
         const std::vector<std::string> jobs,
-        fleet::SubmitPilots(each.count, each.sbatch, words));
+        fleet::SubmitPilots(each.count, each.options, each.command));
     for (const std::string& job : jobs) {
       std::cout << "Slurm job " << job
-                << (each.hardware_id.empty() ? "" : " on ") << each.hardware_id
-                << "\n";
+                << (each.info.hardware_id.empty() ? "" : " on ")
+                << each.info.hardware_id << "\n";
     }
   }
   return 0;
@@ -415,7 +492,7 @@ suites::Command FleetCommand() {
            0, 0, RunAsPilot),
       part("up", "", "Submits pilots to Slurm.",
            {"pilots", "sbatch", "run_as", "repository", "pilot_time", "lease",
-            "machines_file", "hardware"},
+            "machines_file", "hardware", "keep"},
            0, 0, Up)};
   return command;
 }

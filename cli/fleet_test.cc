@@ -1,6 +1,8 @@
 // The commands of docs/guide/fleet.md as people type them, against a PostgreSQL
 // server of their own: a pilot of this very program measures and records.
 
+#include <unistd.h>
+
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -147,12 +149,60 @@ TEST(FleetCommands, PilotsBisectAsOneMachineDoes) {
   EXPECT_THAT(Fleet({"logs", "1"}), HasSubstr("\"slower\""));
 }
 
+// In a session of its own it is in nobody's process group.
+TEST(FleetCommands, WhatATaskLeavesRunningEndsWithIt) {
+  const auto server = tracker::PostgresServer::Start();
+  if (absl::IsUnimplemented(server.status())) GTEST_SKIP() << server.status();
+  ASSERT_TRUE(server.ok()) << server.status();
+  history = (*server)->Url("postgres", "postgres");
+  EXPECT_THAT(Fleet({"init"}), HasSubstr("ready"));
+  const std::string repository = (*server)->folder() + "/repository";
+  MakeSlowedRepository(repository);
+  const std::string left = absl::StrCat("sleep ", 1'000'000 + getpid());
+  EXPECT_THAT(
+      Fleet({"submit", absl::StrCat("watch HEAD --limit=1 --processes=1 "
+                                    "'--run=setsid ",
+                                    left,
+                                    " >/dev/null 2>&1 & echo left; sh "
+                                    "bench.sh'")}),
+      HasSubstr("job 1: 1 tasks"));
+  EXPECT_THAT(Fleet({"pilot", "--until_idle", "--run_as=root",
+                     "--repository=" + repository}),
+              HasSubstr("1 tasks done, 0 attempts failed"))
+      << Fleet({"logs", "1"});
+  const auto found = RunCommand({"pgrep", "--full", "--exact", left});
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->stdout_text, "");
+}
+
+TEST(FleetCommands, SubmitRefusesADeadlineThatIsPast) {
+  history = "postgresql://db/optrail";
+  EXPECT_THAT(Fleet({"submit", "--deadline=-2h", "bench --op=relu"}, 2),
+              AllOf(HasSubstr("--deadline=-2h"), HasSubstr("from now on")));
+}
+
+TEST(FleetCommands, PilotsRefusePasswordsThatMeasuredCodeCouldRead) {
+  history = "postgresql://pilot:secret@db/optrail";
+  for (const char* part : {"pilot", "up"}) {
+    EXPECT_THAT(Fleet({part}, 2),
+                AllOf(HasSubstr("~/.pgpass"), Not(HasSubstr("secret"))));
+  }
+  history = "postgresql://db/optrail?sslpassword=secret&password=secret";
+  EXPECT_THAT(Fleet({"pilot"}, 2),
+              AllOf(HasSubstr("~/.pgpass"), Not(HasSubstr("secret"))));
+  history = "postgresql://db/optrail";
+  EXPECT_THAT(Fleet({"pilot", "--repository=https://me:secret@git/r"}, 2),
+              AllOf(HasSubstr("--repository"), Not(HasSubstr("secret"))));
+}
+
 TEST(FleetCommands, UpRefusesWhatSlurmWouldShowAndWhatItWouldIgnore) {
   history = "postgresql://db/optrail";
   EXPECT_THAT(Fleet({"up", "--repository=https://user:token@host/r"}, 2),
               AllOf(HasSubstr("--repository"), Not(HasSubstr("token"))));
   EXPECT_THAT(Fleet({"up", "--pilots=5", "--machines_file=none"}, 2),
               HasSubstr("--machines_file"));
+  EXPECT_THAT(Fleet({"up", "--keep"}, 2),
+              AllOf(HasSubstr("--keep"), HasSubstr("--machines_file")));
 }
 
 }  // namespace

@@ -23,6 +23,8 @@ namespace {
 
 // How long a database may be away before a pilot gives up.
 constexpr absl::Duration kPatience = absl::Minutes(10);
+// The same before the pilot has ever reached it: its address may be wrong.
+constexpr absl::Duration kPatienceAtStart = absl::Minutes(1);
 
 std::atomic<bool> told_to_end{false};
 
@@ -57,6 +59,23 @@ std::string NewPilotId(const std::string& host) {
 
 // Since some time; the clock on the wall may jump.
 absl::Duration Now() { return absl::Nanoseconds(Clock::Real()->NowNs()); }
+
+absl::StatusOr<JobQueue> OpenQueue(const PilotOptions& options,
+                                   std::ostream& log) {
+  const absl::Duration until = Now() + kPatienceAtStart;
+  std::string said;
+  while (true) {
+    absl::StatusOr<JobQueue> queue = JobQueue::Open(options.url, options.lease);
+    if (!absl::IsUnavailable(queue.status()) || told_to_end || Now() > until) {
+      return queue;
+    }
+    if (said != queue.status().message()) {
+      said = std::string(queue.status().message());
+      log << said << "; trying again\n" << std::flush;
+    }
+    absl::SleepFor(options.poll);
+  }
+}
 
 class Pilot {
  public:
@@ -218,9 +237,8 @@ absl::StatusOr<PilotReport> RunPilot(const PilotOptions& options,
   filled.info.has_repository = !options.repository.empty();
   // Another process of this user could read them otherwise.
   prctl(PR_SET_DUMPABLE, 0);
-  OPTRAIL_ASSIGN_OR_RETURN(JobQueue queue,
-                           JobQueue::Open(options.url, options.lease));
   const EndSignals signals;
+  OPTRAIL_ASSIGN_OR_RETURN(JobQueue queue, OpenQueue(options, log));
   OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<TaskRunner> runner,
                            TaskRunner::Create(filled));
   log << "pilot " << filled.info.id << " on " << filled.info.hardware_id

@@ -34,6 +34,10 @@ struct PilotOptions {
   absl::Duration time = absl::InfiniteDuration();  // take no task after it
   absl::Duration lease = absl::Seconds(60);
   absl::Duration poll = absl::Seconds(2);
+  // A binary that can be a process guard (base/process/process_guard.h): what a
+  // task leaves running, in sessions of its own too, ends with the task. "":
+  // only its process group does.
+  std::string guard;
   // The program, with its first arguments, that runs a task's command.
   std::vector<std::string> program;
 };

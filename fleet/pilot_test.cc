@@ -13,7 +13,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/file/file.h"
+#include "base/process/process_guard.h"
+#include "base/process/subprocess.h"
 #include "fleet/evaluation/fault_run.h"
+#include "fleet/evaluation/fault_tasks.h"
 #include "fleet/testing/fleet_fixture.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -141,6 +144,27 @@ TEST_F(FleetTest, NothingInPlaceOfATasksHistoryEndsThePilot) {
   }
 }
 
+// In a session of its own it is in nobody's process group.
+TEST_F(FleetTest, WhatATaskLeavesRunningEndsWithIt) {
+  JobQueue queue = Open();
+  ASSERT_TRUE(queue.Submit({"job", {"bench a"}}).ok());
+  const std::string left = absl::StrCat("sleep ", 1'000'000 + getpid());
+  const auto is_left = [&left] {
+    return RunCommand({"pgrep", "--full", "--exact", left})->exit.ok();
+  };
+  PilotOptions options =
+      Pilot({"sh", Script(absl::StrCat("setsid ", left,
+                                       " >/dev/null 2>&1 &\n"
+                                       "until pgrep --full --exact '",
+                                       left, "'; do :; done\n"))});
+  options.guard = "/proc/self/exe";
+  std::ostringstream log;
+  const auto report = RunPilot(options, log);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->done, 1) << *queue.Logs(1);
+  EXPECT_FALSE(is_left());
+}
+
 TEST_F(FleetTest, ACopyThatHangsOrFailsFailsItsTaskAlone) {
   JobQueue queue = Open();
   JobRequest request = {"gate", {"gate"}};
@@ -242,3 +266,12 @@ TEST_F(FleetTest, APilotThatIsToldToEndPutsItsTaskBack) {
 
 }  // namespace
 }  // namespace optrail::fleet
+
+// The guard of tasks is this program, too.
+int main(int argc, char** argv) {
+  if (optrail::IsProcessGuard(argc, argv)) {
+    return optrail::RunProcessGuard(argc, argv);
+  }
+  testing::InitGoogleMock(&argc, argv);
+  return RUN_ALL_TESTS();
+}

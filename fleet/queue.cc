@@ -5,16 +5,15 @@
 #include <set>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
 #include "base/text/utf8.h"
+#include "fleet/row_values.h"
 #include "fleet/schema.h"
 #include "fleet/task_command.h"
 #include "tracker/history/postgres/schema.h"
-#include "tuning/proto/trial.pb.h"
 
 namespace optrail::fleet {
 namespace {
@@ -23,20 +22,6 @@ using tracker::Postgres;
 
 std::string Seconds(absl::Duration duration) {
   return absl::StrCat(absl::ToDoubleSeconds(duration));
-}
-
-std::string Text(const Postgres::Value& value) { return value.value_or(""); }
-
-int64_t Number(const Postgres::Value& value) {
-  int64_t number = 0;
-  (void)absl::SimpleAtoi(Text(value), &number);
-  return number;
-}
-
-absl::Duration SecondsOf(const Postgres::Value& value) {
-  double seconds = 0;
-  (void)absl::SimpleAtod(Text(value), &seconds);
-  return absl::Seconds(seconds);
 }
 
 Postgres::Value Optional(const std::string& text) {
@@ -77,6 +62,14 @@ absl::Status CheckRequest(const JobRequest& request) {
   if (request.commands.empty()) {
     return absl::InvalidArgumentError(
         "a job needs a command, such as \"tune --op=softmax\"");
+  }
+  std::vector<std::string> texts = request.commands;
+  texts.push_back(request.name);
+  texts.push_back(request.hardware_id);
+  for (const std::string& text : texts) {
+    if (IsValidUtf8(text)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", SanitiseText(text), "': expected UTF-8, which PostgreSQL keeps"));
   }
   if (request.most_attempts < 1) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -181,14 +174,8 @@ absl::StatusOr<int64_t> JobQueue::Cancel(int64_t job) {
   if (known.empty()) return NoSuchJob(job);
   OPTRAIL_ASSIGN_OR_RETURN(
       const Rows rows,
-      // In this order, as the trigger of a task takes those that wait for it.
-      Query("WITH open AS (SELECT task FROM optrail.tasks WHERE job = $1 AND "
-            "state IN ('waiting', 'queued', 'leased') ORDER BY task "
-            "FOR UPDATE) UPDATE optrail.tasks t SET state = 'cancelled', "
-            "finished = now() FROM open WHERE t.task = open.task "
-            "RETURNING t.task",
-            {absl::StrCat(job)}));
-  return static_cast<int64_t>(rows.size());
+      Query("SELECT optrail.cancel_job($1)", {absl::StrCat(job)}));
+  return rows.empty() ? 0 : Number(rows[0][0]);
 }
 
 absl::StatusOr<int64_t> JobQueue::Drain(const std::string& pilot) {
@@ -356,7 +343,8 @@ absl::StatusOr<UnfinishedTasks> JobQueue::Unfinished(int64_t job) {
   OPTRAIL_ASSIGN_OR_RETURN(
       const Rows rows,
       Query("SELECT state, hardware_id, count(*) FROM optrail.task_states "
-            "WHERE job = $1 GROUP BY state, hardware_id",
+            "WHERE job = $1 AND NOT (is_ahead AND state IN ('failed', "
+            "'cancelled')) GROUP BY state, hardware_id",
             {absl::StrCat(job)}));
   if (rows.empty()) return NoSuchJob(job);
   UnfinishedTasks tasks;
@@ -366,101 +354,6 @@ absl::StatusOr<UnfinishedTasks> JobQueue::Unfinished(int64_t job) {
     tasks.left[{Text(row[0]), Text(row[1])}] = Number(row[2]);
   }
   return tasks;
-}
-
-absl::StatusOr<std::string> JobQueue::Logs(int64_t job) {
-  OPTRAIL_ASSIGN_OR_RETURN(
-      const Rows rows,
-      Query("SELECT task, a.attempt, a.pilot, exit_code, command, log "
-            "FROM optrail.attempts a JOIN optrail.tasks USING (task) "
-            "WHERE job = $1 ORDER BY task, a.attempt",
-            {absl::StrCat(job)}));
-  std::string text;
-  for (const Postgres::Row& row : rows) {
-    absl::StrAppend(&text, "== task ", Text(row[0]), ", attempt ", Text(row[1]),
-                    ", pilot ", Text(row[2]), ", exit code ", Text(row[3]),
-                    ": ", Text(row[4]), "\n", Text(row[5]));
-    if (!text.empty() && text.back() != '\n') text.push_back('\n');
-  }
-  return text;
-}
-
-absl::StatusOr<FleetStatus> JobQueue::Status() {
-  FleetStatus status;
-  OPTRAIL_ASSIGN_OR_RETURN(
-      const Rows jobs, Query("SELECT job, name, "
-                             "count(*) FILTER (WHERE state IN ('waiting', "
-                             "'queued')), "
-                             "count(*) FILTER (WHERE state = 'leased'), "
-                             "count(*) FILTER (WHERE state = 'done'), "
-                             "count(*) FILTER (WHERE state = 'failed'), "
-                             "count(*) FILTER (WHERE state = 'cancelled'), "
-                             "avg(extract(epoch FROM finished - started)) "
-                             "FILTER (WHERE state = 'done') "
-                             "FROM optrail.jobs JOIN optrail.tasks USING (job) "
-                             "GROUP BY job, name ORDER BY job DESC LIMIT 200",
-                             {}));
-  OPTRAIL_ASSIGN_OR_RETURN(
-      const Rows pilots,
-      Query("SELECT p.pilot, host, p.hardware_id, slurm_job, draining, "
-            "count(task), extract(epoch FROM now() - seen) "
-            "FROM optrail.pilots p LEFT JOIN optrail.tasks t "
-            "ON t.pilot = p.pilot AND t.state = 'leased' "
-            "WHERE seen > now() - interval '1 hour' "
-            "GROUP BY p.pilot ORDER BY p.pilot",
-            {}));
-  for (const Postgres::Row& row : pilots) {
-    status.pilots.push_back(
-        {{Text(row[0]), Text(row[1]), Text(row[2]), Text(row[3])},
-         Text(row[4]) == "t",
-         Number(row[5]),
-         SecondsOf(row[6])});
-  }
-  for (const Postgres::Row& row : jobs) {
-    JobStatus job = {Number(row[0]), Text(row[1]),   Number(row[2]),
-                     Number(row[3]), Number(row[4]), Number(row[5]),
-                     Number(row[6]), absl::nullopt};
-    if (row[7].has_value() && job.running > 0) {
-      job.estimated_left = SecondsOf(row[7]) *
-                           static_cast<double>(job.queued + job.running) /
-                           static_cast<double>(job.running);
-    }
-    status.jobs.push_back(std::move(job));
-  }
-  OPTRAIL_ASSIGN_OR_RETURN(
-      const Rows counts,
-      Query("SELECT coalesce(sum(leases_lost), 0), count(*) FILTER (WHERE "
-            "state = 'done' AND finished > now() - interval '1 hour') "
-            "FROM optrail.tasks",
-            {}));
-  if (!counts.empty()) {
-    status.leases_lost = Number(counts[0][0]);
-    status.finished_last_hour = Number(counts[0][1]);
-  }
-  // The first of these runs bounds what is read of the index.
-  OPTRAIL_ASSIGN_OR_RETURN(
-      const Rows measured,
-      Query("WITH recent AS (SELECT run FROM optrail.runs WHERE "
-            "started_unix_ns > 1e9 * extract(epoch FROM now() - interval "
-            "'1 hour')) "
-            "SELECT count(value), count(*) - count(value), "
-            "count(*) FILTER (WHERE outcome = $1) "
-            "FROM optrail.observations JOIN recent USING (run) "
-            "WHERE run >= (SELECT min(run) FROM recent)",
-            {absl::StrCat(static_cast<int>(proto::CONTENDED))}));
-  if (!measured.empty()) {
-    status.measured_last_hour = Number(measured[0][0]);
-    status.without_value_last_hour = Number(measured[0][1]);
-    status.disturbed_last_hour = Number(measured[0][2]);
-  }
-  OPTRAIL_ASSIGN_OR_RETURN(const Rows verdicts,
-                           Query("SELECT verdict, count(*) "
-                                 "FROM optrail.judgements GROUP BY verdict",
-                                 {}));
-  for (const Postgres::Row& row : verdicts) {
-    status.verdicts[Text(row[0])] = Number(row[1]);
-  }
-  return status;
 }
 
 }  // namespace optrail::fleet

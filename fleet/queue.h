@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -132,6 +133,13 @@ struct FleetStatus {
   std::map<std::string, int64_t> verdicts;
 };
 
+// Slurm's numbers of the jobs whose pilots said that they are there.
+struct PilotsHeardOf {
+  std::set<std::string> slurm_jobs;
+  // False: the server has just started, so silence tells nothing.
+  bool is_complete = false;
+};
+
 class JobQueue {
  public:
   // How long a pilot may be silent before another one gets its task.
@@ -146,10 +154,16 @@ class JobQueue {
   // Tells pilots, or all for "", to end after their task. Their number.
   absl::StatusOr<int64_t> Drain(const std::string& pilot);
   absl::StatusOr<FleetStatus> Status();
+  // Pilots of Slurm that were heard of within `patience`.
+  absl::StatusOr<PilotsHeardOf> HeardOf(absl::Duration patience);
+  // Returns whether any task waits or runs that such a pilot may take.
+  absl::StatusOr<bool> HasWork(const PilotInfo& pilot);
   // The tasks of a job, in the order in which they were submitted.
   absl::StatusOr<std::vector<TaskResult>> Results(int64_t job);
   // The tasks of a job that are not done, by state and hardware; their number
-  // and that of all its tasks. NotFound: there is no such job. Readers may ask.
+  // and that of all its tasks. A task ahead of others (JobRequest::first) that
+  // failed is left out, since those do its work. NotFound: there is no such
+  // job. Readers may ask.
   absl::StatusOr<UnfinishedTasks> Unfinished(int64_t job);
   // The logs of a job's attempts, oldest first.
   absl::StatusOr<std::string> Logs(int64_t job);
@@ -184,6 +198,9 @@ class JobQueue {
   // Over a new connection where the old one broke.
   absl::StatusOr<Rows> Query(const std::string& sql, const Values& values);
   absl::Status TakeBackLost();
+  absl::Status AddJobs(FleetStatus* status);
+  absl::Status AddPilots(FleetStatus* status);
+  absl::Status AddCounts(FleetStatus* status);
 
   std::string url_;
   std::shared_ptr<const tracker::RecordStore> store_;

@@ -212,6 +212,45 @@ TEST_F(FleetTest, ATaskIsQueuedOnceTheOneBeforeItHasEnded) {
   }
 }
 
+TEST_F(FleetTest, WhatFailedToCompileAheadKeepsNoGateFromItsVerdict) {
+  JobQueue queue = Open();
+  JobRequest request = CompiledElsewhere();
+  request.most_attempts = 1;
+  const int64_t job = *queue.Submit(request);
+  const PilotInfo gpu = OnHardware("gpu-pilot", "gpu");
+  const Task first = **queue.Claim(OnHardware("cpu-pilot", "cpu"));
+  EXPECT_EQ(queue.Unfinished(job)->all, 4);
+  ASSERT_TRUE(queue.Finish(first, {false, 2, "no compiler"}, {}).ok());
+  // The others compile themselves: a verdict may still come.
+  EXPECT_TRUE(queue.Unfinished(job)->MayEnd());
+  EXPECT_EQ(queue.Unfinished(job)->Text(job),
+            "job 1: 3 of 3 tasks are not done: 3 queued on gpu");
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(queue.Finish(**queue.Claim(gpu), {true, 0, ""}, {}).ok());
+  }
+  EXPECT_TRUE(queue.Unfinished(job)->MayEnd());
+  // What cannot be compiled there either has failed.
+  ASSERT_TRUE(queue.Finish(**queue.Claim(gpu), {false, 2, ""}, {}).ok());
+  EXPECT_FALSE(queue.Unfinished(job)->MayEnd());
+  EXPECT_EQ(queue.Unfinished(job)->Text(job),
+            "job 1: 1 of 3 tasks are not done: 1 failed on gpu");
+}
+
+TEST_F(FleetTest, ACancelWhileItCompilesLeavesNothingToRun) {
+  JobQueue queue = Open();
+  const int64_t job = *queue.Submit(CompiledElsewhere());
+  const PilotInfo cpu = OnHardware("cpu-pilot", "cpu");
+  const Task first = **queue.Claim(cpu);
+  EXPECT_EQ(*queue.Cancel(job), 4);
+  EXPECT_FALSE(*queue.KeepAlive(first));
+  EXPECT_TRUE(absl::IsAborted(queue.Finish(first, {true, 0, ""}, {})));
+  ASSERT_TRUE(queue.Release(first).ok());
+  EXPECT_FALSE(queue.Claim(cpu)->has_value());
+  EXPECT_FALSE(queue.Claim(OnHardware("gpu-pilot", "gpu"))->has_value());
+  EXPECT_EQ(queue.Status()->jobs[0].cancelled, 4);
+  EXPECT_FALSE(queue.Unfinished(job)->MayEnd());
+}
+
 TEST_F(FleetTest, WhatWaitsIsCancelledAndFailsAtItsDeadlineToo) {
   JobQueue queue = Open();
   const int64_t job = *queue.Submit(CompiledElsewhere());
@@ -357,6 +396,82 @@ TEST_F(FleetTest, TheDatabaseRefusesWhatAForksRoleTriesWithTheQueue) {
     EXPECT_TRUE(absl::IsPermissionDenied(status)) << attempt << ": " << status;
   }
   EXPECT_EQ(One("SELECT count(*) FROM optrail.tasks"), "2");
+}
+
+TEST_F(FleetTest, TheDatabaseRefusesWhatASubmitterCouldForge) {
+  Sql("DROP ROLE IF EXISTS submits_jobs; "
+      "CREATE ROLE submits_jobs LOGIN IN ROLE optrail_submitter");
+  std::string url = url_;
+  RE2::Replace(&url, "postgres@", "submits_jobs@");
+  auto queue = JobQueue::Open(url);
+  ASSERT_TRUE(queue.ok()) << queue.status();
+  const auto job = queue->Submit(CompiledElsewhere());
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(One("SELECT submitted_by FROM optrail.jobs"), "submits_jobs");
+  const auto submitter = *Postgres::Connect(url);
+  for (const char* attempt :
+       // A gate takes these for measured.
+       {"UPDATE optrail.tasks SET state = 'done'",
+        "UPDATE optrail.tasks SET state = 'queued', finished = NULL",
+        "UPDATE optrail.tasks SET most_attempts = 1000",
+        "INSERT INTO optrail.tasks (job, command, priority, hardware_id, "
+        "most_attempts, time_limit_s, state) "
+        "VALUES (1, 'bench', 9, '', 1, 1, 'done')",
+        "INSERT INTO optrail.tasks (job, command, priority, hardware_id, "
+        "most_attempts, time_limit_s, pilot) "
+        "VALUES (1, 'bench', 9, '', 1, 1, 'p')",
+        "INSERT INTO optrail.jobs (name, priority, submitted_by) "
+        "VALUES ('mine', 9, 'alice')",
+        "INSERT INTO optrail.attempts (task, attempt, pilot, is_result, "
+        "exit_code, log) VALUES (2, 1, 'p', true, 0, '')",
+        "DELETE FROM optrail.records", "DELETE FROM optrail.tasks",
+        "SELECT * FROM optrail.claim_task('x', 60, '', true)",
+        "SELECT optrail.finish_task(1, 1, 'p', true, 0, '')",
+        "SET ROLE optrail_pilot"}) {
+    (void)submitter->Execute("ROLLBACK");
+    ASSERT_TRUE(submitter->Execute("BEGIN").ok());
+    const absl::Status status = submitter->Execute(attempt);
+    EXPECT_TRUE(absl::IsPermissionDenied(status)) << attempt << ": " << status;
+  }
+  const auto cancelled = queue->Cancel(*job);
+  EXPECT_TRUE(cancelled.ok()) << cancelled.status();
+  EXPECT_EQ(*cancelled, 4);
+  // A fork's role may not even cancel.
+  Sql("DROP ROLE IF EXISTS fork_that_cancels; "
+      "CREATE ROLE fork_that_cancels LOGIN IN ROLE optrail_reader");
+  url = url_;
+  RE2::Replace(&url, "postgres@", "fork_that_cancels@");
+  EXPECT_TRUE(absl::IsPermissionDenied(
+      (*Postgres::Connect(url))->Execute("SELECT optrail.cancel_job(1)")));
+}
+
+// Such names come from people and from machines that nobody looks after.
+TEST_F(FleetTest, OddNamesArriveAsTheyWere) {
+  JobQueue queue = Open();
+  const std::string odd = "it's \"100%\" {a,b} \\ %s\n$1; DROP TABLE x; é";
+  JobRequest request = {odd, {"bench '--benchmark_filter=a b%{},'"}};
+  request.hardware_id = odd;
+  const int64_t job = *queue.Submit(request);
+  PilotInfo pilot = {odd, odd, odd, odd};
+  ASSERT_TRUE(queue.IsDraining(pilot).ok());
+  const auto task = queue.Claim(pilot);
+  ASSERT_TRUE(task.ok()) << task.status();
+  ASSERT_TRUE(task->has_value());
+  EXPECT_EQ((*task)->command, request.commands[0]);
+  EXPECT_TRUE(*queue.KeepAlive(**task));
+  ASSERT_TRUE(
+      queue.Finish(**task, {true, 0, odd + std::string("\0x", 2)}, {}).ok());
+  EXPECT_EQ(queue.Status()->jobs[0].name, odd);
+  EXPECT_EQ(queue.Status()->pilots[0].info.slurm_job, odd);
+  EXPECT_EQ(queue.Results(job)->at(0).hardware_id, odd);
+  EXPECT_THAT(*queue.Logs(job), HasSubstr(odd));
+  EXPECT_EQ(*queue.Drain(odd), 1);
+  // What is no text for PostgreSQL is refused, and nothing breaks by it.
+  EXPECT_EQ(queue.Submit({"\xff", {"bench a"}}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(queue.Submit({"job", {"bench \xff"}}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(queue.Submit({"job", {"bench a"}}).ok());
 }
 
 }  // namespace

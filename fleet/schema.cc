@@ -15,6 +15,10 @@ constexpr char kFleet3[] =
 #include "fleet/fleet_3.inc"
     ;
 
+constexpr char kFleet4[] =
+#include "fleet/fleet_4.inc"
+    ;
+
 }  // namespace
 
 // A pilot records what it measured; who submits also sees what became of it.
@@ -23,8 +27,8 @@ const char kFleetRights[] =
     ;
 
 const tracker::SchemaComponent& FleetComponent() {
-  static const auto& component =
-      *new tracker::SchemaComponent{"fleet", {kFleet1, kFleet2, kFleet3}};
+  static const auto& component = *new tracker::SchemaComponent{
+      "fleet", {kFleet1, kFleet2, kFleet3, kFleet4}};
   return component;
 }
 

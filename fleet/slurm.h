@@ -20,10 +20,22 @@
 namespace optrail::fleet {
 
 // Slurm's numbers of the jobs. `options` are sbatch's own. Unimplemented
-// without Slurm.
+// without Slurm, Unavailable where its controller does not answer.
 absl::StatusOr<std::vector<std::string>> SubmitPilots(
     int count, const std::vector<std::string>& options,
     const std::vector<std::string>& pilot);
+
+struct PilotJob {
+  std::string id;
+  bool runs = false;  // as far as Slurm knows; else it waits
+};
+
+// This user's jobs that run or wait and were submitted with the same words.
+// Errors as SubmitPilots().
+absl::StatusOr<std::vector<PilotJob>> ListPilotJobs(
+    const std::vector<std::string>& options,
+    const std::vector<std::string>& pilot);
+absl::Status CancelPilotJob(const std::string& job);
 
 }  // namespace optrail::fleet
 

@@ -138,10 +138,12 @@ std::vector<std::string> TaskRunner::AsUserOfTasks(
 }
 
 // Runs a command as the user of the tasks; all that it says is the task's
-// log.
+// log. What it leaves behind would disturb the next task, and could change its
+// folder.
 absl::StatusOr<ExitInfo> TaskRunner::RunAsUser(
-    const std::vector<std::string>& command, const SubprocessOptions& options,
+    const std::vector<std::string>& command, SubprocessOptions options,
     const MayGoOn& may_go_on, Outcome* outcome) const {
+  options.guard = options_.guard;
   OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<Subprocess> process,
                            Subprocess::Start(AsUserOfTasks(command), options));
   const absl::Status kept =

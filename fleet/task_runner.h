@@ -64,7 +64,7 @@ class TaskRunner {
   std::vector<std::string> AsUserOfTasks(
       const std::vector<std::string>& command) const;
   absl::StatusOr<ExitInfo> RunAsUser(const std::vector<std::string>& command,
-                                     const SubprocessOptions& options,
+                                     SubprocessOptions options,
                                      const MayGoOn& may_go_on,
                                      Outcome* outcome) const;
   absl::Status Clone(SubprocessOptions options, const MayGoOn& may_go_on,

@@ -301,7 +301,7 @@ TEST(BuildReportDataTest, ANodeThatWasLostIsInJsonAndPage) {
     node.set_verdict(proto::NODE_EQUAL);
     node.set_searches(true);
   }
-  lost.mutable_nodes(1)->set_detail("the cable is out");
+  lost.mutable_nodes(1)->set_lost_because("the cable is out");
   ReportData data;
   data.hardware.emplace_back();
   data.sessions = ConvertSessions({lost});

@@ -184,14 +184,14 @@ Json NextCommandsJson(const AttentionRow& row) {
 // The nodes of a session over several; empty for one.
 Json NodesJson(const proto::Session& session) {
   return ListOf(session.nodes(), [](const proto::MeasuringNode& node) -> Json {
-    return {
-        {"name", node.name()},
-        {"host", node.host()},
-        {"device_uuid", node.device_uuid()},
-        {"searches", node.searches()},
-        {"proves", node.proves()},
-        {"lost", tuning::WasLost(node) ? Json(node.detail()) : Json(nullptr)},
-        {"text", tuning::NodeText(node)}};
+    return {{"name", node.name()},
+            {"host", node.host()},
+            {"device_uuid", node.device_uuid()},
+            {"searches", node.searches()},
+            {"proves", node.proves()},
+            {"lost", node.lost_because().empty() ? Json(nullptr)
+                                                 : Json(node.lost_because())},
+            {"text", tuning::NodeText(node)}};
   });
 }
 

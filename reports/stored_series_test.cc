@@ -1,5 +1,7 @@
 #include "reports/stored_series.h"
 
+#include <sys/stat.h>
+
 #include <map>
 #include <string>
 #include <utility>
@@ -9,15 +11,16 @@
 #include "absl/strings/str_cat.h"
 #include "base/file/file.h"
 #include "base/random.h"
+#include "base/testing/unprivileged.h"
 #include "gtest/gtest.h"
 #include "reports/build_report_data.h"
 #include "reports/html_report.h"
+#include "reports/testing/stored_pages.h"
 #include "tracker/history/evaluation/generate_history.h"
 #include "tracker/history/history.h"
 #include "tracker/history/index/history_index.h"
 #include "tracker/history/index/sqlite.h"
 #include "tracker/history/retention.h"
-#include "tracker/judge/evidence.h"
 #include "tracker/judge/judge.h"
 #include "tracker/judge/testing/random_answer.h"
 #include "tracker/series/series_key.h"
@@ -29,16 +32,7 @@ namespace {
 using tracker::History;
 using tracker::HistoryIndex;
 
-constexpr int64_t kNowUnixNs = 4'000'000'000LL * 1'000'000'000;
-
-// A page of few bytes leaves out all points but the fewest.
-HtmlReportOptions Small() {
-  HtmlReportOptions options;
-  options.max_bytes -= DataBytes("") - 600;
-  return options;
-}
-
-class StoredSeriesTest : public ::testing::Test {
+class StoredSeriesTest : public ::testing::Test, protected StoredPages {
  protected:
   void SetUp() override {
     std::string pattern = ::testing::TempDir() + "/stored_XXXXXX";
@@ -82,57 +76,6 @@ class StoredSeriesTest : public ::testing::Test {
     }
   }
 
-  BuildOptions Build(const std::vector<proto::TriageRecord>& answers) const {
-    BuildOptions build;
-    build.triage = answers;
-    build.now_unix_ns = now_unix_ns_;
-    // The runs of an alert that `optrail report` would explain.
-    build.explain = [](const tracker::Change& change) {
-      const tracker::Evidence evidence = tracker::EvidenceOf(change);
-      std::vector<std::string> lines;
-      for (const auto* level : {&evidence.before, &evidence.after}) {
-        if (level->run_ids.empty()) continue;
-        lines.push_back(absl::StrCat("explained by ", level->run_ids.front(),
-                                     " to ", level->run_ids.back()));
-      }
-      return lines;
-    };
-    return build;
-  }
-
-  // Runs of five benchmarks on one machine, of which all are slower from a
-  // commit on that is called `slow_id`.
-  static std::vector<proto::Run> MakeSlower(int commits, int slow_from,
-                                            const std::string& slow_id) {
-    tracker::GenerateOptions options;
-    options.benchmarks = 5;
-    options.hardware = 1;
-    options.commits = commits;
-    options.processes = 3;
-    options.samples = 3;
-    Rng rng(1);
-    std::vector<proto::Run> runs;
-    EXPECT_TRUE(
-        tracker::GenerateRuns(options, [&](proto::Run run) -> absl::Status {
-          const int commit = static_cast<int>(runs.size());
-          // The generated levels shift on their own.
-          for (proto::BenchmarkResult& result : *run.mutable_results()) {
-            const double level = (commit >= slow_from ? 1.2e6 : 1e6) *
-                                 (1 + .02 * rng.UniformReal());
-            for (auto& measurement : *result.mutable_measurements()) {
-              for (auto& ns : *measurement.mutable_sample_ns()) {
-                ns = static_cast<int64_t>(level *
-                                          (1 + .002 * rng.UniformReal()));
-              }
-            }
-          }
-          if (commit == slow_from) run.mutable_commit()->set_id(slow_id);
-          runs.push_back(std::move(run));
-          return absl::OkStatus();
-        }).ok());
-    return runs;
-  }
-
   History Record(const std::string& name,
                  const std::vector<proto::Run>& runs) const {
     const History history = *History::Open(JoinPath(dir_, name));
@@ -142,69 +85,8 @@ class StoredSeriesTest : public ::testing::Test {
     return history;
   }
 
-  // From all points.
-  std::string Fresh(const History& history,
-                    const std::vector<proto::TriageRecord>& answers) {
-    auto loaded = tracker::LoadSeriesFromFiles(history);
-    EXPECT_TRUE(loaded.ok()) << loaded.status();
-    return WriteHtmlReport(
-        BuildReportData(loaded->runs, std::move(loaded->series), {},
-                        Build(answers)),
-        page_);
-  }
-
-  // From digests, which it keeps.
-  std::string Stored(const History& history,
-                     const std::vector<proto::TriageRecord>& answers,
-                     const std::string& program = "this") {
-    auto index = HistoryIndex::Open(history);
-    EXPECT_TRUE(index.ok()) << index.status();
-    const tracker::TriageBook book(answers, now_unix_ns_);
-    StoredOptions options;
-    options.book = &book;
-    options.data_bytes = DataBytes("Optrail report", page_);
-    options.program = program;
-    auto stored = LoadStoredSeries(**index, options);
-    EXPECT_TRUE(stored.ok()) << stored.status();
-    read_ = stored->series_read;
-    series_ = static_cast<int64_t>(stored->judged.all->size());
-    KeepStoredSeries(**index, *stored);
-    data_ = BuildReportData(stored->runs, *stored->tables,
-                            std::move(stored->judged), {}, Build(answers));
-    return WriteHtmlReport(data_, page_);
-  }
-
-  // The pages are long: where they part is enough.
-  static void ExpectSame(const std::string& page, const std::string& fresh) {
-    if (page == fresh) return;
-    size_t i = 0;
-    while (i < page.size() && i < fresh.size() && page[i] == fresh[i]) ++i;
-    const size_t begin = i < 200 ? 0 : i - 200;
-    ADD_FAILURE() << "at " << i << " expected\n"
-                  << fresh.substr(begin, 400) << "\nbut it is\n"
-                  << page.substr(begin, 400);
-  }
-
   std::string dir_;
-  HtmlReportOptions page_ = Small();
-  int64_t now_unix_ns_ = kNowUnixNs;
-  int64_t read_ = 0, series_ = 0;
-  ReportData data_;  // of the last call of Stored
 };
-
-// `series` is the place in `data`.
-proto::TriageRecord AnswerTo(const ReportData& data, int series,
-                             proto::TriageKind kind,
-                             const proto::Commit& commit) {
-  proto::TriageRecord record;
-  record.set_record_id(absl::StrCat("answer-", series));
-  record.set_created_unix_ns(series + 1);
-  record.set_kind(kind);
-  record.set_series(data.series[series].of->text);
-  record.set_text("the codec");
-  *record.mutable_commit() = commit;
-  return record;
-}
 
 TEST_F(StoredSeriesTest, ThePageIsThatOfAllPointsWhateverHappens) {
   int64_t read = 0, spared = 0;
@@ -435,6 +317,36 @@ TEST_F(StoredSeriesTest, DistrustsWhatIsDamagedOrOfAnotherSeries) {
     EXPECT_GT(read_, series_ / 2);
     ExpectSame(Stored(history, {}), page);
   }
+}
+
+// Then nothing can be kept, and the page is the same.
+TEST_F(StoredSeriesTest, AnIndexThatCannotBeWrittenCostsTimeAlone) {
+  const std::vector<proto::Run> runs = MakeSlower(40, 30, "slower");
+  const History history = Record("h", {runs.begin(), runs.end() - 1});
+  const std::string page = Fresh(history, {});
+  const Unprivileged unprivileged;
+  // There is no index: it is built in memory for each report.
+  ASSERT_EQ(chmod(history.dir().c_str(), 0555), 0);
+  for (int report = 0; report < 2; ++report) {
+    EXPECT_EQ((*HistoryIndex::Open(history))->path(), "");
+    ExpectSame(Stored(history, {}), page);
+    EXPECT_EQ(read_, 5);
+  }
+  // One that lasts, with digests of an earlier report, is read.
+  ASSERT_EQ(chmod(history.dir().c_str(), 0755), 0);
+  ExpectSame(Stored(history, {}), page);
+  EXPECT_EQ(read_, 5);
+  ASSERT_EQ(chmod(history.dir().c_str(), 0555), 0);
+  EXPECT_NE((*HistoryIndex::Open(history))->path(), "");
+  ExpectSame(Stored(history, {}), page);
+  EXPECT_EQ(read_, 0);
+  // What it lacks is read each time.
+  const auto answer = AnswerTo(data_, 2, proto::ACKNOWLEDGE, runs[30].commit());
+  for (int report = 0; report < 2; ++report) {
+    ExpectSame(Stored(history, {answer}), Fresh(history, {answer}));
+    EXPECT_EQ(read_, 1);
+  }
+  ASSERT_EQ(chmod(history.dir().c_str(), 0755), 0);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <utility>
 
+#include "absl/memory/memory.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -17,12 +18,12 @@
 #include "base/process/subprocess.h"
 #include "base/random.h"
 #include "base/status_macros.h"
+#include "fleet/evaluation/fault_tasks.h"
 #include "fleet/evaluation/holding_proxy.h"
+#include "fleet/evaluation/run_log.h"
+#include "fleet/keep_pilots.h"
 #include "fleet/pilot.h"
 #include "fleet/queue.h"
-#include "fleet/slurm.h"
-#include "tracker/history/evaluation/generate_history.h"
-#include "tracker/history/history.h"
 #include "tracker/history/postgres/postgres.h"
 
 namespace optrail::fleet {
@@ -31,6 +32,9 @@ namespace {
 using tracker::Postgres;
 
 constexpr int kTasksOfASubmitter = 3;
+// How long a job of Slurm may be silent. `optrail fleet up --keep` waits for a
+// minute at least; leases are shorter here, too.
+constexpr absl::Duration kKeepersPatience = absl::Seconds(10);
 // Until all tasks are done after the last fault.
 constexpr absl::Duration kPatience = absl::Minutes(3);
 
@@ -38,7 +42,11 @@ class FaultRun {
  public:
   FaultRun(tracker::PostgresServer& server, const std::string& url,
            const FaultOptions& options)
-      : server_(server), url_(url), options_(options), rng_(options.seed) {}
+      : server_(server),
+        url_(url),
+        options_(options),
+        log_(options.log_folder, options.progress),
+        rng_(options.seed) {}
   ~FaultRun() {
     for (const PilotProcess& pilot : pilots_) {
       kill(pilot.pid, SIGKILL);
@@ -56,7 +64,7 @@ class FaultRun {
     next_task_ = options_.tasks;
     OPTRAIL_ASSIGN_OR_RETURN(proxy_, HoldingProxy::Start(server_.folder()));
     if (options_.slurm != nullptr) {
-      OPTRAIL_RETURN_IF_ERROR(KeepSlurmPilots());
+      OPTRAIL_RETURN_IF_ERROR(StartKeepers());
     } else {
       for (int i = 0; i < options_.pilots; ++i) {
         pilots_.push_back(StartPilot(i));
@@ -66,6 +74,7 @@ class FaultRun {
       Watch(absl::Milliseconds(50 + rng_.UniformInt(400)));
       OPTRAIL_RETURN_IF_ERROR(OneFault());
     }
+    log_.Note("the last fault is over");
     const absl::Time until = absl::Now() + kPatience;
     while (absl::Now() < until && !AllAreDone()) {
       Watch(absl::Milliseconds(100));
@@ -107,25 +116,46 @@ class FaultRun {
     const PilotOptions options = OptionsOf(number);
     const pid_t pid = fork();
     if (pid != 0) return {number, pid};
-    std::ofstream log("/dev/null");
+    std::ofstream log(
+        options_.log_folder.empty()
+            ? "/dev/null"
+            : JoinPath(options_.log_folder, absl::StrCat("pilot-", started_)));
     _exit(RunPilot(options, log).ok() ? 0 : 1);
   }
 
-  // Slurm has as many jobs as there are pilots, also after it lost some.
-  absl::Status KeepSlurmPilots() {
-    const absl::StatusOr<int> jobs = options_.slurm->CountJobs();
-    if (!jobs.ok()) return absl::OkStatus();  // its controller is away
-    for (int i = *jobs; i < options_.pilots; ++i) {
-      std::vector<std::string> command = options_.pilot;
-      for (std::string& word : ArgumentsOf(OptionsOf(i))) {
-        command.push_back(std::move(word));
+  // Each keeps one pilot, since the network of the first may stall.
+  absl::Status StartKeepers() {
+    OPTRAIL_ASSIGN_OR_RETURN(JobQueue queue,
+                             JobQueue::Open(url_, options_.lease));
+    queue_ = absl::make_unique<JobQueue>(std::move(queue));
+    const std::string& logs = options_.log_folder.empty()
+                                  ? options_.slurm->folder()
+                                  : options_.log_folder;
+    for (int i = 0; i < options_.pilots; ++i) {
+      const PilotOptions options = OptionsOf(i);
+      PilotsToKeep pilots = {1,
+                             {absl::StrCat("--output=", logs, "/job-%j")},
+                             options_.pilot,
+                             options.info};
+      for (std::string& word : ArgumentsOf(options)) {
+        pilots.command.push_back(std::move(word));
       }
-      const auto submitted = SubmitPilots(
-          1, {absl::StrCat("--output=", options_.slurm->folder(), "/job-%j")},
-          command);
-      if (!submitted.ok() && next_fault_ == 0) return submitted.status();
+      keepers_.emplace_back(queue_.get(), std::move(pilots), kKeepersPatience);
+      // Slurm must be able to start the first pilots.
+      OPTRAIL_RETURN_IF_ERROR(keepers_.back().Look().status());
     }
     return absl::OkStatus();
+  }
+
+  void KeepSlurmPilots() {
+    for (PilotKeeper& keeper : keepers_) {
+      const auto changes = keeper.Look();
+      if (!changes.ok()) {
+        log_.Note(changes.status().message());
+        continue;
+      }
+      for (const std::string& change : *changes) log_.Note(change);
+    }
   }
 
   // The id of a pilot says which process it is: all are on this machine.
@@ -150,6 +180,7 @@ class FaultRun {
         ReadFile(absl::StrCat("/proc/", pid, "/cmdline"));
     if (command.ok() && absl::StrContains(*command, server_.folder()) &&
         kill(pid, SIGKILL) == 0) {
+      log_.Note(absl::StrCat("killed pilot ", pid));
       ++report_.pilots_killed;
     }
     return absl::OkStatus();
@@ -164,6 +195,7 @@ class FaultRun {
     absl::SleepFor(absl::Microseconds(rng_.UniformInt(200000)));
     kill(pid, SIGKILL);
     waitpid(pid, nullptr, 0);
+    log_.Note("killed a submitter");
     ++report_.submitters_killed;
   }
 
@@ -174,6 +206,7 @@ class FaultRun {
   // Bytes of the first pilot arrive late, perhaps after its lease.
   void Stall() {
     if (proxy_thaws_ != absl::InfiniteFuture()) return;
+    log_.Note("the network of a pilot stalls");
     ++report_.stalls;
     proxy_->Hold();
     proxy_thaws_ = absl::Now() + SomeLeases();
@@ -181,6 +214,7 @@ class FaultRun {
 
   // Nothing can be written for some leases.
   absl::Status FillDisk() {
+    log_.Note("the disk is full");
     ++report_.disks_filled;
     const std::string ballast = server_.data() + "/ballast";
     std::ofstream file(ballast, std::ios::binary);
@@ -211,6 +245,7 @@ class FaultRun {
     ++next_fault_;
     const uint64_t kind = rng_.UniformInt(10);
     if (kind == 0) {
+      log_.Note("kill the database");
       ++report_.servers_killed;
       OPTRAIL_RETURN_IF_ERROR(server_.Kill());
       return server_.Run();
@@ -242,16 +277,23 @@ class FaultRun {
 
   absl::Status SlurmFault(uint64_t kind) {
     if (kind <= 5) {
+      log_.Note("kill slurmctld");
       ++report_.controllers_killed;
       OPTRAIL_RETURN_IF_ERROR(options_.slurm->KillController());
+      // Nobody would answer a question about its jobs.
+      has_controller_ = false;
       Watch(SomeLeases());
+      has_controller_ = true;
+      log_.Note("start slurmctld");
       return options_.slurm->RunController();
     }
     if (kind <= 7) {
       ++report_.nodes_killed;
       const int node = static_cast<int>(rng_.UniformInt(2));
+      log_.Note(absl::StrCat("kill slurmd of n", node + 1));
       OPTRAIL_RETURN_IF_ERROR(options_.slurm->KillNode(node));
       Watch(SomeLeases());
+      log_.Note(absl::StrCat("start slurmd of n", node + 1));
       return options_.slurm->RunNode(node);
     }
     return KillASlurmPilot();
@@ -266,9 +308,10 @@ class FaultRun {
         proxy_->Release();
         proxy_thaws_ = absl::InfiniteFuture();
       }
-      if (options_.slurm != nullptr && absl::Now() > next_look_) {
+      if (options_.slurm != nullptr && has_controller_ &&
+          absl::Now() > next_look_) {
+        KeepSlurmPilots();
         next_look_ = absl::Now() + absl::Seconds(3);
-        (void)KeepSlurmPilots();
       }
       for (PilotProcess& pilot : pilots_) {
         if (absl::Now() > pilot.thaws) {
@@ -283,13 +326,44 @@ class FaultRun {
           "SELECT coalesce(max(extract(epoch FROM now() - "
           "greatest(lease_until, pg_postmaster_start_time()))), 0) "
           "FROM optrail.tasks WHERE state = 'leased'");
-      if (overdue.ok()) {
-        report_.most_overdue =
-            std::max(report_.most_overdue,
-                     *overdue / absl::ToDoubleSeconds(options_.lease));
+      const absl::StatusOr<double> silent = Number(
+          "SELECT coalesce(extract(epoch FROM now() - max(seen)), 1e9) "
+          "FROM optrail.pilots");
+      if (overdue.ok() && silent.ok()) {
+        NoteOverdue(*overdue / absl::ToDoubleSeconds(options_.lease),
+                    absl::Seconds(*silent));
       }
+      SayProgress();
       absl::SleepFor(absl::Milliseconds(20));
     } while (absl::Now() < until);
+  }
+
+  // `silent`: since when no pilot said that it is there.
+  void NoteOverdue(double leases, absl::Duration silent) {
+    report_.most_overdue = std::max(report_.most_overdue, leases);
+    if (silent > options_.lease) pilots_since_ = absl::Now();
+    report_.most_overdue_with_pilots = std::max(
+        report_.most_overdue_with_pilots,
+        std::min(leases, absl::FDivDuration(absl::Now() - pilots_since_,
+                                            options_.lease)));
+    if (leases < 1 || absl::Now() < next_note_) return;
+    next_note_ = absl::Now() + absl::Seconds(5);
+    log_.Note(absl::StrCat(
+        "a task stands ", leases, " leases beyond its own; ",
+        options_.slurm != nullptr && has_controller_
+            ? options_.slurm->Describe()
+            : std::string("the controller of Slurm is away, or none is used")));
+  }
+
+  void SayProgress() {
+    if (options_.progress == nullptr || absl::Now() < next_progress_) return;
+    next_progress_ = absl::Now() + absl::Seconds(10);
+    const auto done = Count("optrail.tasks WHERE state = 'done'");
+    const auto all = Count("optrail.tasks");
+    if (!done.ok() || !all.ok()) return;
+    const std::string state = absl::StrCat(*done, " of ", *all, " tasks done");
+    log_.Note(state);
+    log_.SayProgress(next_fault_, options_.faults, state);
   }
 
   absl::StatusOr<double> Number(const std::string& sql) {
@@ -341,13 +415,20 @@ class FaultRun {
   tracker::PostgresServer& server_;
   const std::string url_;
   const FaultOptions options_;
+  RunLog log_;
   Rng rng_;
   std::vector<std::string> program_;
   std::unique_ptr<HoldingProxy> proxy_;
   absl::Time proxy_thaws_ = absl::InfiniteFuture();
   absl::Time next_look_ = absl::InfinitePast();  // at Slurm's jobs
+  absl::Time pilots_since_ = absl::Now();        // one was there all the time
+  absl::Time next_note_ = absl::InfinitePast();  // of a task that stands
+  absl::Time next_progress_ = absl::InfinitePast();
+  bool has_controller_ = true;  // of Slurm
   int next_fault_ = 0;
   std::vector<PilotProcess> pilots_;
+  std::unique_ptr<JobQueue> queue_;  // of the keepers
+  std::vector<PilotKeeper> keepers_;
   std::shared_ptr<Postgres> db_;
   int started_ = 0;
   int next_task_ = 0;
@@ -355,70 +436,6 @@ class FaultRun {
 };
 
 }  // namespace
-
-absl::StatusOr<std::vector<std::string>> PrepareTasks(
-    const std::string& folder, int count, absl::Duration task_time) {
-  tracker::GenerateOptions options;
-  options.benchmarks = 2;
-  options.hardware = 1;
-  options.commits = count;
-  int next = 0;
-  OPTRAIL_RETURN_IF_ERROR(
-      tracker::GenerateRuns(options, [&](proto::Run run) -> absl::Status {
-        OPTRAIL_ASSIGN_OR_RETURN(
-            const tracker::History history,
-            tracker::History::Open(absl::StrCat(folder, "/", next++)));
-        return history.AppendRun(run);
-      }));
-  const std::string script = absl::StrCat(folder, "/copy.sh");
-  OPTRAIL_RETURN_IF_ERROR(WriteFileAtomically(
-      script,
-      absl::StrCat("env; id -u; sleep ", absl::ToDoubleSeconds(task_time), "\n",
-                   "from=${2#--suite=}\n"
-                   "for a in \"$@\"; do case $a in\n"
-                   "--history=*) to=${a#*=};; esac; done\n"
-                   "cp -r ",
-                   folder, "/$from \"$to\"\n")));
-  OPTRAIL_RETURN_IF_ERROR(RunCommand({"chmod", "-R", "a+rX", folder}).status());
-  return std::vector<std::string>{"sh", script};
-}
-
-std::vector<std::string> ArgumentsOf(const PilotOptions& options) {
-  std::vector<std::string> arguments = {
-      options.url, options.folder, options.run_as,
-      absl::StrCat(absl::ToInt64Milliseconds(options.lease)),
-      absl::StrCat(absl::ToInt64Milliseconds(options.poll))};
-  arguments.insert(arguments.end(), options.program.begin(),
-                   options.program.end());
-  return arguments;
-}
-
-absl::StatusOr<PilotOptions> PilotOptionsOf(
-    const std::vector<std::string>& arguments) {
-  PilotOptions options;
-  int64_t lease_ms = 0, poll_ms = 0;
-  if (arguments.size() < 6 || !absl::SimpleAtoi(arguments[3], &lease_ms) ||
-      !absl::SimpleAtoi(arguments[4], &poll_ms)) {
-    return absl::InvalidArgumentError(
-        "expected URL FOLDER USER LEASE_MS POLL_MS PROGRAM...");
-  }
-  options.url = arguments[0];
-  options.folder = arguments[1];
-  options.run_as = arguments[2];
-  options.lease = absl::Milliseconds(lease_ms);
-  options.poll = absl::Milliseconds(poll_ms);
-  options.info = {"", "host", "hw", ""};
-  options.program.assign(arguments.begin() + 5, arguments.end());
-  return options;
-}
-
-std::vector<std::string> CommandsOf(int first, int count) {
-  std::vector<std::string> commands;
-  for (int i = first; i < first + count; ++i) {
-    commands.push_back(absl::StrCat("bench --suite=", i));
-  }
-  return commands;
-}
 
 std::string FaultReport::Problem() const {
   std::string problem;

@@ -14,6 +14,7 @@
 // what must be in the history is known.
 
 #include <cstdint>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -21,20 +22,9 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "fleet/evaluation/slurm_cluster.h"
-#include "fleet/pilot.h"
 #include "tracker/history/postgres/testing/postgres_server.h"
 
 namespace optrail::fleet {
-
-// Makes a history for each of `count` tasks below `folder`, which others may
-// read, and a program that copies the one which its first flag names to where
-// --history says.
-// Each takes `task_time`.
-absl::StatusOr<std::vector<std::string>> PrepareTasks(
-    const std::string& folder, int count,
-    absl::Duration task_time = absl::Milliseconds(50));
-// Commands for the tasks from `first` on.
-std::vector<std::string> CommandsOf(int first, int count);
 
 struct FaultOptions {
   int tasks = 30;
@@ -45,15 +35,13 @@ struct FaultOptions {
   absl::Duration task_time = absl::Milliseconds(50);
   bool fill_disk = false;  // the server has a file system of its own
   // If this is set, Slurm starts the pilots (`pilot` with the arguments of a
-  // pilot after it, PilotOptionsOf), and its daemons are killed, too.
+  // pilot after it, fault_tasks.h), and its daemons are killed, too.
   SlurmCluster* slurm = nullptr;
   std::vector<std::string> pilot;
+  // Keeps what happened when, and what the pilots said; "": nothing is kept.
+  std::string log_folder;
+  std::ostream* progress = nullptr;  // how far it is
 };
-
-// A pilot of the fault run as arguments, for a process that Slurm starts.
-std::vector<std::string> ArgumentsOf(const PilotOptions& options);
-absl::StatusOr<PilotOptions> PilotOptionsOf(
-    const std::vector<std::string>& arguments);
 
 struct FaultReport {
   // The faults that were injected into the fleet.
@@ -69,6 +57,9 @@ struct FaultReport {
   double seconds = 0;      // from the first start of a task to the last end
   // How long a task stood beyond its lease, in leases, while the server was up.
   double most_overdue = 0;
+  // The same while a pilot was there to take it: one was heard of within a
+  // lease, all that time.
+  double most_overdue_with_pilots = 0;
 
   // Says in words what went wrong; "" where nothing did.
   std::string Problem() const;

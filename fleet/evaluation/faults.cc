@@ -7,19 +7,29 @@
 // killed instead of frozen pilots; with --disk_mib the database has a disk of
 // its own, which is full now and then. Both need root.
 //
-// Exits with 1 where anything was.
+// Says how far it is on standard error. Exits with 1 where anything was lost,
+// or stood for too long; then it keeps the logs of Slurm, of the pilots and of
+// the database, and says where. With --keep_logs it keeps them in any case.
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/file/file.h"
+#include "base/process/process_guard.h"
+#include "base/process/subprocess.h"
 #include "base/status_macros.h"
 #include "fleet/evaluation/fault_run.h"
+#include "fleet/evaluation/fault_tasks.h"
 #include "fleet/evaluation/slurm_cluster.h"
 #include "fleet/pilot.h"
 #include "fleet/queue.h"
@@ -32,10 +42,47 @@ ABSL_FLAG(int, task_ms, 50, "that a task takes");
 ABSL_FLAG(int, lease_ms, 1000, "of a task");
 ABSL_FLAG(int, disk_mib, 0, "of the database; 0: that of /tmp, never full");
 ABSL_FLAG(bool, slurm, false, "pilots are jobs of Slurm");
+ABSL_FLAG(bool, keep_logs, false, "also where nothing went wrong");
 ABSL_FLAG(uint64_t, seed, 1, "of the moments and the kinds");
 
 namespace optrail::fleet {
 namespace {
+
+// The goal: no task stands for longer, in leases.
+constexpr double kMostOverdue = 2;
+
+// The logs of a run, removed with it unless they are kept.
+class Logs {
+ public:
+  static absl::StatusOr<std::unique_ptr<Logs>> Create() {
+    std::string folder = "/tmp/optrail_faults_XXXXXX";
+    if (mkdtemp(folder.data()) == nullptr) {
+      return absl::InternalError(absl::StrCat("making ", folder));
+    }
+    return std::unique_ptr<Logs>(new Logs(folder));
+  }
+  ~Logs() {
+    if (!is_kept_) (void)RunCommand({"rm", "-rf", folder_});
+  }
+
+  const std::string& folder() const { return folder_; }
+
+  void Keep(const tracker::PostgresServer& server, const SlurmCluster* slurm) {
+    is_kept_ = true;
+    (void)RunCommand(
+        {"cp", server.folder() + "/log", JoinPath(folder_, "database")});
+    const absl::Status kept =
+        slurm == nullptr ? absl::OkStatus() : slurm->KeepLogs(folder_);
+    std::cerr << "faults: the logs are in " << folder_
+              << (kept.ok() ? "" : "; of Slurm: ") << kept.message() << "\n";
+  }
+
+ private:
+  explicit Logs(std::string folder) : folder_(std::move(folder)) {}
+
+  const std::string folder_;
+  bool is_kept_ = false;
+};
 
 absl::Status Main(const std::string& self) {
   FaultOptions options;
@@ -62,27 +109,43 @@ absl::Status Main(const std::string& self) {
   }
   const std::string url = server->Url("postgres", "postgres");
   OPTRAIL_RETURN_IF_ERROR(InitFleet(url));
-  OPTRAIL_ASSIGN_OR_RETURN(const FaultReport report,
-                           RunWithFaults(*server, url, options));
+  OPTRAIL_ASSIGN_OR_RETURN(const auto logs, Logs::Create());
+  options.log_folder = logs->folder();
+  options.progress = &std::cerr;
+  const absl::StatusOr<FaultReport> ran = RunWithFaults(*server, url, options);
+  const bool is_fine =
+      ran.ok() && ran->Problem().empty() && ran->most_overdue <= kMostOverdue;
+  if (!is_fine || absl::GetFlag(FLAGS_keep_logs)) {
+    logs->Keep(*server, slurm.get());
+  }
+  if (!ran.ok()) return ran.status();
+  const FaultReport& report = *ran;
   std::cout << absl::StrFormat(
       "seed %d: killed %d pilots, %d servers, %d submitters, %d slurmctld and "
       "%d slurmd, froze %d pilots, stalled %d times, filled %d disks, which "
       "refused %d writes\n%d of %d tasks done, %d runs, %d tasks done twice, "
-      "%d torn jobs, in %.1f s; a task stood %.1f leases beyond its own at "
-      "most\n",
+      "%d torn jobs, in %.1f s; a task stood %.2f leases beyond its own at "
+      "most, %.2f of them while a pilot was there\n",
       options.seed, report.pilots_killed, report.servers_killed,
       report.submitters_killed, report.controllers_killed, report.nodes_killed,
       report.pilots_frozen, report.stalls, report.disks_filled,
       report.refused_writes, report.done, report.tasks, report.runs,
-      report.done_twice, report.torn_jobs, report.seconds, report.most_overdue);
-  if (report.Problem().empty()) return absl::OkStatus();
+      report.done_twice, report.torn_jobs, report.seconds, report.most_overdue,
+      report.most_overdue_with_pilots);
+  if (is_fine) return absl::OkStatus();
+  if (report.Problem().empty()) {
+    return absl::DeadlineExceededError(absl::StrFormat(
+        "a task stood for longer than %.0f leases", kMostOverdue));
+  }
   return absl::DataLossError(report.Problem());
 }
 
 // Slurm starts this: `faults pilot ARGUMENTS`.
 absl::Status Pilot(const std::vector<std::string>& arguments) {
-  OPTRAIL_ASSIGN_OR_RETURN(const PilotOptions options,
-                           PilotOptionsOf(arguments));
+  OPTRAIL_ASSIGN_OR_RETURN(PilotOptions options, PilotOptionsOf(arguments));
+  const char* const job = std::getenv("SLURM_JOB_ID");
+  if (job != nullptr) options.info.slurm_job = job;
+  options.guard = "/proc/self/exe";
   return RunPilot(options, std::cout).status();
 }
 
@@ -90,6 +153,9 @@ absl::Status Pilot(const std::vector<std::string>& arguments) {
 }  // namespace optrail::fleet
 
 int main(int argc, char** argv) {
+  if (optrail::IsProcessGuard(argc, argv)) {
+    return optrail::RunProcessGuard(argc, argv);
+  }
   const std::vector<char*> words = absl::ParseCommandLine(argc, argv);
   const absl::Status status =
       words.size() > 1 ? optrail::fleet::Pilot({words.begin() + 2, words.end()})

@@ -29,8 +29,10 @@ absl::StatusOr<std::string> Output(const std::vector<std::string>& argv) {
       argv[0], ": ", result.exit.ToString(), ": ", result.stderr_text));
 }
 
+// It ends with this process, also where that is killed.
 absl::StatusOr<std::unique_ptr<Subprocess>> Daemon(
-    const std::vector<std::string>& argv) {
+    std::vector<std::string> argv) {
+  argv.insert(argv.begin(), {"setpriv", "--pdeathsig=KILL"});
   SubprocessOptions options;
   options.stderr_mode = StderrMode::kDiscard;
   return Subprocess::Start(argv, options);
@@ -77,6 +79,8 @@ absl::Status SlurmCluster::Configure() const {
   std::string text = absl::StrCat(
       "ClusterName=optrail\nSlurmctldHost=", host, "(127.0.0.1)\n",
       "SlurmUser=root\nSlurmdUser=root\nAuthType=auth/none\n"
+      // A job that was requeued waits for so long, by default 120 s.
+      "AuthInfo=cred_expire=5\n"
       "CredType=cred/none\nMpiDefault=none\n"
       "ProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\n"
       "SwitchType=switch/none\nReturnToService=2\n"
@@ -158,6 +162,27 @@ absl::StatusOr<int> SlurmCluster::CountJobs() const {
       Output({"squeue", "--noheader", "--format=%i",
               "--states=PENDING,RUNNING,CONFIGURING,COMPLETING"}));
   return static_cast<int>(std::count(jobs.begin(), jobs.end(), '\n'));
+}
+
+std::string SlurmCluster::Describe() const {
+  std::string text;
+  for (const std::vector<std::string>& argv :
+       {std::vector<std::string>{"squeue", "--states=all",
+                                 "--format=%i %T %r %S %N"},
+        std::vector<std::string>{"sinfo", "--Node", "--format=%N %T %E"}}) {
+    const absl::StatusOr<std::string> said = Output(argv);
+    absl::StrAppend(
+        &text, said.ok() ? *said : std::string(said.status().message()), "\n");
+  }
+  return text;
+}
+
+absl::Status SlurmCluster::KeepLogs(const std::string& folder) const {
+  OPTRAIL_RETURN_IF_ERROR(
+      WriteFileAtomically(JoinPath(folder, "jobs"), Describe()));
+  return Output({"cp", "-r", JoinPath(folder_, "log"),
+                 JoinPath(folder_, "slurm.conf"), folder})
+      .status();
 }
 
 }  // namespace optrail::fleet

@@ -38,6 +38,10 @@ class SlurmCluster {
 
   // Jobs that run or wait.
   absl::StatusOr<int> CountJobs() const;
+  // Its jobs and nodes with their states and reasons, for people.
+  std::string Describe() const;
+  // Copies the logs of its daemons and Describe() into `folder`.
+  absl::Status KeepLogs(const std::string& folder) const;
 
  private:
   explicit SlurmCluster(std::string folder) : folder_(std::move(folder)) {}

@@ -4,7 +4,7 @@
 //   bazel run -c opt //reports/evaluation:report_scale --
 //       --history=/path/to/history --out=/tmp/report.html
 //
-// Words beside the flags are passed over, so that postgres_scale takes it in
+// Words beside the flags are passed over, so that history_scale takes it in
 // place of the command line: --optrail=/path/to/report_scale.
 
 #include <sys/resource.h>

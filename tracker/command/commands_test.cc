@@ -157,7 +157,7 @@ TEST_F(CommandsTest, TrialsOfASessionAreThoseThatItMeasured) {
     node.set_verdict(proto::NODE_EQUAL);
     node.set_searches(true);
   }
-  session.mutable_nodes(1)->set_detail("the cable is out");
+  session.mutable_nodes(1)->set_lost_because("the cable is out");
   const auto history = History::Open(common_.history);
   ASSERT_TRUE(history.ok()) << history.status();
   ASSERT_TRUE(history->AppendSession(session).ok());

@@ -176,7 +176,8 @@ void ShowSession(const proto::Session& session, OutputFormat format,
   } else {
     std::vector<std::string> lost;
     for (const proto::MeasuringNode& node : session.nodes()) {
-      if (tuning::WasLost(node)) lost.push_back(tuning::NodeText(node));
+      if (node.lost_because().empty()) continue;
+      lost.push_back(tuning::NodeText(node));
     }
     PrintNotices(lost);
   }

@@ -49,7 +49,7 @@ class Evaluator {
   // A descriptor that becomes readable when Poll() has something to do; -1:
   // nobody knows, poll it.
   virtual int ReadableFd() const { return -1; }
-  // The nodes that went away since the last call, with the reason as `detail`.
+  // The nodes that went away since the last call, with their lost_because.
   virtual std::vector<proto::MeasuringNode> TakeLostNodes() { return {}; }
   // The answer is not wanted any more, and may come all the same.
   virtual void Cancel(int64_t ticket) = 0;

@@ -266,7 +266,7 @@ bool EvaluatorPool::GiveToAnother(int from, Held held, const std::string& why) {
     Say(absl::StrCat("node ", node.member.name,
                      " is left out from now on: ", why));
     lost_.push_back(identities_[from]);
-    lost_.back().set_detail(why);
+    lost_.back().set_lost_because(why);
   }
   SubmitTo(other, std::move(held.request));
   return true;

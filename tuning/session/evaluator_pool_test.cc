@@ -14,7 +14,9 @@
 #include "gtest/gtest.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/search/strategies.h"
+#include "tuning/session/node_calibration.h"
 #include "tuning/session/session.h"
+#include "tuning/session/session_journal.h"
 #include "tuning/space/space.h"
 
 namespace optrail::tuning {
@@ -279,10 +281,47 @@ TEST_F(EvaluatorPoolTest, WhatAGoneNodeHadGoesToAnotherOne) {
   EXPECT_THAT(said_.back(),
               HasSubstr("n1 is left out from now on: the cable is out"));
   EXPECT_TRUE(session->has_winner());
-  EXPECT_FALSE(WasLost(session->nodes(0)));
-  EXPECT_TRUE(WasLost(session->nodes(1)));
+  EXPECT_EQ(session->nodes(0).lost_because(), "");
+  EXPECT_EQ(session->nodes(1).lost_because(), "the cable is out");
+  EXPECT_EQ(session->nodes(1).detail(), "");
   EXPECT_THAT(NodeText(session->nodes(1)),
               HasSubstr("lost during the search: the cable is out"));
+}
+
+// A node that was lost may stand otherwise in the next sitting, and one that
+// stood otherwise may be lost in it: neither reason replaces the other.
+TEST_F(EvaluatorPoolTest, WhyANodeWasLostStaysApartFromHowItStands) {
+  proto::Session header = setup_.header;
+  proto::MeasuringNode& node = *header.add_nodes();
+  node.set_name("n1");
+  node.set_host("host1");
+  const auto sitting = [&](proto::NodeVerdict verdict,
+                           const std::string& detail, const char* lost) {
+    node.set_verdict(verdict);
+    node.set_detail(detail);
+    auto journal = SessionJournal::Open(folder_, header);
+    EXPECT_TRUE(journal.ok()) << journal.status();
+    EXPECT_TRUE((*journal)->BeginSitting(header).ok());
+    if (lost != nullptr) {
+      proto::MeasuringNode gone = node;
+      gone.set_lost_because(lost);
+      EXPECT_TRUE((*journal)->AppendLostNode(gone).ok());
+    }
+    EXPECT_EQ((*journal)->header().nodes_size(), 1);
+    return (*journal)->header().nodes(0);
+  };
+  sitting(proto::NODE_UNREACHED, "nobody there", nullptr);
+  proto::MeasuringNode now = sitting(proto::NODE_EQUAL, "", "no power");
+  EXPECT_EQ(now.detail(), "");
+  EXPECT_EQ(now.lost_because(), "no power");
+  now = sitting(proto::NODE_DIFFERS, "", nullptr);
+  EXPECT_EQ(now.detail(), "");
+  EXPECT_EQ(now.lost_because(), "no power");
+  EXPECT_THAT(NodeText(now), HasSubstr("lost during the search: no power"));
+  now = sitting(proto::NODE_FAILED, "it crashed", nullptr);
+  EXPECT_EQ(now.detail(), "it crashed");
+  EXPECT_EQ(now.lost_because(), "no power");
+  EXPECT_THAT(NodeText(now), HasSubstr("left out: it crashed"));
 }
 
 TEST_F(EvaluatorPoolTest, WhenAllAreGoneTheSessionSaysSo) {

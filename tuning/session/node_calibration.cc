@@ -195,10 +195,6 @@ NodeComparison NodeCalibration::Compare() const {
   return comparison;
 }
 
-bool WasLost(const proto::MeasuringNode& node) {
-  return node.verdict() == proto::NODE_EQUAL && !node.detail().empty();
-}
-
 std::string NodeText(const proto::MeasuringNode& node) {
   std::string text = "node";
   if (!node.name().empty()) absl::StrAppend(&text, " ", node.name());
@@ -241,9 +237,7 @@ std::string NodeText(const proto::MeasuringNode& node) {
     default:
       break;
   }
-  if (!node.detail().empty() && !WasLost(node)) {
-    absl::StrAppend(&text, ": ", node.detail());
-  }
+  if (!node.detail().empty()) absl::StrAppend(&text, ": ", node.detail());
   if (node.proves()) {
     absl::StrAppend(&text, "; searches, ranks and proves");
   } else if (node.searches()) {
@@ -251,8 +245,8 @@ std::string NodeText(const proto::MeasuringNode& node) {
                                ? "; searches"
                                : "; an earlier sitting searched there");
   }
-  if (WasLost(node)) {
-    absl::StrAppend(&text, "; lost during the search: ", node.detail());
+  if (!node.lost_because().empty()) {
+    absl::StrAppend(&text, "; lost during the search: ", node.lost_because());
   }
   return text;
 }

@@ -68,10 +68,6 @@ class NodeCalibration {
   std::vector<Readings> nodes_;
 };
 
-// Returns whether the node searched and went away before the search ended; its
-// detail says why.
-bool WasLost(const proto::MeasuringNode& node);
-
 // One sentence about the node, for people; no full stop.
 std::string NodeText(const proto::MeasuringNode& node);
 

@@ -10,7 +10,6 @@
 #include "base/status_macros.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/proto/measurement_settings_text.h"
-#include "tuning/session/node_calibration.h"
 
 namespace optrail::tuning {
 namespace {
@@ -38,8 +37,8 @@ void NoteLostNode(
     const proto::MeasuringNode& lost,
     google::protobuf::RepeatedPtrField<proto::MeasuringNode>* nodes) {
   const auto found = FindNode(*nodes, lost);
-  if (found != nodes->end() && found->detail().empty()) {
-    found->set_detail(lost.detail());
+  if (found != nodes->end() && found->lost_because().empty()) {
+    found->set_lost_because(lost.lost_because());
   }
 }
 
@@ -173,10 +172,10 @@ void SessionJournal::AddSitting(
       continue;
     }
     const bool has_searched = found->searches() || node.searches();
-    const std::string lost = WasLost(*found) ? found->detail() : "";
+    const std::string lost_because = found->lost_because();
     *found = node;
     found->set_searches(has_searched);
-    if (node.detail().empty()) found->set_detail(lost);
+    found->set_lost_because(lost_because);
   }
 }
 

@@ -283,12 +283,13 @@ std::string Postgres::NameOf(absl::string_view url) {
     const size_t colon = name.find(':', host);
     if (colon < at) name.erase(colon, at - colon);
   }
-  // A password may stand behind the question mark, too.
-  const size_t password = name.find("password=");
-  if (password != std::string::npos) {
-    const size_t next = name.find('&', password);
-    name.replace(password, next == std::string::npos ? next : next - password,
-                 "password=...");
+  // Passwords may stand behind the question mark, too: password, sslpassword.
+  constexpr absl::string_view kPassword = "password=";
+  for (size_t found = name.find(kPassword.data()); found != std::string::npos;
+       found = name.find(kPassword.data(), found)) {
+    found += kPassword.size();
+    const size_t next = name.find('&', found);
+    name.replace(found, next == std::string::npos ? next : next - found, "...");
   }
   return name;
 }

@@ -200,6 +200,10 @@ TEST_F(PostgresStoreTest, SaysWhatIsWrongAndWhatToDo) {
               HasSubstr("next: check that the serv"));
   EXPECT_THAT(absent.status().message(), testing::Not(HasSubstr("secret")));
 
+  EXPECT_EQ(Postgres::NameOf("postgresql://me:secret@h/d?sslpassword=secret&"
+                             "port=1&password=secret"),
+            "postgresql://me@h/d?sslpassword=...&port=1&password=...");
+
   const auto empty = History::Open(Url());
   EXPECT_TRUE(absl::IsFailedPrecondition(empty.status())) << empty.status();
   EXPECT_THAT(empty.status().message(), HasSubstr("optrail history init"));
