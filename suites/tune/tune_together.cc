@@ -122,7 +122,7 @@ class Together {
     return std::clamp<int64_t>(options_.total_trials / count, 1, most);
   }
 
-  // What the task tried since it was last called.
+  // Its siblings learn from the trials since the last call.
   void TellListeners(int task) {
     const auto& trials = tasks_[task].session->all_trials();
     for (int& next = told_[task]; next < trials.size(); ++next) {

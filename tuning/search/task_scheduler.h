@@ -77,10 +77,10 @@ struct TaskReport {
   // What the batch took (seconds, say), if not all trials cost the budget the
   // same; 0: one per trial. The same unit for all tasks.
   double effort = 0;
-  // Of best_cost; only tasks with siblings need one. Equal configs of two tasks
-  // have equal texts.
+  // The config of best_cost; only tasks with siblings need one. Equal configs
+  // of two tasks have equal texts.
   std::string best_config = {};
-  // Whether what the last TakeSuggestion returned is among the trials by now.
+  // True if what the last TakeSuggestion returned is among the trials by now.
   bool suggestion_answered = true;
 };
 
