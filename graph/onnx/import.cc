@@ -211,7 +211,8 @@ absl::Status Importer::AddByRule(const OnnxNode& node,
     absl::StrAppend(&numbered.name, iteration_);
   }
   NodeImport import(graph_, iteration_.empty() ? node : numbered,
-                    std::move(operands), model_.opset, work_);
+                    std::move(operands),
+                    node.opset > 0 ? node.opset : model_.opset, work_);
   const std::vector<int> results = rule->second(import);
   if (!import.ok()) {
     // Nodes that the rule added before stay unused, and go in the end.

@@ -71,6 +71,36 @@ class ModelBuilder {
     for (const int64_t value : values) attribute.add_ints(value);
   }
 
+  // A function of the model's own, of the domain "own".
+  onnx::FunctionProto& Function(const std::string& name,
+                                const std::vector<std::string>& inputs,
+                                const std::vector<std::string>& outputs) {
+    onnx::FunctionProto& function = *model_.add_functions();
+    function.set_name(name);
+    function.set_domain("own");
+    for (const std::string& input : inputs) function.add_input(input);
+    for (const std::string& output : outputs) function.add_output(output);
+    return function;
+  }
+  static onnx::NodeProto& NodeOf(onnx::FunctionProto& function,
+                                 const std::string& op,
+                                 const std::vector<std::string>& inputs,
+                                 const std::string& output) {
+    onnx::NodeProto& node = *function.add_node();
+    node.set_op_type(op);
+    node.set_name(absl::StrCat("the_", output));
+    for (const std::string& input : inputs) node.add_input(input);
+    node.add_output(output);
+    return node;
+  }
+  onnx::NodeProto& Call(const std::string& function,
+                        const std::vector<std::string>& inputs,
+                        const std::string& output) {
+    onnx::NodeProto& node = Node(function, inputs, output);
+    node.set_domain("own");
+    return node;
+  }
+
   onnx::GraphProto& graph() { return *model_.mutable_graph(); }
   std::string Bytes() const { return model_.SerializeAsString(); }
 
@@ -289,6 +319,96 @@ TEST(HostileTest, HugeAndNegativeDimensionsAreNamed) {
   expanded.Ints("shape", {int64_t{1} << 62, int64_t{1} << 62});
   expanded.Node("Expand", {"x", "shape"}, "y");
   EXPECT_SAYS(expanded.Error(), "node \"the_y\" (Expand)");
+}
+
+double OutputOf(const Imported& imported, double x) {
+  const auto outputs = RunReference(
+      imported.graph, {Array::Reals(proto::ELEMENT_F32, {1}, {x})});
+  EXPECT_TRUE(outputs.ok()) << outputs.status();
+  return outputs.ok() ? (*outputs)[0].At(0) : 0;
+}
+
+// y = leaky(leaky(x, .5), the call's slope).
+ModelBuilder ModelWithFunctions() {
+  ModelBuilder model;
+  model.Input("x", {1}).Output("z");
+  onnx::FunctionProto& leaky = model.Function("Leaky", {"a"}, {"b"});
+  leaky.add_attribute("slope");
+  auto& alpha =
+      *ModelBuilder::NodeOf(leaky, "LeakyRelu", {"a"}, "b").add_attribute();
+  alpha.set_name("alpha");
+  alpha.set_ref_attr_name("slope");
+  alpha.set_type(onnx::AttributeProto::FLOAT);
+  onnx::FunctionProto& twice = model.Function("Twice", {"a", "unused"}, {"c"});
+  for (const char* const name : {"slope", "first"}) {
+    twice.add_attribute(name);
+  }
+  auto& first = ModelBuilder::NodeOf(twice, "Leaky", {"a"}, "b");
+  first.set_domain("own");
+  auto& half = *first.add_attribute();
+  half.set_name("slope");
+  half.set_f(.5);
+  half.set_type(onnx::AttributeProto::FLOAT);
+  auto& second = ModelBuilder::NodeOf(twice, "Leaky", {"b"}, "c");
+  second.set_domain("own");
+  auto& handed = *second.add_attribute();
+  handed.set_name("slope");
+  handed.set_ref_attr_name("slope");
+  handed.set_type(onnx::AttributeProto::FLOAT);
+  return model;
+}
+
+TEST(FunctionsTest, StandWhereTheyAreCalled) {
+  ModelBuilder model = ModelWithFunctions();
+  model.Call("Twice", {"x"}, "y");
+  auto& slope = *model.Call("Leaky", {"y"}, "z").add_attribute();
+  slope.set_name("slope");
+  slope.set_f(.25);
+  slope.set_type(onnx::AttributeProto::FLOAT);
+  const auto imported = model.Import();
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  EXPECT_TRUE(imported->uncovered.empty());
+  EXPECT_EQ(imported->onnx_nodes, 3);
+  // A slope that nobody gives is LeakyRelu's own.
+  EXPECT_NEAR(OutputOf(*imported, -8), -8 * .5 * .01 * .25, 1e-6);
+  EXPECT_NE(GraphText(imported->graph).find("the_y/"), std::string::npos);
+}
+
+TEST(FunctionsTest, WhatIsHandedThroughKeepsTheNameOfTheCall) {
+  ModelBuilder model;
+  model.Input("x", {1}).Output("y");
+  model.Function("Same", {"a"}, {"a"});
+  model.Call("Same", {"x"}, "y");
+  const auto imported = model.Import();
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  EXPECT_EQ(OutputOf(*imported, 3), 3);
+}
+
+TEST(FunctionsTest, ThatCallThemselvesOrDoubleWithoutEndAreErrors) {
+  ModelBuilder circle;
+  circle.Input("x", {1}).Output("y");
+  onnx::FunctionProto& self = circle.Function("Self", {"a"}, {"b"});
+  ModelBuilder::NodeOf(self, "Self", {"a"}, "b").set_domain("own");
+  circle.Call("Self", {"x"}, "y");
+  EXPECT_SAYS(circle.Error(), "calls of functions are more than 64 deep");
+
+  ModelBuilder doubling;
+  doubling.Input("x", {1}).Output("y");
+  for (int i = 0; i < 40; ++i) {
+    onnx::FunctionProto& function =
+        doubling.Function(absl::StrCat("f", i), {"a"}, {"c"});
+    const std::string next = absl::StrCat("f", i + 1);
+    ModelBuilder::NodeOf(function, next, {"a"}, "b").set_domain("own");
+    ModelBuilder::NodeOf(function, next, {"b"}, "c").set_domain("own");
+  }
+  onnx::FunctionProto& last = doubling.Function("f40", {"a"}, {"c"});
+  ModelBuilder::NodeOf(last, "Relu", {"a"}, "c");
+  doubling.Call("f0", {"x"}, "y");
+  EXPECT_SAYS(doubling.Error(), "more than 1048576 nodes");
+
+  ModelBuilder many = ModelWithFunctions();
+  many.Call("Leaky", {"x", "x"}, "z");
+  EXPECT_SAYS(many.Error(), "2 inputs and 1 outputs; expected at most the 1");
 }
 
 TEST(HostileTest, AttributesOutOfRangeAreErrors) {

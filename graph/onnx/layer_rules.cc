@@ -187,6 +187,44 @@ Results AveragePool(NodeImport& node) { return {Pool(node, "avg_pool")[0]}; }
 
 Results MaxPool(NodeImport& node) { return Pool(node, "max_pool"); }
 
+// |x|^p, and its root.
+int Power(NodeImport& node, int x, double p) {
+  return node.Emit("pow", {node.Emit("abs", {x}), node.Scalar(x, p)});
+}
+
+// A mean that counts the padding, times the size of the window, is a sum.
+Results LpPool(NodeImport& node) {
+  const int x = node.In(0);
+  const auto p = static_cast<double>(node.Int("p", 2));
+  if (!node.HasAttribute("kernel_shape")) node.Wrong("has no kernel_shape");
+  if (!(p >= 1)) node.Wrong(absl::StrCat("p is ", p, "; expected 1 or more"));
+  if (node.Int("ceil_mode", 0) != 0) node.NotCovered("ceil_mode");
+  if (!node.ok()) return {};
+  const Windows windows = WindowsOf(node, x, node.Ints("kernel_shape"));
+  Attributes attributes = windows.attributes();
+  attributes["kernel"] = windows.kernel;
+  attributes["ceil"] = int64_t{0};
+  attributes["count_padding"] = int64_t{1};
+  attributes["column_major"] = int64_t{0};
+  const int mean = node.Emit("avg_pool", {Power(node, x, p)}, attributes);
+  if (!node.ok()) return {};
+  const int sum = node.Emit(
+      "mul",
+      {mean, node.Scalar(x, static_cast<double>(Elements(windows.kernel)))});
+  return {node.Emit("pow", {sum, node.Scalar(x, 1 / p)})};
+}
+
+Results GlobalLpPool(NodeImport& node) {
+  const int x = node.In(0);
+  const auto p = static_cast<double>(node.Int("p", 2));
+  if (!(p >= 1)) node.Wrong(absl::StrCat("p is ", p, "; expected 1 or more"));
+  if (!node.ok()) return {};
+  Dims axes;
+  for (int64_t d = 2; d < node.rank(x); ++d) axes.push_back(d);
+  const int sum = node.Reduce("reduce_sum", Power(node, x, p), axes, true);
+  return {node.Emit("pow", {sum, node.Scalar(x, 1 / p)})};
+}
+
 Results Global(NodeImport& node, const char* op) {
   const int x = node.In(0);
   Dims axes;
@@ -383,6 +421,8 @@ void AddLayerRules(ImportRules& rules) {
                 {"Conv", Conv},
                 {"ConvTranspose", ConvTranspose},
                 {"Gemm", Gemm},
+                {"GlobalLpPool", GlobalLpPool},
+                {"LpPool", LpPool},
                 {"MatMul", Matmul},
                 {"MaxPool", MaxPool}});
   rules["Einsum"] = [](NodeImport& node) { return Einsum(node).Run(); };

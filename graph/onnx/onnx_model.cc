@@ -6,7 +6,6 @@
 #include <system_error>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -14,7 +13,10 @@
 #include "base/status_macros.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "google/protobuf/unknown_field_set.h"
 #include "graph/ir/ops.h"
+#include "graph/onnx/inline_functions.h"
+#include "graph/onnx/node_order.h"
 
 // How Debian's library was built.
 #define ONNX_ML 1
@@ -25,10 +27,6 @@ namespace optrail::graph {
 namespace {
 
 constexpr int kMostSubgraphDepth = 16;
-
-std::string Quoted(absl::string_view name) {
-  return absl::StrCat("\"", absl::CEscape(name.substr(0, 200)), "\"");
-}
 
 proto::ElementType ElementTypeOf(int type) {
   static constexpr std::pair<int, proto::ElementType> kTypes[] = {
@@ -173,20 +171,70 @@ class Reader {
       result.outputs.push_back(ValueOf(value));
     for (const auto& value : graph.value_info())
       result.values.push_back(ValueOf(value));
-    result.nodes.reserve(graph.node_size());
-    for (const auto& node : graph.node()) {
-      absl::StatusOr<OnnxNode> added = NodeOf(node, result.nodes.size(), depth);
+    OPTRAIL_ASSIGN_OR_RETURN(result.nodes, Nodes(graph.node(), depth));
+    return result;
+  }
+
+  absl::StatusOr<OnnxFunction> Function(const onnx::FunctionProto& function) {
+    OnnxFunction result;
+    result.name = function.name();
+    result.domain = OwnDomain(function.domain());
+    result.inputs.assign(function.input().begin(), function.input().end());
+    result.outputs.assign(function.output().begin(), function.output().end());
+    for (const auto& opset : function.opset_import()) {
+      if (OwnDomain(opset.domain()).empty()) result.opset = opset.version();
+    }
+    absl::StatusOr<std::vector<OnnxNode>> nodes = Nodes(function.node(), 0);
+    absl::Status status = nodes.status();
+    if (nodes.ok()) {
+      result.nodes = *std::move(nodes);
+      status = AddDefaults(function, result);
+    }
+    if (status.ok()) return result;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "function ", Quoted(function.name()), ": ", status.message()));
+  }
+
+ private:
+  static std::string OwnDomain(const std::string& domain) {
+    return domain == "ai.onnx" ? "" : domain;
+  }
+
+  template <class List>
+  absl::StatusOr<std::vector<OnnxNode>> Nodes(const List& list, int depth) {
+    std::vector<OnnxNode> nodes;
+    nodes.reserve(list.size());
+    for (const auto& node : list) {
+      absl::StatusOr<OnnxNode> added = NodeOf(node, nodes.size(), depth);
       if (!added.ok()) {
         return absl::InvalidArgumentError(
             absl::StrCat("node ", Quoted(node.name()), " (", node.op_type(),
                          "): ", added.status().message()));
       }
-      result.nodes.push_back(*std::move(added));
+      nodes.push_back(*std::move(added));
     }
-    return result;
+    return nodes;
   }
 
- private:
+  // They came with ONNX 1.13, in a field that 1.12 does not know.
+  absl::Status AddDefaults(const onnx::FunctionProto& function,
+                           OnnxFunction& result) {
+    constexpr int kDefault = 11;
+    const google::protobuf::UnknownFieldSet& fields = function.unknown_fields();
+    for (int i = 0; i < fields.field_count(); ++i) {
+      if (fields.field(i).number() != kDefault) continue;
+      onnx::AttributeProto attribute;
+      if (fields.field(i).type() !=
+              google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED ||
+          !attribute.ParseFromString(fields.field(i).length_delimited())) {
+        return absl::InvalidArgumentError("a default of it is no attribute");
+      }
+      OPTRAIL_ASSIGN_OR_RETURN(result.defaults[attribute.name()],
+                               AttributeOf(attribute, 0));
+    }
+    return absl::OkStatus();
+  }
+
   absl::StatusOr<OnnxTensor> TensorOf(const onnx::TensorProto& tensor) {
     OnnxTensor result;
     result.name = tensor.name();
@@ -272,27 +320,34 @@ class Reader {
     result.name = node.name().empty() ? absl::StrCat(node.op_type(), "_", place)
                                       : node.name();
     result.op = node.op_type();
-    result.domain = node.domain() == "ai.onnx" ? "" : node.domain();
+    result.domain = OwnDomain(node.domain());
     result.inputs.assign(node.input().begin(), node.input().end());
     result.outputs.assign(node.output().begin(), node.output().end());
     for (const auto& attribute : node.attribute()) {
-      OnnxAttribute& added = result.attributes[attribute.name()];
-      added.integer = attribute.i();
-      added.real = attribute.f();
-      added.text = attribute.s();
-      added.integers.assign(attribute.ints().begin(), attribute.ints().end());
-      added.reals.assign(attribute.floats().begin(), attribute.floats().end());
-      added.texts.assign(attribute.strings().begin(),
-                         attribute.strings().end());
-      if (attribute.has_t()) {
-        OPTRAIL_ASSIGN_OR_RETURN(OnnxTensor tensor, Tensor(attribute.t()));
-        added.tensor = std::make_shared<const OnnxTensor>(std::move(tensor));
-      }
-      if (attribute.has_g() && depth < kMostSubgraphDepth) {
-        OPTRAIL_ASSIGN_OR_RETURN(OnnxGraph graph,
-                                 Graph(attribute.g(), depth + 1));
-        added.graph = std::make_shared<const OnnxGraph>(std::move(graph));
-      }
+      OPTRAIL_ASSIGN_OR_RETURN(result.attributes[attribute.name()],
+                               AttributeOf(attribute, depth));
+    }
+    return result;
+  }
+
+  absl::StatusOr<OnnxAttribute> AttributeOf(
+      const onnx::AttributeProto& attribute, int depth) {
+    OnnxAttribute result;
+    result.reference = attribute.ref_attr_name();
+    result.integer = attribute.i();
+    result.real = attribute.f();
+    result.text = attribute.s();
+    result.integers.assign(attribute.ints().begin(), attribute.ints().end());
+    result.reals.assign(attribute.floats().begin(), attribute.floats().end());
+    result.texts.assign(attribute.strings().begin(), attribute.strings().end());
+    if (attribute.has_t()) {
+      OPTRAIL_ASSIGN_OR_RETURN(OnnxTensor tensor, Tensor(attribute.t()));
+      result.tensor = std::make_shared<const OnnxTensor>(std::move(tensor));
+    }
+    if (attribute.has_g() && depth < kMostSubgraphDepth) {
+      OPTRAIL_ASSIGN_OR_RETURN(OnnxGraph graph,
+                               Graph(attribute.g(), depth + 1));
+      result.graph = std::make_shared<const OnnxGraph>(std::move(graph));
     }
     return result;
   }
@@ -338,6 +393,12 @@ absl::StatusOr<OnnxModel> ParseOnnxModel(absl::string_view contents,
   if (result.opset == 0) result.opset = 1;
   Reader reader(folder);
   OPTRAIL_ASSIGN_OR_RETURN(result.graph, reader.Graph(model.graph(), 0));
+  std::vector<OnnxFunction> functions;
+  for (const auto& function : model.functions()) {
+    OPTRAIL_ASSIGN_OR_RETURN(OnnxFunction read, reader.Function(function));
+    functions.push_back(std::move(read));
+  }
+  OPTRAIL_RETURN_IF_ERROR(InlineFunctions(functions, result.graph));
   return result;
 }
 

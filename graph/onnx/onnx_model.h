@@ -10,7 +10,8 @@
 //
 // The format is onnx.proto of ONNX 1.12 (https://github.com/onnx/onnx). Values
 // that a file keeps outside are read from the model's folder and nowhere else.
-// Those whose file is not there are absent: constants without bytes.
+// Those whose file is not there are absent: constants without bytes. The
+// model's own functions stand where they are called (inline_functions.h).
 
 #include <cstdint>
 #include <map>
@@ -42,6 +43,8 @@ struct OnnxAttribute {
   std::vector<std::string> texts;
   std::shared_ptr<const OnnxTensor> tensor;
   std::shared_ptr<const OnnxGraph> graph;
+  // Inside of a function: the attribute of its call that stands here.
+  std::string reference;
 };
 
 struct OnnxNode {
@@ -51,6 +54,7 @@ struct OnnxNode {
   std::vector<std::string> inputs;
   std::vector<std::string> outputs;
   std::map<std::string, OnnxAttribute, std::less<>> attributes;
+  int64_t opset = 0;  // of the function that it is from; 0: the model's
 };
 
 struct OnnxValue {

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/types/optional.h"
+#include "base/process/cpus.h"
 #include "base/status_macros.h"
 #include "base/text/units.h"
 #include "graph/ir/ops.h"
@@ -297,8 +298,11 @@ absl::StatusOr<ExitCode> RecomputeGraph(const GraphRecomputeCommand& command,
                            graph::ImportOnnx(command.path, command.import));
   OPTRAIL_ASSIGN_OR_RETURN(const graph::TrainingGraph training,
                            graph::WithGradients(imported.graph));
+  const int threads = command.threads > 0
+                          ? command.threads
+                          : static_cast<int>(UsableCpus().size());
   OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<ops::CpuDevice> device,
-                           ops::MakeCpuDevice(command.threads));
+                           ops::MakeCpuDevice(threads));
   graph::RunnerOptions options;
   options.compile_cache = command.compile_cache;
   options.store = command.store;
@@ -334,9 +338,8 @@ absl::StatusOr<ExitCode> RecomputeGraph(const GraphRecomputeCommand& command,
       const GradientDifference difference,
       CompareGradients(training.graph, inputs, command.tolerance, again.get(),
                        keeps.get()));
-  OPTRAIL_ASSIGN_OR_RETURN(
-      const PairedTimes times,
-      TimeSteps(*again, *keeps, command.threads == 1, *device));
+  OPTRAIL_ASSIGN_OR_RETURN(const PairedTimes times,
+                           TimeSteps(*again, *keeps, threads == 1, *device));
   const bool same = difference.largest <= command.tolerance;
   const MeasuredPoint measured{chosen, times, again->plan().arena_bytes,
                                keeps->plan().arena_bytes, difference.largest};

@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "base/clock.h"
 #include "base/file/file.h"
+#include "base/process/cpus.h"
 #include "base/status_macros.h"
 #include "base/text/closest.h"
 #include "base/text/units.h"
@@ -474,9 +475,11 @@ void SayUncovered(const graph::Imported& imported, const std::string& path) {
 absl::StatusOr<std::unique_ptr<ops::Device>> DeviceOf(
     GraphRunCommand& command) {
   if (command.device == "cpu") {
+    if (command.threads == 0) {
+      command.threads = static_cast<int>(UsableCpus().size());
+    }
     OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<ops::CpuDevice> device,
                              ops::MakeCpuDevice(command.threads));
-    command.threads = device->threads();  // 0 was all of them
     return device;
   }
   OPTRAIL_ASSIGN_OR_RETURN(const ops::DeviceType* const type,

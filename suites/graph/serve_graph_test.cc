@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/strings/match.h"
+#include "base/process/cpus.h"
 #include "tracker/history/history.h"
 
 namespace optrail::suites {
@@ -47,6 +48,15 @@ TEST(ServeGraphTest, TheLimitNeedsEnoughRequests) {
   overloaded.overloaded = true;
   EXPECT_EQ(CodeOfServed(overloaded, absl::ZeroDuration()),
             ExitCode::kCheckFailed);
+}
+
+TEST(ServeGraphTest, NoThreadsStandForAllCores) {
+  GraphRunCommand command;
+  command.device = "cpu";
+  command.threads = 0;
+  const auto device = DeviceOf(command);
+  ASSERT_TRUE(device.ok()) << device.status();
+  EXPECT_EQ(command.threads, static_cast<int>(UsableCpus().size()));
 }
 
 TEST(ServeGraphTest, ASearchedLoadIsRecordedByItsRate) {

@@ -423,6 +423,14 @@ absl::StatusOr<ExitCode> TuneGraph(const GraphTuneCommand& command,
     return absl::InternalError(
         absl::StrCat("making ", command.folder, ": ", error.message()));
   }
+  // Two would take each other's journals, and measure each other's load.
+  const absl::StatusOr<FileLock> lock = FileLock::Try(
+      JoinPath(command.folder, absl::StrCat(ModelName(command), ".lock")));
+  if (!lock.ok()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        command.path, ": another graph tune of this model is under way: ",
+        lock.status().message(), "; next: wait until it has ended"));
+  }
   // A space that is refused would be found after the stages before it.
   OPTRAIL_RETURN_IF_ERROR(CheckServeSpace(command));
   LayeredTuning tuning(command, tools, log);

@@ -140,6 +140,26 @@ TEST_F(TuneGraphTest, AStartOutsideTheSpaceIsToldBeforeTheFirstStage) {
   EXPECT_TRUE(calls_.empty());
 }
 
+TEST_F(TuneGraphTest, ASecondOneOfTheModelIsRefused) {
+  int refused = 0;
+  const auto run = tools_.run;
+  tools_.run = [&](const Arguments& arguments) {
+    if (calls_.empty()) {
+      std::ostringstream out, log;
+      const auto second = TuneGraph(command_, tools_, out, log);
+      refused += absl::StrContains(second.status().message(),
+                                   "models/tiny.onnx: another graph tune of "
+                                   "this model is under way");
+    }
+    return run(arguments);
+  };
+  std::ostringstream out, log;
+  EXPECT_TRUE(TuneGraph(command_, tools_, out, log).ok());
+  EXPECT_EQ(refused, 1);
+  // The lock went with the first.
+  EXPECT_TRUE(TuneGraph(command_, tools_, out, log).ok());
+}
+
 TEST_F(TuneGraphTest, AStageThatIsSlowerIsNotKept) {
   fusion_ = .8;
   winner_ = {{"batch", 1}, {"workers", 1}, {"threads", 1}};

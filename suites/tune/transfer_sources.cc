@@ -47,6 +47,21 @@ absl::optional<double> TaskDistance(const proto::Task& a,
   return distance;
 }
 
+std::vector<int> NearestTasks(const std::vector<proto::Task>& tasks, size_t i) {
+  std::vector<std::pair<double, int>> nearest;
+  for (size_t j = 0; j < tasks.size(); ++j) {
+    if (j == i) continue;
+    const absl::optional<double> distance = TaskDistance(tasks[i], tasks[j]);
+    if (!distance.has_value() || *distance > kFarthest) continue;
+    nearest.emplace_back(*distance, static_cast<int>(j));
+  }
+  std::sort(nearest.begin(), nearest.end());
+  if (nearest.size() > kMostSources) nearest.resize(kMostSources);
+  std::vector<int> indices;
+  for (const auto& [distance, index] : nearest) indices.push_back(index);
+  return indices;
+}
+
 std::vector<std::string> ChooseTransferSessions(
     const std::vector<tracker::SessionInfo>& sessions,
     const proto::Task& task) {

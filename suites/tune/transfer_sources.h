@@ -32,6 +32,10 @@ namespace optrail::suites {
 // devices, attribute or data type) or they are the same.
 absl::optional<double> TaskDistance(const proto::Task& a, const proto::Task& b);
 
+// Indices of the tasks that are nearest to tasks[i], the nearest first: those
+// that it may learn from while all of them are tuned.
+std::vector<int> NearestTasks(const std::vector<proto::Task>& tasks, size_t i);
+
 // Ids of the newest session of each of the nearest tasks, nearest first.
 // `sessions` in order of time. Those of the task itself are none.
 std::vector<std::string> ChooseTransferSessions(

@@ -90,6 +90,16 @@ TEST(TaskDistanceTest, NothingIsLearnedFromTheSameOrAnotherOperator) {
   EXPECT_GT(*TaskDistance(Task(64), other), *TaskDistance(Task(64), Task(128)));
 }
 
+TEST(NearestTasksTest, AreTheFourNearestOfTheSameOperator) {
+  proto::Task other = Task(65);
+  other.set_operator_name("other");
+  const std::vector<proto::Task> tasks = {Task(64),  Task(1024), other,
+                                          Task(128), Task(64),   Task(256),
+                                          Task(32),  Task(96),   Task(1 << 20)};
+  EXPECT_THAT(NearestTasks(tasks, 0), ElementsAre(7, 3, 6, 5));
+  EXPECT_THAT(NearestTasks({Task(64), other}, 0), IsEmpty());
+}
+
 TEST(ChooseTransferSessionsTest, TakesTheNewestOfEachTaskNearestFirst) {
   EXPECT_THAT(ChooseTransferSessions(
                   {Info("old", Task(128)), Info("far", Task(1024)),

@@ -944,6 +944,13 @@ void TuneCall::SearchAll() {
     tasks.push_back(task);
     index.push_back(i);
   }
+  std::vector<proto::Task> searched_together;
+  for (const size_t i : index) {
+    searched_together.push_back(pending_[i].task->task);
+  }
+  for (size_t i = 0; i < tasks.size() && !options_.forget_trials; ++i) {
+    tasks[i].task.siblings = NearestTasks(searched_together, i);
+  }
   const bool by_time = options_.total_time_ns > 0;
   Progress progress(
       "tuning",

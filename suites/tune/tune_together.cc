@@ -1,6 +1,12 @@
 #include "suites/tune/tune_together.h"
 
 #include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "absl/types/optional.h"
+#include "tuning/proto/canonical.h"
 
 namespace optrail::suites {
 namespace {
@@ -37,8 +43,19 @@ class Together {
         scheduler_options_(SchedulerOptionsOf(tasks, options)),
         scheduler_(TasksOf(tasks), scheduler_options_),
         statuses_(tasks.size()),
-        used_(options.shares.size()) {
+        used_(options.shares.size()),
+        listeners_(tasks.size()),
+        told_(tasks.size()),
+        suggested_(tasks.size()) {
     for (size_t i = 0; i < used_.size(); ++i) HoldWhereUsedUp(i);
+    for (size_t i = 0; i < tasks.size(); ++i) {
+      const std::vector<int>& siblings = tasks[i].task.siblings;
+      for (size_t k = 0; k < siblings.size(); ++k) {
+        listeners_[siblings[k]].push_back(
+            {tasks[i].session, static_cast<int>(k)});
+      }
+    }
+    for (size_t i = 0; i < tasks.size(); ++i) TellListeners(i);
   }
 
   std::vector<absl::Status> Run() {
@@ -100,10 +117,52 @@ class Together {
   int64_t TurnTrials(int task) const {
     if (options_.total_trials == 0) return kTurnTrials;
     const auto count = static_cast<int64_t>(tasks_.size());
-    const int64_t most = scheduler_.WarmsUp(task)
-                             ? scheduler_options_.warm_up_trials
-                             : kTurnTrials;
+    const int64_t most =
+        scheduler_.WarmsUp(task) ? scheduler_.WarmUpOf(task) : kTurnTrials;
     return std::clamp<int64_t>(options_.total_trials / count, 1, most);
+  }
+
+  // Its siblings learn from the trials since the last call.
+  void TellListeners(int task) {
+    const auto& trials = tasks_[task].session->all_trials();
+    for (int& next = told_[task]; next < trials.size(); ++next) {
+      for (const auto& [session, sibling] : listeners_[task]) {
+        session->Overhear(sibling, trials[next]);
+      }
+    }
+  }
+
+  // Returns true if the task begins its turn with a sibling's best config.
+  bool BeginsWithSuggestion(int task) {
+    while (const absl::optional<std::string> text =
+               scheduler_.TakeSuggestion(task)) {
+      if (tasks_[task].session->Suggest(configs_.at(*text))) {
+        suggested_[task] = *text;
+        return true;
+      }
+      scheduler_.RefuseSuggestion(task);
+    }
+    return false;
+  }
+
+  // The best config, and whether what was suggested is among the trials by now.
+  // Compiled ahead, others may be answered before it.
+  void ReportConfigs(int task, int64_t trials, tuning::TaskReport* report) {
+    if (tasks_[task].task.siblings.empty() && listeners_[task].empty()) return;
+    const tuning::Session& session = *tasks_[task].session;
+    if (session.best_config().has_value()) {
+      report->best_config = tuning::CanonicalText(*session.best_config());
+      configs_.emplace(report->best_config, *session.best_config());
+    }
+    std::string& suggested = suggested_[task];
+    const auto& all = session.all_trials();
+    for (int64_t i = all.size() - trials; i < all.size() && !suggested.empty();
+         ++i) {
+      if (tuning::CanonicalText(all[i].config()) == suggested) {
+        suggested.clear();
+      }
+    }
+    report->suggestion_answered = suggested.empty();
   }
 
   void Turn(int task) {
@@ -112,7 +171,8 @@ class Together {
     const int64_t elapsed_before_ns = session.elapsed_ns();
     absl::Status& status = statuses_[task];
     session.GoOn();
-    const int64_t turn_trials = TurnTrials(task);
+    const int64_t turn_trials =
+        BeginsWithSuggestion(task) ? 1 : TurnTrials(task);
     for (int64_t i = 0; i < turn_trials && !TotalSpent(); ++i) {
       const int64_t trials = session.trials();
       const int64_t elapsed_ns = session.elapsed_ns();
@@ -120,6 +180,7 @@ class Together {
       if (!status.ok() || session.search_ended()) break;
       trials_ += session.trials() - trials;
       elapsed_ns_ += session.elapsed_ns() - elapsed_ns;
+      TellListeners(task);
       if (options_.after_trial) {
         options_.after_trial({task, trials_, elapsed_ns_});
       }
@@ -132,6 +193,7 @@ class Together {
     report.trials = static_cast<int>(session.trials() - trials_before);
     report.best_cost = session.best_cost();
     report.expected_improvement = session.expected_improvement();
+    ReportConfigs(task, report.trials, &report);
     if (options_.total_trials == 0) {
       report.effort =
           static_cast<double>(session.elapsed_ns() - elapsed_before_ns) * 1e-9;
@@ -160,6 +222,13 @@ class Together {
   tuning::TaskScheduler scheduler_;
   std::vector<absl::Status> statuses_;
   std::vector<Used> used_;  // by group; empty: there are no shares
+  // By task: who learns from it, as which of its siblings, and how many of its
+  // trials they know.
+  std::vector<std::vector<std::pair<tuning::Session*, int>>> listeners_;
+  std::vector<int> told_;
+  // By task: the suggestion that it has not answered yet, or "".
+  std::vector<std::string> suggested_;
+  std::map<std::string, proto::Config> configs_;  // by canonical text
   int64_t trials_ = 0;
   int64_t elapsed_ns_ = 0;
 };

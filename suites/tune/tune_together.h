@@ -12,6 +12,9 @@
 //                       {softmax.get(), {"softmax", 24}}}, options);
 //   ... Finish() each session that is OK ...
 //
+// Tasks with the same knobs (TuningTask::siblings) try each other's best
+// configs and learn from each other's trials.
+//
 // Whose turn it is depends on nothing but the tasks, the options and the trials
 // of their journals: killed at any moment and started again with the same, the
 // journals answer first, and every task gets the trials it would have got.

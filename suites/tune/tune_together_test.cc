@@ -48,6 +48,7 @@ struct FakeTask {
   const char* space = kLargeSpace;
   int64_t elapsed_ns = 1'000'000;  // of a trial
   int group = 0;
+  std::vector<int> siblings = {};
 };
 
 class FakeEvaluator : public OneByOneEvaluator {
@@ -129,8 +130,9 @@ class TuneTogetherTest : public ::testing::Test {
       auto session = OpenTuneSession(setup, tune_, *task.evaluator, clock_);
       EXPECT_TRUE(session.ok()) << session.status();
       task.session = *std::move(session);
-      tasks.push_back(
-          {task.session.get(), {fake.name, fake.weight}, fake.group});
+      tasks.push_back({task.session.get(),
+                       {fake.name, fake.weight, 0, fake.siblings},
+                       fake.group});
       open.push_back(std::move(task));
     }
     const std::vector<absl::Status> searched = SearchTogether(tasks, options_);
@@ -346,6 +348,55 @@ TEST_F(TuneTogetherTest, ResumesAtEveryPointWithTheSameTrialsPerTask) {
       EXPECT_EQ(tuning::CanonicalText(session.winner()),
                 tuning::CanonicalText(expected.at(name).winner()));
     }
+  }
+}
+
+TEST_F(TuneTogetherTest, SiblingsTryEachOthersBest) {
+  const std::string directory = tune_.journal_directory;
+  // How long both take with their best configs, summed over small totals.
+  const auto time_of = [&](const std::vector<FakeTask>& tasks) {
+    double sum = 0;
+    for (const int total : {6, 8, 10, 12}) {
+      options_.total_trials = total;
+      tune_.journal_directory =
+          absl::StrCat(directory, "/", tasks[0].siblings.size(), "/", total);
+      for (const auto& [name, session] : Run(tasks)) {
+        double least = 1e18;
+        for (const proto::Trial& trial : session.trials()) {
+          if (trial.outcome() == proto::OK) {
+            least = std::min<double>(least, trial.time_ns());
+          }
+        }
+        sum += least;
+      }
+    }
+    return sum;
+  };
+  const double alone = time_of({{"a", 1}, {"b", 1}});
+  const double together =
+      time_of({{"a", 1, Kind::kCorner, kLargeSpace, 1'000'000, 0, {1}},
+               {"b", 1, Kind::kCorner, kLargeSpace, 1'000'000, 0, {0}}});
+  EXPECT_LT(together, alone);
+}
+
+TEST_F(TuneTogetherTest, SiblingsResumeAtEveryPointWithTheSameTrials) {
+  options_.total_trials = 32;
+  const std::vector<FakeTask> tasks = {
+      {"a", 5, Kind::kCorner, kLargeSpace, 1'000'000, 0, {1, 2}},
+      {"b", 1, Kind::kCorner, kLargeSpace, 1'000'000, 0, {0}},
+      {"tiny", 1, Kind::kCorner, kTinySpace, 1'000'000, 0, {0, 1}},
+      {"broken", 1, Kind::kBroken, kLargeSpace, 1'000'000, 0, {0, 1}}};
+  const std::string directory = tune_.journal_directory;
+  tune_.journal_directory = JoinPath(directory, "uninterrupted");
+  const auto expected = Run(tasks);
+  const int evaluations = evaluations_;
+  ASSERT_EQ(Trials(expected), 32);
+  for (int cut = 0; cut < evaluations; ++cut) {
+    tune_.journal_directory = absl::StrCat(directory, "/", cut);
+    evaluations_left_ = cut;
+    EXPECT_THROW((void)Run(tasks), Killed) << cut;
+    evaluations_left_ = -1;
+    EXPECT_EQ(Tried(Run(tasks)), Tried(expected)) << "cut " << cut;
   }
 }
 

@@ -33,6 +33,13 @@ constexpr double kCapQuantile = 0.8;
 constexpr double kKappa = 2.4;
 constexpr double kSdFactor = 1.2;
 
+// Siblings that are overheard, and trials of theirs: later a task knows enough
+// by itself.
+constexpr int kMostSiblings = 4;
+constexpr int kMostOverheard = 150;
+// After so many of them the model is asked from the third trial on.
+constexpr size_t kEnoughOverheard = 6;
+
 constexpr int kFirstFitSteps = 30;
 constexpr int kFitSteps = 12;
 // The parameters are fitted anew when the trials have grown by this factor, or
@@ -60,17 +67,18 @@ BayesOpt::BayesOpt(absl::string_view name, const Domain& domain,
                    const StrategyOptions& options)
     : StrategyBase(name, domain, options),
       knowledge_(domain, options.sources),
-      features_(domain.knobs()),
-      gp_(std::make_unique<GaussianProcess>(features_, knowledge_.sources())),
-      gp_without_sources_(std::make_unique<GaussianProcess>(features_, 0)),
-      posterior_(features_) {
+      config_features_(domain.knobs()),
+      features_(std::make_unique<ConfigFeatures>(domain.knobs())),
+      gp_(std::make_unique<GaussianProcess>(*features_, knowledge_.sources())),
+      gp_without_sources_(std::make_unique<GaussianProcess>(*features_, 0)),
+      posterior_(std::make_unique<GpPosterior>(*features_)) {
   if (!domain.size() || *domain.size() > kListed) return;
   for (int64_t i = 0; i < *domain.size(); ++i) listed_.push_back(domain.At(i));
   ListCandidates();
 }
 
 void BayesOpt::ListCandidates() {
-  all_ = std::make_unique<CandidateSet>(features_, gp_->sources());
+  all_ = std::make_unique<CandidateSet>(*features_, gp_->sources());
   listed_prior_.clear();
   for (const Levels& levels : listed_) {
     const GpInput input = MakeInput(levels);
@@ -85,17 +93,102 @@ void BayesOpt::ForgetSources() {
   if (all_ != nullptr) ListCandidates();
 }
 
-GpInput BayesOpt::MakeInput(const Levels& levels) const {
-  return {levels, knowledge_.Values(levels)};
+GpInput BayesOpt::MakeInput(const Levels& levels, int task) const {
+  GpInput input = {levels, knowledge_.Values(levels)};
+  if (!overheard_.empty()) input.levels.push_back(static_cast<uint16_t>(task));
+  return input;
+}
+
+void BayesOpt::JoinSiblings() {
+  std::vector<KnobLevels> knobs(domain().knobs().begin(),
+                                domain().knobs().end());
+  KnobLevels& task = knobs.emplace_back();
+  for (int i = 0; i <= kMostSiblings; ++i) task.labels.emplace_back();
+  posterior_.reset();
+  gp_.reset();
+  gp_without_sources_.reset();
+  features_ = std::make_unique<ConfigFeatures>(knobs);
+  gp_ = std::make_unique<GaussianProcess>(*features_, knowledge_.sources());
+  gp_without_sources_ = std::make_unique<GaussianProcess>(*features_, 0);
+  posterior_ = std::make_unique<GpPosterior>(*features_);
+  modelled_.clear();
+  fitted_at_ = 0;
+  if (all_ != nullptr) ListCandidates();
+}
+
+void BayesOpt::Overhear(int sibling, const Trial& trial) {
+  if (sibling < 0 || sibling >= kMostSiblings ||
+      static_cast<int>(overheard_.size()) >= kMostOverheard ||
+      options().objectives > 1) {
+    return;
+  }
+  const Observation o = Observe(trial);
+  if (o.outcome == proto::CONTENDED || o.censored) return;
+  const bool works = std::isfinite(o.cost) && o.cost > 0;
+  overheard_.push_back(
+      {trial.levels, sibling, works ? std::log(o.cost) : kInfinity});
+  if (overheard_.size() == 1) JoinSiblings();
+}
+
+double BayesOpt::CommonOffset(int sibling) const {
+  double sum = 0, theirs = 0, ours = 0;
+  int common = 0, their_count = 0, our_count = 0;
+  for (const Overheard& one : overheard_) {
+    if (one.sibling != sibling || !std::isfinite(one.log_cost)) continue;
+    theirs += one.log_cost;
+    ++their_count;
+    const double own = CostOf(one.levels);
+    if (!(own > 0) || !std::isfinite(own)) continue;
+    sum += one.log_cost - std::log(own);
+    ++common;
+  }
+  if (common > 0) return sum / common;
+  for (const Observation& o : history()) {
+    if (!std::isfinite(o.cost) || !(o.cost > 0)) continue;
+    ours += std::log(o.cost);
+    ++our_count;
+  }
+  return their_count > 0 && our_count > 0
+             ? theirs / their_count - ours / our_count
+             : 0;
+}
+
+std::vector<double> BayesOpt::OverheardValues(const Targets& targets) const {
+  std::vector<double> offsets, caps;
+  for (int k = 0; k < kMostSiblings; ++k) {
+    offsets.push_back(CommonOffset(k));
+    std::vector<double> logs;
+    for (const Overheard& one : overheard_) {
+      if (one.sibling == k && std::isfinite(one.log_cost)) {
+        logs.push_back(one.log_cost);
+      }
+    }
+    std::sort(logs.begin(), logs.end());
+    caps.push_back(
+        logs.empty()
+            ? 0
+            : logs[static_cast<size_t>(kCapQuantile * (logs.size() - 1))]);
+  }
+  std::vector<double> values;
+  for (const Overheard& one : overheard_) {
+    const int k = one.sibling;
+    values.push_back((std::min(one.log_cost, caps[k]) - offsets[k]) /
+                         targets.unit -
+                     targets.offset);
+  }
+  return values;
 }
 
 std::vector<Levels> BayesOpt::Finalists(int count) const {
-  const std::vector<double> means = posterior_.MeansAtTrials();
+  const std::vector<double> means = posterior_->MeansAtTrials();
   std::vector<std::pair<double, int>> ranked;
-  for (size_t i = 0; i < means.size(); ++i) {
-    const Observation& o = history()[modelled_[i]];
+  // Those overheard come first.
+  const size_t own = means.size() - std::min(means.size(), modelled_.size());
+  for (size_t i = own; i < means.size(); ++i) {
+    const int trial = modelled_[i - own];
+    const Observation& o = history()[trial];
     if (o.outcome != proto::OK || !std::isfinite(o.cost)) continue;
-    ranked.emplace_back(means[i] + PriorMean(o.levels), modelled_[i]);
+    ranked.emplace_back(means[i] + PriorMean(o.levels), trial);
   }
   std::sort(ranked.begin(), ranked.end());
   std::vector<Levels> result;
@@ -125,7 +218,8 @@ Levels BayesOpt::FarFromAll(const std::vector<Levels>& chosen) {
     if (levels.empty()) return {};
     float nearest = std::numeric_limits<float>::max();
     const auto consider = [&](const Levels& other) {
-      nearest = std::min(nearest, features_.SquaredDistance(levels, other));
+      nearest =
+          std::min(nearest, config_features_.SquaredDistance(levels, other));
     };
     for (const Observation& o : history()) consider(o.levels);
     for (const Levels& other : outstanding()) consider(other);
@@ -242,6 +336,25 @@ BayesOpt::Targets BayesOpt::MakeTargets() {
       variance += (cost - mean) * (cost - mean) / n;
     }
     targets.unit = variance > 1e-24 ? std::sqrt(variance) : 1;
+    if (!overheard_.empty()) {
+      // The spread of the siblings' trials, too: a task begins where they are
+      // best already.
+      std::vector<double> sums(kMostSiblings), squares(kMostSiblings);
+      std::vector<int> counts(kMostSiblings);
+      for (const Overheard& one : overheard_) {
+        if (!std::isfinite(one.log_cost)) continue;
+        sums[one.sibling] += one.log_cost;
+        squares[one.sibling] += one.log_cost * one.log_cost;
+        ++counts[one.sibling];
+      }
+      double all = variance * n, weight = std::max(n - 1, 0.0);
+      for (int k = 0; k < kMostSiblings; ++k) {
+        if (counts[k] < 2) continue;
+        all += squares[k] - sums[k] * sums[k] / counts[k];
+        weight += counts[k] - 1;
+      }
+      if (weight > 0 && all > 1e-24) targets.unit = std::sqrt(all / weight);
+    }
   } else {
     // The first trials are all good ones: their spread says nothing.
     targets.unit = knowledge_.unit();
@@ -256,6 +369,7 @@ BayesOpt::Targets BayesOpt::MakeTargets() {
   }
   for (double& cost : targets.costs) cost -= offset;
   for (double& value : targets.values) value -= offset;
+  targets.offset = offset;
   return targets;
 }
 
@@ -276,7 +390,11 @@ void BayesOpt::Refit(Targets& targets) {
     return chosen;
   };
   std::vector<GpInput> inputs;
-  std::vector<double> values, costs;
+  std::vector<double> values = OverheardValues(targets), costs = values;
+  overheard_at_fit_ = static_cast<int>(overheard_.size());
+  for (const Overheard& one : overheard_) {
+    inputs.push_back(MakeInput(one.levels, one.sibling + 1));
+  }
   for (const int i : choose(kFitTrials)) {
     inputs.push_back(MakeInput(history()[targets.trials[i]].levels));
     values.push_back(targets.values[i]);
@@ -297,7 +415,7 @@ void BayesOpt::Refit(Targets& targets) {
     }
   }
 
-  inputs.clear();
+  inputs.resize(overheard_.size());
   modelled_.clear();
   std::vector<int> kept = choose(kModelTrials);
   std::sort(kept.begin(), kept.end());
@@ -305,7 +423,7 @@ void BayesOpt::Refit(Targets& targets) {
     modelled_.push_back(targets.trials[i]);
     inputs.push_back(MakeInput(history()[targets.trials[i]].levels));
   }
-  posterior_.Reset(*gp_, std::move(inputs));
+  posterior_->Reset(*gp_, std::move(inputs));
 }
 
 void BayesOpt::AddToPool(Levels levels, CandidateSet& set) {
@@ -316,7 +434,7 @@ void BayesOpt::AddToPool(Levels levels, CandidateSet& set) {
 }
 
 void BayesOpt::SamplePool() {
-  CandidateSet set(features_, gp_->sources());
+  CandidateSet set(*features_, gp_->sources());
   absl::flat_hash_set<Levels> known;
   const auto add = [&](const Levels& levels) {
     if (Seen(levels) || !known.insert(levels).second) return;
@@ -330,7 +448,7 @@ void BayesOpt::SamplePool() {
       add(levels);
     }
   }
-  posterior_.Keep(std::move(set));
+  posterior_->Keep(std::move(set));
   neighbours_of_ = best();
 }
 
@@ -341,11 +459,11 @@ void BayesOpt::RefillPool() {
   if (listed_.size() <= static_cast<size_t>(kPool)) {
     pool_ = listed_;
     pool_prior_ = listed_prior_;
-    posterior_.Keep(*all_);
+    posterior_->Keep(*all_);
     return;
   }
   std::vector<float> mean, variance;
-  posterior_.Predict(*all_, mean, variance);
+  posterior_->Predict(*all_, mean, variance);
   std::vector<float> score(mean.size());
   for (size_t i = 0; i < mean.size(); ++i) {
     score[i] = listed_prior_[i] + mean[i] -
@@ -359,9 +477,9 @@ void BayesOpt::RefillPool() {
                    });
   order.resize(kPool);
   std::sort(order.begin(), order.end());
-  CandidateSet set(features_, gp_->sources());
+  CandidateSet set(*features_, gp_->sources());
   for (const int i : order) AddToPool(listed_[i], set);
-  posterior_.Keep(std::move(set));
+  posterior_->Keep(std::move(set));
 }
 
 void BayesOpt::AddNeighboursOfBest() {
@@ -375,29 +493,30 @@ void BayesOpt::AddNeighboursOfBest() {
     pool_prior_.push_back(knowledge_.Expected(inputs.back().sources));
     pool_.push_back(std::move(levels));
   }
-  posterior_.Extend(inputs);
+  posterior_->Extend(inputs);
 }
 
 void BayesOpt::Update(Targets& targets) {
   const int n = static_cast<int>(history().size());
   if (fitted_at_ == 0 || n >= fitted_at_ * kRefitGrowth ||
-      n >= fitted_at_ + kRefitTrials) {
+      n >= fitted_at_ + kRefitTrials ||
+      static_cast<int>(overheard_.size()) > overheard_at_fit_) {
     Refit(targets);
   } else {
     const auto last = modelled_.empty() ? -1 : modelled_.back();
     for (const int trial : targets.trials) {
       if (trial <= last) continue;
-      posterior_.Append(MakeInput(history()[trial].levels));
+      posterior_->Append(MakeInput(history()[trial].levels));
       modelled_.push_back(trial);
     }
   }
-  std::vector<double> values;
+  std::vector<double> values = OverheardValues(targets);
   size_t next = 0;
   for (const int trial : modelled_) {
     while (targets.trials[next] != trial) ++next;
     values.push_back(targets.values[next]);
   }
-  posterior_.SetTargets(values);
+  posterior_->SetTargets(values);
   if (fitted_at_ == n) {
     RefillPool();
   } else {
@@ -410,9 +529,9 @@ int BayesOpt::NextCandidate(int started, double best,
   const bool by_bound = ChosenByBound(started);
   int chosen = -1;
   double highest = -kInfinity;
-  for (int c = 0; c < posterior_.pool_size(); ++c) {
-    const double mean = posterior_.mean(c) + pool_prior_[c];
-    const double sd = std::sqrt(posterior_.variance(c));
+  for (int c = 0; c < posterior_->pool_size(); ++c) {
+    const double mean = posterior_->mean(c) + pool_prior_[c];
+    const double sd = std::sqrt(posterior_->variance(c));
     const double score =
         by_bound ? kKappa * sd - mean
                  : LogExpectedImprovementOf(best - mean, kSdFactor * sd);
@@ -426,16 +545,18 @@ int BayesOpt::NextCandidate(int started, double best,
 
 std::vector<Levels> BayesOpt::Propose(int count) {
   const int started = static_cast<int>(history().size() + outstanding().size());
-  const int design = knowledge_.empty() ? kDesign : kDesignWithSources;
+  const int design = knowledge_.empty() && overheard_.size() < kEnoughOverheard
+                         ? kDesign
+                         : kDesignWithSources;
   Targets targets = MakeTargets();
   if (targets.trials.empty()) return Design(count, count);
   if (started < design) return Design(count, design - started);
   Update(targets);
   const double best =
       *std::min_element(targets.costs.begin(), targets.costs.end());
-  posterior_.Remember();
+  posterior_->Remember();
   for (const Levels& levels : outstanding()) {
-    posterior_.Append(MakeInput(levels));
+    posterior_->Append(MakeInput(levels));
   }
   std::vector<Levels> round;
   std::vector<char> taken(pool_.size(), 0);
@@ -446,14 +567,14 @@ std::vector<Levels> BayesOpt::Propose(int count) {
     round.push_back(pool_[chosen]);
     // Later ones of the round rest on fantasies.
     if (i < 2 && !ChosenByBound(started + i)) {
-      const double mean = posterior_.mean(chosen) + pool_prior_[chosen];
-      const double sd = std::sqrt(posterior_.variance(chosen));
+      const double mean = posterior_->mean(chosen) + pool_prior_[chosen];
+      const double sd = std::sqrt(posterior_->variance(chosen));
       expected_improvement_ =
           -std::expm1(-ExpectedImprovementOf(best - mean, sd) * targets.unit);
     }
-    if (i + 1 < count) posterior_.Append(MakeInput(pool_[chosen]));
+    if (i + 1 < count) posterior_->Append(MakeInput(pool_[chosen]));
   }
-  posterior_.Restore();
+  posterior_->Restore();
   return round;
 }
 

@@ -46,6 +46,8 @@ class BayesOpt final : public StrategyBase {
   // smooths noise but also what is truly special.
   std::vector<Levels> Finalists(int count) const override;
 
+  void Overhear(int sibling, const Trial& trial) override;
+
  private:
   std::vector<Levels> Propose(int count) override;
 
@@ -54,7 +56,8 @@ class BayesOpt final : public StrategyBase {
   std::vector<Levels> Design(int count, int wanted);
   Levels FarFromAll(const std::vector<Levels>& chosen);
 
-  GpInput MakeInput(const Levels& levels) const;
+  // `task`: 0 for this one, 1 and more for its siblings.
+  GpInput MakeInput(const Levels& levels, int task = 0) const;
   // The mean of a config by the sources; 0 without them.
   float PriorMean(const Levels& levels) const;
 
@@ -64,8 +67,14 @@ class BayesOpt final : public StrategyBase {
     std::vector<double> costs;   // log cost, capped, less an offset, in units
     std::vector<double> values;  // costs - PriorMean; their mean is zero
     double unit = 1;             // of log cost
+    double offset = 0;           // in units
   };
   Targets MakeTargets();
+  // From the first overheard trial on, the task is a knob of the model.
+  void JoinSiblings();
+  // The values of what was overheard, beside those of `targets`.
+  std::vector<double> OverheardValues(const Targets& targets) const;
+  double CommonOffset(int sibling) const;
   std::vector<double> LogCosts();
 
   // Brings the posterior up to date.
@@ -84,21 +93,30 @@ class BayesOpt final : public StrategyBase {
                     const std::vector<char>& taken) const;
 
   SourceKnowledge knowledge_;
-  const ConfigFeatures features_;
+  const ConfigFeatures config_features_;
+  std::unique_ptr<ConfigFeatures> features_;  // with the task, if any other is
   std::unique_ptr<GaussianProcess> gp_;
   std::unique_ptr<GaussianProcess> gp_without_sources_;
-  GpPosterior posterior_;
+  std::unique_ptr<GpPosterior> posterior_;
 
   std::vector<Levels> listed_;  // all configs, if they can be listed
   std::vector<float> listed_prior_;
   std::unique_ptr<CandidateSet> all_;
   std::vector<Levels> pool_;
   std::vector<float> pool_prior_;  // PriorMean
-  // Which trials the posterior has, in its order.
+  // Which trials the posterior has, in its order, behind those overheard.
   std::vector<int> modelled_;
   int fitted_at_ = 0;
   int neighbours_of_ = -1;
   absl::optional<double> expected_improvement_;
+
+  struct Overheard {
+    Levels levels;
+    int sibling;
+    double log_cost;  // infinite for a failure
+  };
+  std::vector<Overheard> overheard_;
+  int overheard_at_fit_ = 0;
 };
 
 }  // namespace optrail::tuning

@@ -153,6 +153,12 @@ class Pruned final : public Strategy {
   void Tell(absl::Span<const Trial> trials) override {
     strategy_->Tell(trials);
   }
+  bool Suggest(const Levels& levels) override {
+    return strategy_->Suggest(levels);
+  }
+  void Overhear(int sibling, const Trial& trial) override {
+    strategy_->Overhear(sibling, trial);
+  }
   std::string StopReason() const override { return strategy_->StopReason(); }
   absl::optional<double> ExpectedImprovement() const override {
     return strategy_->ExpectedImprovement();

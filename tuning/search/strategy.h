@@ -102,6 +102,17 @@ class Strategy {
   // (see the contract) are welcome at any time.
   virtual void Tell(absl::Span<const Trial> trials) = 0;
 
+  // A config that is worth a trial, since it was best in another task: Ask
+  // returns it before anything else. False, and nothing changes, if it is not
+  // valid here or was asked or told before. Whoever resumes by Tell has to
+  // suggest it again at the same place.
+  virtual bool Suggest(const Levels& levels) = 0;
+
+  // A trial of a task with the same knobs that is searched at the same time,
+  // with levels of this domain, which need not be valid. `sibling` counts these
+  // tasks from 0. Nothing but later choices changes; a strategy may ignore it.
+  virtual void Overhear(int sibling, const Trial& trial) {}
+
   // Why the last Ask returned nothing, such as "space exhausted"; else empty.
   virtual std::string StopReason() const = 0;
 

@@ -56,6 +56,13 @@ void StrategyBase::Tell(absl::Span<const Trial> trials) {
   }
 }
 
+bool StrategyBase::Suggest(const Levels& levels) {
+  if (!domain_.IsValid(levels) || !seen_.insert(levels).second) return false;
+  outstanding_.push_back(levels);
+  undelivered_.insert(undelivered_.begin(), levels);
+  return true;
+}
+
 void StrategyBase::Inform(const Trial& trial) {
   if (told_.contains(trial.levels)) return;
   Remove(trial.levels, outstanding_);

@@ -46,6 +46,7 @@ class StrategyBase : public Strategy {
   absl::string_view name() const override { return name_; }
   std::vector<Levels> Ask(int count) final;
   void Tell(absl::Span<const Trial> trials) final;
+  bool Suggest(const Levels& levels) final;
   std::string StopReason() const override { return stop_reason_; }
   std::vector<Levels> Finalists(int count) const override;
   std::vector<Trial> ParetoFront() const override;
@@ -76,13 +77,14 @@ class StrategyBase : public Strategy {
   // The index in history() of the cheapest OK trial; -1 if there is none.
   int best() const { return best_; }
 
+  Observation Observe(const Trial& trial) const;
+
   // Uniform over the configs not seen, empty if none is left.
   Levels RandomUnseen();
 
  private:
   std::vector<Levels> NextRound(int count);
   void Record(const Trial& trial);
-  Observation Observe(const Trial& trial) const;
 
   const std::string name_;
   const Domain& domain_;
@@ -91,8 +93,8 @@ class StrategyBase : public Strategy {
   absl::flat_hash_set<Levels> seen_;
   absl::flat_hash_map<Levels, int> told_;  // index in history_
   std::vector<Levels> outstanding_;
-  // Outstanding configs that Tell drew while replaying a journal; the next Ask
-  // hands them out.
+  // Outstanding configs that the next Ask hands out: suggestions, and what Tell
+  // drew while replaying a journal.
   std::vector<Levels> undelivered_;
   std::vector<Observation> history_;
   int best_ = -1;

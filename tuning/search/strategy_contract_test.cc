@@ -127,6 +127,67 @@ TEST_P(StrategyContract, ResumesAtAnyPointAsIfUninterrupted) {
   }
 }
 
+TEST_P(StrategyContract, ASuggestionIsAskedNextAndOnce) {
+  const GridDomain domain = SmallDomain();
+  const auto strategy = Make(GetParam(), domain, {});
+  const Levels suggested = {1, 2, 1, 0}, not_valid = {0, 0, 5, 0};
+  ASSERT_TRUE(domain.IsValid(suggested));
+  EXPECT_FALSE(strategy->Suggest(not_valid));
+  Drive(*strategy, 3, 1);
+  const bool is_new = strategy->Suggest(suggested);
+  EXPECT_FALSE(strategy->Suggest(suggested));
+  if (is_new) {
+    EXPECT_EQ(strategy->Ask(1), std::vector<Levels>{suggested});
+    strategy->Tell({Measure(suggested)});
+  }
+  const std::vector<Levels> rest = Drive(*strategy, 10000, 1);
+  EXPECT_EQ(static_cast<int64_t>(rest.size()), *domain.size() - 3 - is_new);
+  EXPECT_EQ(std::count(rest.begin(), rest.end(), suggested), 0);
+}
+
+TEST_P(StrategyContract, WhatIsOverheardIsNeitherTriedNorTold) {
+  const GridDomain domain = SmallDomain();
+  const auto strategy = Make(GetParam(), domain, {});
+  std::vector<Levels> asked = Drive(*strategy, 7, 1);
+  Rng rng(5);
+  for (int i = 0; i < 300; ++i) {
+    Trial trial = Measure(domain.Sample(rng));
+    for (double& objective : trial.objectives) objective *= 3;
+    strategy->Overhear(i % 6, trial);
+    if (i == 40) {
+      const std::vector<Levels> more = Drive(*strategy, 9, 1);
+      asked.insert(asked.end(), more.begin(), more.end());
+    }
+  }
+  const std::vector<Levels> rest = Drive(*strategy, 10000, 1);
+  asked.insert(asked.end(), rest.begin(), rest.end());
+  const absl::flat_hash_set<Levels> unique(asked.begin(), asked.end());
+  EXPECT_EQ(asked.size(), unique.size());
+  EXPECT_EQ(static_cast<int64_t>(unique.size()), *domain.size());
+  EXPECT_EQ(strategy->Finalists(1).size(), 1);
+}
+
+TEST(BayesOptTest, FindsWhatSiblingsFoundSooner) {
+  const GridDomain domain = SmallDomain();
+  int alone = 0, helped = 0;
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    StrategyOptions options;
+    options.seed = seed;
+    for (int* const trials : {&alone, &helped}) {
+      const auto strategy = Make("bayes_opt", domain, options);
+      Rng rng(seed);
+      for (int i = 0; i < 30 && trials == &helped; ++i) {
+        Trial trial = Measure(domain.Sample(rng));
+        for (double& objective : trial.objectives) objective *= 3;
+        strategy->Overhear(0, trial);
+      }
+      const Levels best = {1, 2, 1, 0};
+      while (Drive(*strategy, 1, 1)[0] != best) ++*trials;
+    }
+  }
+  EXPECT_LT(helped, .8 * alone) << "of 8 searches each";
+}
+
 TEST_P(StrategyContract, DoesNotProposeTheWarmStart) {
   const GridDomain domain = SmallDomain();
   StrategyOptions options;

@@ -24,6 +24,12 @@ constexpr double kWarmUpShare = 0.25;
 // whichever that is (docs/lab/search.md).
 constexpr double kRarer = 0.25;
 
+std::vector<std::vector<int>> SiblingsOf(const std::vector<TuningTask>& tasks) {
+  std::vector<std::vector<int>> siblings;
+  for (const TuningTask& task : tasks) siblings.push_back(task.siblings);
+  return siblings;
+}
+
 }  // namespace
 
 int WarmUpTrials(int64_t total_trials, int tasks) {
@@ -35,7 +41,7 @@ int WarmUpTrials(int64_t total_trials, int tasks) {
 
 TaskScheduler::TaskScheduler(std::vector<TuningTask> tasks,
                              const TaskSchedulerOptions& options)
-    : options_(options) {
+    : options_(options), winners_(SiblingsOf(tasks)) {
   for (TuningTask& task : tasks) {
     State state;
     state.task = std::move(task);
@@ -55,10 +61,21 @@ bool TaskScheduler::AllStalled() const {
 }
 
 bool TaskScheduler::WarmsUp(const State& state) const {
-  const int trials = state.progress.empty()
-                         ? kFailingWarmUps * options_.warm_up_trials
-                         : options_.warm_up_trials;
-  return state.trials < trials;
+  const int trials = state.task.siblings.empty() ? options_.warm_up_trials : 1;
+  return state.trials <
+         (state.progress.empty() ? kFailingWarmUps * trials : trials);
+}
+
+double TaskScheduler::Promise(int task) const {
+  const absl::optional<SharedWinners::Offer> offer = winners_.For(task);
+  return offer ? -std::expm1(-offer->gain) : 0;
+}
+
+absl::optional<std::string> TaskScheduler::TakeSuggestion(int task) {
+  const absl::optional<SharedWinners::Offer> offer = winners_.For(task);
+  if (!offer) return absl::nullopt;
+  winners_.Take(task, *offer);
+  return offer->config;
 }
 
 double TaskScheduler::ExpectedGain(int task) const {
@@ -80,6 +97,7 @@ double TaskScheduler::ExpectedGain(int task) const {
                                              kLeastExpectedImprovement));
   }
   fraction *= std::pow(state.trials, -kRarer);
+  fraction = std::max(fraction, Promise(task));
   const double saved = std::clamp(fraction * cost, 0.0,
                                   std::max(cost - state.task.floor_cost, 0.0));
   return state.task.weight * saved * state.trials / state.effort;
@@ -87,7 +105,7 @@ double TaskScheduler::ExpectedGain(int task) const {
 
 TaskScheduler::Tier TaskScheduler::TierOf(int task) const {
   const State& state = states_[task];
-  if (HasStalled(task)) return Tier::kStalled;
+  if (HasStalled(task) && Promise(task) == 0) return Tier::kStalled;
   return state.held && !WarmsUp(state) ? Tier::kHeld : Tier::kOpen;
 }
 
@@ -119,7 +137,13 @@ void TaskScheduler::Report(int task, const TaskReport& report) {
   state.effort += report.effort > 0 ? report.effort : trials;
   state.expected_improvement = report.expected_improvement;
   state.idle_trials += trials;
-  if (!report.best_cost) return;
+  if (!report.best_cost) {
+    // Nothing has worked, the suggestion neither.
+    if (report.suggestion_answered) winners_.Refuse(task);
+    return;
+  }
+  winners_.Report(task, report.best_config, *report.best_cost,
+                  report.suggestion_answered);
   const double before =
       state.progress.empty() ? *report.best_cost : state.progress.back().second;
   if (state.progress.empty() ||

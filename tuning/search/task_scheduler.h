@@ -21,8 +21,11 @@
 //    more so the more there were (n^-1/4);
 //  - by the strategy's model, if it has one: its expected improvement. History
 //    and model err in different ways; their geometric mean counts.
-// It chooses tasks, never configs. What it answers depends on the reports
-// alone, so a journal replayed gives the same schedule.
+//  - by its siblings: the best config of a task with the same knobs may save
+//    more at once than the search is expected to (shared_winners.h).
+// It chooses tasks, and of configs only those that are best elsewhere. What it
+// answers depends on the reports alone, so a journal replayed gives the same
+// schedule.
 
 #include <cstdint>
 #include <string>
@@ -30,6 +33,7 @@
 #include <vector>
 
 #include "absl/types/optional.h"
+#include "tuning/search/shared_winners.h"
 
 namespace optrail::tuning {
 
@@ -39,11 +43,14 @@ struct TuningTask {
   double weight = 1;
   // The least cost imaginable (the roofline's time); 0 if unknown.
   double floor_cost = 0;
+  // Indices of the tasks with the same knobs, the nearest first: they try each
+  // other's best configs.
+  std::vector<int> siblings = {};
 };
 
 struct TaskSchedulerOptions {
-  // Every task first gets so many trials, and a task without any success up to
-  // four times as many.
+  // Every task first gets so many trials, one with siblings a single one; a
+  // task without any success gets up to four times as many.
   int warm_up_trials = 4;
   // A task is left to the others after so many trials in a row without a gain
   // of at least min_gain (a fraction of its cost).
@@ -70,6 +77,11 @@ struct TaskReport {
   // What the batch took (seconds, say), if not all trials cost the budget the
   // same; 0: one per trial. The same unit for all tasks.
   double effort = 0;
+  // The config of best_cost; only tasks with siblings need one. Equal configs
+  // of two tasks have equal texts.
+  std::string best_config = {};
+  // True if what the last TakeSuggestion returned is among the trials by now.
+  bool suggestion_answered = true;
 };
 
 class TaskScheduler {
@@ -85,12 +97,22 @@ class TaskScheduler {
 
   void Report(int task, const TaskReport& report);
 
+  // The config of another task that this one should try first in its turn;
+  // nullopt: it goes on by itself. The task tries it, or Refuse() says that it
+  // can't.
+  absl::optional<std::string> TakeSuggestion(int task);
+  void RefuseSuggestion(int task) { winners_.Refuse(task); }
+
   // The task has used up its share of the budget. The warm-up is every task's,
   // held or not.
   void Hold(int task);
 
   // Returns whether the task has had fewer trials than its warm-up has.
   bool WarmsUp(int task) const { return WarmsUp(states_[task]); }
+  // The trials of its warm-up, if one of them is a success.
+  int WarmUpOf(int task) const {
+    return states_[task].task.siblings.empty() ? options_.warm_up_trials : 1;
+  }
 
   // The task's strategy has nothing left to ask.
   void Finish(int task);
@@ -122,9 +144,12 @@ class TaskScheduler {
 
   bool WarmsUp(const State& state) const;
   Tier TierOf(int task) const;
+  // The fraction of its cost that a sibling's best config may save.
+  double Promise(int task) const;
 
   const TaskSchedulerOptions options_;
   std::vector<State> states_;
+  SharedWinners winners_;
 };
 
 }  // namespace optrail::tuning

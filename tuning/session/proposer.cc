@@ -30,6 +30,18 @@ absl::Status StrategyProposer::Tell(const proto::Trial& trial) {
   return absl::OkStatus();
 }
 
+bool StrategyProposer::Suggest(const proto::Config& config) {
+  const absl::StatusOr<Levels> levels = to_levels_(config);
+  return levels.ok() && strategy_->Suggest(*levels);
+}
+
+void StrategyProposer::Overhear(int sibling, const proto::Trial& trial) {
+  absl::StatusOr<Levels> levels = to_levels_(trial.config());
+  if (!levels.ok()) return;
+  strategy_->Overhear(sibling,
+                      ForStrategy(objectives_, trial, *std::move(levels)));
+}
+
 std::vector<proto::Config> StrategyProposer::Finalists(int count) const {
   return ToConfigs(strategy_->Finalists(count), to_config_);
 }

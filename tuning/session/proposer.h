@@ -34,6 +34,12 @@ class Proposer {
   virtual std::vector<proto::Config> Ask(int count) = 0;
   // In any order; of configs not asked, too (those that were known before).
   virtual absl::Status Tell(const proto::Trial& trial) = 0;
+  // A config that was best in another task: asked next. False if it is asked or
+  // told already, not valid, or this proposer takes no suggestions.
+  virtual bool Suggest(const proto::Config& config) { return false; }
+  // A trial of a task that is tuned at the same time and has the same knobs,
+  // these tasks counted from 0. It may change later choices, and nothing else.
+  virtual void Overhear(int sibling, const proto::Trial& trial) {}
   // The most likely best first.
   virtual std::vector<proto::Config> Finalists(int count) const = 0;
   // The configs that no other beats in all objectives, if there are several.
@@ -59,6 +65,8 @@ class StrategyProposer : public Proposer {
 
   std::vector<proto::Config> Ask(int count) override;
   absl::Status Tell(const proto::Trial& trial) override;
+  bool Suggest(const proto::Config& config) override;
+  void Overhear(int sibling, const proto::Trial& trial) override;
   std::vector<proto::Config> Finalists(int count) const override;
   std::vector<proto::Config> Front() const override;
   absl::optional<double> ExpectedImprovement() const override;

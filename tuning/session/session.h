@@ -151,6 +151,21 @@ class Session {
   // more than proof.session_max_time; "" otherwise.
   std::string ShortBudgetText() const;
 
+  // The next config that the session asks for, if its proposer takes it
+  // (proposer.h). A sitting that resumes gets the trials of an uninterrupted
+  // one if it is given the same suggestions after the same trials.
+  bool Suggest(const proto::Config& config) {
+    return proposer_->Suggest(config);
+  }
+
+  void Overhear(int sibling, const proto::Trial& trial) {
+    proposer_->Overhear(sibling, trial);
+  }
+  // All trials so far, those known before first.
+  const google::protobuf::RepeatedPtrField<proto::Trial>& all_trials() const {
+    return session_.trials();
+  }
+
   // False: Advance() would wait for a compiler or a process, and somebody else
   // may have the device meanwhile.
   bool IsReady() const;
@@ -187,6 +202,10 @@ class Session {
   // To be minimised; nullopt: nothing worked yet.
   absl::optional<double> best_cost() const { return progress_.best_cost; }
   absl::optional<double> best_value() const { return best_value_; }
+  // The config of best_cost(), which may have been known before.
+  const absl::optional<proto::Config>& best_config() const {
+    return best_config_;
+  }
   // The header with which the first sitting began.
   const proto::Session& header() const { return journal_->header(); }
   const std::vector<proto::Objective>& objectives() const {

@@ -6,10 +6,13 @@
 //
 // Every workload consists of all the recordings; its tasks have shares of the
 // optimal total time that differ by up to --spread. A task starts at the median
-// config of its recording, as if that were the default. Printed is by how much
+// config of its recording, as if that were the default; the scheduler's tasks
+// with the same knobs try each other's best configs, as those of `optrail tune`
+// do, unless --share=false. Printed is by how much
 // the workload's time exceeds the optimal one, on average, after a total of so
 // many trials per task: divided equally, by the scheduler, and in hindsight
-// (greedily, by somebody who knows what every trial is going to find). The
+// (greedily, by somebody who knows what every trial of searches that share
+// nothing is going to find). The
 // columns of gains say which part of the scheduler's gain with
 // --reference_total trials that is: --totals=200 --reference_total=2000 tells
 // whether a tenth of the trials is enough.
@@ -31,6 +34,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "base/file/compression.h"
 #include "base/file/file.h"
@@ -65,6 +70,9 @@ ABSL_FLAG(std::vector<std::string>, starts_ms, {},
 ABSL_FLAG(int, warm_up_trials, 0,
           "Trials that every task gets before gains decide; 0: as `optrail "
           "tune` does.");
+ABSL_FLAG(bool, share, true,
+          "The scheduler's tasks with the same knobs try each other's best "
+          "configs.");
 ABSL_FLAG(double, prior_gain, 0, "Of the scheduler; 0: its default.");
 ABSL_FLAG(int, seeds, 16, "Searches per recording.");
 ABSL_FLAG(uint64_t, first_seed, 1, "Seed of the first search.");
@@ -81,49 +89,155 @@ constexpr int kTurnTrials = 4;
 constexpr int kDefaultWorkloads = 12;
 constexpr double kDefaultSpread = 100;
 
-// One search of one recording.
+// One search of one recording, a trial at a time.
+class TaskSearch {
+ public:
+  // `start_ms`: of the default config; 0: the median. `recording` must outlive
+  // this.
+  static absl::StatusOr<std::unique_ptr<TaskSearch>> Begin(
+      const Recording& recording, double start_ms, uint64_t seed) {
+    std::unique_ptr<TaskSearch> search(new TaskSearch(recording, start_ms));
+    StrategyOptions options;
+    options.seed = seed;
+    OPTRAIL_ASSIGN_OR_RETURN(
+        search->strategy_,
+        MakeStrategy(absl::GetFlag(FLAGS_strategy), search->domain_, options));
+    return search;
+  }
+
+  // Best cost / optimum.
+  double cost() const { return cost_; }
+  int trials() const { return trials_; }
+  // False: the space is exhausted, or --most_trials are done.
+  bool Advance() {
+    if (trials_ == absl::GetFlag(FLAGS_most_trials)) return false;
+    const std::vector<Levels> asked = strategy_->Ask(1);
+    if (asked.empty()) return false;
+    expected_improvement_ = strategy_->ExpectedImprovement();
+    const RecordedConfig& config =
+        recording_.configs[*domain_.IndexOf(asked[0])];
+    strategy_->Tell({TrialOf(config)});
+    ++trials_;
+    last_ = &config;
+    if (config.outcome != proto::OK || config.time_ms / optimum_ms_ >= cost_) {
+      return true;
+    }
+    cost_ = config.time_ms / optimum_ms_;
+    best_ = config.levels;
+    return true;
+  }
+
+  // The strategy's, before the last trial.
+  absl::optional<double> expected_improvement() const {
+    return expected_improvement_;
+  }
+
+  // Learns what a sibling tried last.
+  void Overhear(int sibling, const TaskSearch& other) {
+    Trial trial = TrialOf(*other.last_);
+    const absl::optional<Levels> levels = LevelsOf(other.TextOf(trial.levels));
+    if (!levels) return;
+    trial.levels = *levels;
+    strategy_->Overhear(sibling, trial);
+  }
+
+  // The best config's values; "" while that is the one to start with.
+  std::string BestText() const { return TextOf(best_); }
+
+  // False: not in this recording, or tried already.
+  bool Suggest(absl::string_view text) {
+    const absl::optional<Levels> levels = LevelsOf(text);
+    return levels && strategy_->Suggest(*levels);
+  }
+
+ private:
+  TaskSearch(const Recording& recording, double start_ms)
+      : recording_(recording),
+        domain_(recording),
+        optimum_ms_(OptimumMs(recording)) {
+    std::vector<double> times_ms;
+    for (const RecordedConfig& config : recording.configs) {
+      if (config.outcome == proto::OK) times_ms.push_back(config.time_ms);
+    }
+    cost_ = (start_ms > 0 ? start_ms : Median(times_ms)) / optimum_ms_;
+  }
+
+  std::string TextOf(const Levels& levels) const {
+    std::string text;
+    for (size_t k = 0; k < levels.size(); ++k) {
+      absl::StrAppend(&text, domain_.knobs()[k].labels[levels[k]], ",");
+    }
+    return text;
+  }
+  // nullopt: a knob has no such value here.
+  absl::optional<Levels> LevelsOf(absl::string_view text) const {
+    const std::vector<absl::string_view> labels =
+        absl::StrSplit(text, ',', absl::SkipEmpty());
+    if (labels.size() != domain_.knobs().size()) return absl::nullopt;
+    Levels levels;
+    for (size_t k = 0; k < labels.size(); ++k) {
+      const std::vector<std::string>& known = domain_.knobs()[k].labels;
+      const auto found = std::find(known.begin(), known.end(), labels[k]);
+      if (found == known.end()) return absl::nullopt;
+      levels.push_back(static_cast<uint16_t>(found - known.begin()));
+    }
+    return levels;
+  }
+
+  const Recording& recording_;
+  const RecordedDomain domain_;
+  const double optimum_ms_;
+  std::unique_ptr<Strategy> strategy_;
+  double cost_ = 0;
+  Levels best_;
+  int trials_ = 0;
+  const RecordedConfig* last_ = nullptr;
+  absl::optional<double> expected_improvement_;
+};
+
+// A search that nothing else has a part in.
 struct Curve {
   // Best cost / optimum after so many trials; [0]: the start.
   std::vector<double> cost;
-  // The strategy's, before each trial.
-  std::vector<absl::optional<double>> expected_improvement;
 };
 
-// `start_ms`: of the default config; 0: the median.
 absl::StatusOr<Curve> Search(const Recording& recording, double start_ms,
                              uint64_t seed) {
-  const RecordedDomain domain(recording);
-  const double optimum_ms = OptimumMs(recording);
-  std::vector<double> times_ms;
-  for (const RecordedConfig& config : recording.configs) {
-    if (config.outcome == proto::OK) times_ms.push_back(config.time_ms);
-  }
-  StrategyOptions options;
-  options.seed = seed;
-  OPTRAIL_ASSIGN_OR_RETURN(
-      const std::unique_ptr<Strategy> strategy,
-      MakeStrategy(absl::GetFlag(FLAGS_strategy), domain, options));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<TaskSearch> search,
+                           TaskSearch::Begin(recording, start_ms, seed));
   Curve curve;
-  curve.cost.push_back((start_ms > 0 ? start_ms : Median(times_ms)) /
-                       optimum_ms);
-  for (int i = 0; i < absl::GetFlag(FLAGS_most_trials); ++i) {
-    const std::vector<Levels> asked = strategy->Ask(1);
-    if (asked.empty()) break;
-    const RecordedConfig& config = recording.configs[*domain.IndexOf(asked[0])];
-    double cost = curve.cost.back();
-    if (config.outcome == proto::OK) {
-      cost = std::min(cost, config.time_ms / optimum_ms);
-    }
-    curve.expected_improvement.push_back(strategy->ExpectedImprovement());
-    strategy->Tell({TrialOf(config)});
-    curve.cost.push_back(cost);
-  }
+  curve.cost.push_back(search->cost());
+  while (search->Advance()) curve.cost.push_back(search->cost());
   return curve;
+}
+
+// The tasks that have each one's knobs, which then are the same kernel's.
+std::vector<std::vector<int>> SiblingsOf(
+    const std::vector<Recording>& recordings) {
+  const auto same_knobs = [](const Recording& a, const Recording& b) {
+    return a.knobs.size() == b.knobs.size() &&
+           std::equal(a.knobs.begin(), a.knobs.end(), b.knobs.begin(),
+                      [](const KnobLevels& one, const KnobLevels& other) {
+                        return one.name == other.name;
+                      });
+  };
+  std::vector<std::vector<int>> siblings(recordings.size());
+  if (!absl::GetFlag(FLAGS_share)) return siblings;
+  for (size_t i = 0; i < recordings.size(); ++i) {
+    for (size_t j = 0; j < recordings.size(); ++j) {
+      if (i != j && same_knobs(recordings[i], recordings[j])) {
+        siblings[i].push_back(static_cast<int>(j));
+      }
+    }
+  }
+  return siblings;
 }
 
 struct Workload {
   std::vector<const Curve*> curves;
-  std::vector<double> shares;  // sum 1
+  std::vector<double> shares;    // sum 1
+  std::vector<double> start_ms;  // 0: the median
+  uint64_t seed = 1;
 
   double Excess(const std::vector<int>& trials) const {
     double sum = -1;
@@ -148,9 +262,20 @@ double Equally(const Workload& workload, int total) {
   return workload.Excess(trials);
 }
 
-double Scheduled(const Workload& workload, int total) {
+// The excess, or why a search could not begin.
+absl::StatusOr<double> Scheduled(const Workload& workload,
+                                 const std::vector<Recording>& recordings,
+                                 int total) {
+  const std::vector<std::vector<int>> siblings = SiblingsOf(recordings);
   std::vector<TuningTask> tasks;
-  for (const double share : workload.shares) tasks.push_back({"", share, 0});
+  std::vector<std::unique_ptr<TaskSearch>> searches;
+  for (size_t i = 0; i < recordings.size(); ++i) {
+    tasks.push_back({"", workload.shares[i], 0, siblings[i]});
+    searches.emplace_back();
+    OPTRAIL_ASSIGN_OR_RETURN(
+        searches.back(),
+        TaskSearch::Begin(recordings[i], workload.start_ms[i], workload.seed));
+  }
   TaskSchedulerOptions options;
   options.warm_up_trials = WarmUpTrials(total, static_cast<int>(tasks.size()));
   if (const int given = absl::GetFlag(FLAGS_warm_up_trials); given > 0) {
@@ -162,26 +287,49 @@ double Scheduled(const Workload& workload, int total) {
   const int turn_trials =
       std::clamp(total / static_cast<int>(tasks.size()), 1, kTurnTrials);
   TaskScheduler scheduler(tasks, options);
-  std::vector<int> trials(tasks.size());
   while (total > 0) {
     const absl::optional<int> next = scheduler.Next();
     if (!next) break;
-    const Curve& curve = *workload.curves[*next];
-    int& done = trials[*next];
-    const int turn =
-        std::min({done == 0 ? std::min(turn_trials, options.warm_up_trials)
-                            : turn_trials,
-                  total, workload.Most(*next) - done});
+    TaskSearch& search = *searches[*next];
+    const int most = scheduler.WarmsUp(*next)
+                         ? std::min(turn_trials, scheduler.WarmUpOf(*next))
+                         : turn_trials;
+    bool suggested = false;
+    while (const absl::optional<std::string> config =
+               scheduler.TakeSuggestion(*next)) {
+      suggested = search.Suggest(*config);
+      if (suggested) break;
+      scheduler.RefuseSuggestion(*next);
+    }
+    int turn = 0;
+    const int trials = std::min(suggested ? 1 : most, total);
+    while (turn < trials && search.Advance()) {
+      ++turn;
+      for (const int other : siblings[*next]) {
+        const auto& list = siblings[other];
+        searches[other]->Overhear(
+            static_cast<int>(std::find(list.begin(), list.end(), *next) -
+                             list.begin()),
+            search);
+      }
+    }
     if (turn == 0) {
       scheduler.Finish(*next);
       continue;
     }
-    done += turn;
     total -= turn;
-    scheduler.Report(
-        *next, {turn, curve.cost[done], curve.expected_improvement[done - 1]});
+    TaskReport report;
+    report.trials = turn;
+    report.best_cost = search.cost();
+    report.expected_improvement = search.expected_improvement();
+    report.best_config = search.BestText();
+    scheduler.Report(*next, report);
   }
-  return workload.Excess(trials);
+  double excess = -1;
+  for (size_t i = 0; i < searches.size(); ++i) {
+    excess += workload.shares[i] * searches[i]->cost();
+  }
+  return excess;
 }
 
 // Always the step, of any length, that gains most per trial.
@@ -336,11 +484,13 @@ absl::Status Evaluate() {
   Rng rng(absl::GetFlag(FLAGS_first_seed));
   for (int s = 0; s < seeds; ++s) {
     Workload workload;
+    workload.seed = absl::GetFlag(FLAGS_first_seed) + s;
+    workload.start_ms = starts_ms;
+    workload.start_ms.resize(recordings.size());
     for (size_t i = 0; i < recordings.size(); ++i) {
       OPTRAIL_ASSIGN_OR_RETURN(
           Curve curve,
-          Search(recordings[i], starts_ms.empty() ? 0 : starts_ms[i],
-                 absl::GetFlag(FLAGS_first_seed) + s));
+          Search(recordings[i], workload.start_ms[i], workload.seed));
       curves.push_back(std::move(curve));
       workload.curves.push_back(&curves.back());
     }
@@ -358,9 +508,10 @@ absl::Status Evaluate() {
   }
   std::vector<double> reference;
   for (const Workload& workload : workloads) {
-    reference.push_back(
-        workload.Start() -
-        Scheduled(workload, absl::GetFlag(FLAGS_reference_total)));
+    OPTRAIL_ASSIGN_OR_RETURN(
+        const double excess,
+        Scheduled(workload, recordings, absl::GetFlag(FLAGS_reference_total)));
+    reference.push_back(workload.Start() - excess);
   }
   // A gain of nothing has no parts.
   const auto gainless = std::count_if(reference.begin(), reference.end(),
@@ -378,7 +529,9 @@ absl::Status Evaluate() {
     std::vector<double> equal_gains, gains;
     for (size_t i = 0; i < workloads.size(); ++i) {
       const Workload& workload = workloads[i];
-      const double a = Equally(workload, total), b = Scheduled(workload, total);
+      const double a = Equally(workload, total);
+      OPTRAIL_ASSIGN_OR_RETURN(const double b,
+                               Scheduled(workload, recordings, total));
       equal += a;
       scheduled += b;
       hindsight += InHindsight(workload, total);
