@@ -11,6 +11,7 @@
 #include "ops/lib/simd_targets.h"
 //
 #include "ops/lib/simd-inl.h"
+#include "ops/product/cpu/register-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace optrail::ops {
@@ -97,7 +98,8 @@ HWY_INLINE void MultiplyTile(int64_t k, const float* a, int64_t lda,
       OPTRAIL_UNROLL for (int i = 0; i < kRows; ++i) {
         const float* const from = a + i * lda + p + s * lanes;
         hwy::Prefetch(from + kAhead);
-        const V row = hn::LoadU(d, from);
+        V row = hn::LoadU(d, from);
+        if constexpr (kColumns > 1) KeepInRegister(row);
         OPTRAIL_UNROLL for (int j = 0; j < kColumns; ++j) {
           acc[s][i * kColumns + j] =
               hn::MulAdd(row, column[j], acc[s][i * kColumns + j]);

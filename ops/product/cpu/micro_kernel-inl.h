@@ -19,6 +19,7 @@
 #include "hwy/highway.h"
 #include "ops/lib/simd-inl.h"
 #include "ops/product/cpu/micro_kernel.h"
+#include "ops/product/cpu/register-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace optrail::ops::HWY_NAMESPACE {
@@ -127,6 +128,7 @@ HWY_INLINE void AddOuterProduct(const Values& a, int u,
     b_row[j] = kEdge && j == kVectors - 1
                    ? hn::MaskedLoad(last, d, b + j * lanes)
                    : hn::LoadU(d, b + j * lanes);
+    if constexpr (kRows > 1) KeepInRegister(b_row[j]);
   }
   OPTRAIL_UNROLL for (int i = kFirst; i < kRows - kLast; ++i) {
     if constexpr (kPairs && kFull && !kHalf) {
