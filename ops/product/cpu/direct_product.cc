@@ -99,7 +99,7 @@ absl::optional<DirectProduct> DirectProduct::Plan(const Blocking& blocking,
   const bool is_one_strip =
       size.k * size.n <= kMostOfB && size.n <= kMostVectorsOfStrip * lanes;
   if (blocking.pack_a || blocking.a_transposed || blocking.b_transposed ||
-      (blocking.pack_b && !blocking.b_in_panels) || blocking.in_streams ||
+      (blocking.pack_b && !blocking.b_in_panels) ||
       !(all <= kMostFloats || is_one_strip ||
         (size.k <= kShortSum && size.m <= kFewRows))) {
     return absl::nullopt;
