@@ -19,6 +19,9 @@ constexpr int64_t kMostVectorsOfStrip = 4;
 // Or so little is added up that storing C takes longest, and rows are so few
 // that B had better be passed once for each tile of rows than C in columns.
 constexpr int64_t kShortSum = 16;
+// Or B is in L2, and rows are so few that it is passed once or twice.
+constexpr int64_t kVeryFewRows = 16;
+constexpr int64_t kMostOfBInL2 = (512 << 10) / sizeof(float);
 constexpr int64_t kFewRows = 64;
 constexpr int kMostRows = 14, kMostVectors = 12;
 
@@ -101,7 +104,8 @@ absl::optional<DirectProduct> DirectProduct::Plan(const Blocking& blocking,
   if (blocking.pack_a || blocking.a_transposed || blocking.b_transposed ||
       (blocking.pack_b && !blocking.b_in_panels) ||
       !(all <= kMostFloats || is_one_strip ||
-        (size.k <= kShortSum && size.m <= kFewRows))) {
+        (size.k <= kShortSum && size.m <= kFewRows) ||
+        (size.m <= kVeryFewRows && size.k * size.n <= kMostOfBInL2))) {
     return absl::nullopt;
   }
   DirectProduct direct;

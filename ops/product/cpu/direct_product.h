@@ -30,9 +30,9 @@ class DirectProduct {
   };
 
   // Nothing if the blocking copies or transposes A or B, where this machine has
-  // no masks, and for products that are neither in L1 and near parts of L2 nor
-  // of a B in L1 and one strip of columns, nor of a short sum and at most 64
-  // rows.
+  // no masks, and for all products but these: in L1 and near parts of L2; of a
+  // B in L1 and one strip of columns; of a short sum and at most 64 rows; of a
+  // B in L2 and at most 16 rows.
   static absl::optional<DirectProduct> Plan(const Blocking& blocking,
                                             const ProductSize& size,
                                             const Strides& strides);
