@@ -6,6 +6,7 @@
 
 #include "ops/lib/cpu_frame.h"
 #include "ops/product/cpu/blocked_product.h"
+#include "ops/product/cpu/few_columns.h"
 
 namespace optrail::ops {
 namespace {
@@ -24,6 +25,9 @@ constexpr int64_t kVeryFewRows = 16;
 constexpr int64_t kMostOfBInL2 = (512 << 10) / sizeof(float);
 constexpr int64_t kFewRows = 64;
 constexpr int kMostRows = 14, kMostVectors = 12;
+
+// Columns beyond whole vectors that are few enough for vectors along rows.
+constexpr int64_t kFewLastColumns = 6;
 
 RegisterTile TileOf(int rows, int vectors) {
   return FindRegisterTile(rows, vectors, /*k_unroll=*/4);
@@ -111,6 +115,12 @@ absl::optional<DirectProduct> DirectProduct::Plan(const Blocking& blocking,
   DirectProduct direct;
   direct.size_ = size;
   direct.strides_ = strides;
+  const int64_t last = size.n % lanes;
+  if (!blocking.b_in_panels && size.n > lanes && last > 0 &&
+      last <= kFewLastColumns && HasShortSums({size.m, last, size.k})) {
+    direct.last_columns_ = last;
+  }
+  const int64_t in_tiles = size.n - direct.last_columns_;
   std::vector<Parts> rows(1);
   for (int vectors = 1; vectors <= kMostVectors; ++vectors) {
     rows.push_back(RowsOf(size, vectors));
@@ -123,7 +133,7 @@ absl::optional<DirectProduct> DirectProduct::Plan(const Blocking& blocking,
     }
   } else {
     columns =
-        CheapestParts(CeilDiv(size.n, lanes), kMostVectors, [&](int vectors) {
+        CheapestParts(CeilDiv(in_tiles, lanes), kMostVectors, [&](int vectors) {
           return rows[vectors].cycles;
         }).parts;
   }
@@ -134,7 +144,7 @@ absl::optional<DirectProduct> DirectProduct::Plan(const Blocking& blocking,
     // Those that are as wide, but for a last one that is not whole.
     int64_t tiles = 1;
     while (i + tiles < columns.size() && columns[i + tiles] == vectors &&
-           column + (tiles + 1) * width <= size.n) {
+           column + (tiles + 1) * width <= in_tiles) {
       ++tiles;
     }
     direct.AddStrips(blocking, column, vectors, tiles, rows[vectors].parts);
@@ -198,6 +208,12 @@ void DirectProduct::AddStrips(const Blocking& blocking, int64_t column,
 
 void DirectProduct::Multiply(const float* a, const float* b, float* c,
                              const Epilogue& epilogue) const {
+  const int64_t last = size_.n - last_columns_;
+  if (last_columns_ > 0) {
+    MultiplyShortSums({size_.m, last_columns_, size_.k}, a, strides_.a,
+                      b + last, {strides_.b, 1}, /*shift=*/nullptr, c + last,
+                      strides_.c);
+  }
   if (epilogue.changes_nothing()) {
     for (const Strip& strip : strips_) {
       strip.multiply(strip.call, a + strip.a_at, b + strip.b_at,
@@ -218,6 +234,9 @@ void DirectProduct::Multiply(const float* a, const float* b, float* c,
   }
   if (finishes) {
     ScaleShiftActivate(epilogue, c, size_.m, size_.n, strides_.c);
+  } else if (last_columns_ > 0) {
+    ScaleShiftActivate(epilogue.From(last), c + last, size_.m, last_columns_,
+                       strides_.c);
   }
 }
 

@@ -4,7 +4,8 @@
 // Small products: all calls to the micro-kernel are written down beforehand, so
 // that a product of some hundred operations pays for nothing else. Nothing is
 // copied. Tiles are those of the least estimated time, of several sizes where
-// that leaves no remainder of rows; masks compute the remainder of columns.
+// that leaves no remainder of rows; masks compute the remainder of columns, or,
+// of short sums and few columns, vectors along rows (few_columns.h).
 //
 //   const absl::optional<DirectProduct> direct =
 //       DirectProduct::Plan(blocking, size, {lda, ldb, ldc});
@@ -59,6 +60,7 @@ class DirectProduct {
   std::vector<Strip> strips_;
   ProductSize size_;
   Strides strides_;
+  int64_t last_columns_ = 0;  // that are computed by vectors along rows
 };
 
 }  // namespace optrail::ops

@@ -376,6 +376,11 @@ HWY_EXPORT(TransposeFewColumnsForTarget);
 HWY_EXPORT(HasShortSumsForTarget);
 HWY_EXPORT(LanesForTarget);
 
+bool HasShortSums(const ProductSize& size) {
+  return size.m >= 16 && size.n <= 8 && size.k <= ShortSums::kMostSteps &&
+         HWY_DYNAMIC_DISPATCH(HasShortSumsForTarget)();
+}
+
 FewColumns FewColumnsFor(const ProductSize& task, bool transposes) {
   const auto& [m, n, k] = task;
   const bool has_short_sums = HWY_DYNAMIC_DISPATCH(HasShortSumsForTarget)();
@@ -394,9 +399,7 @@ FewColumns FewColumnsFor(const ProductSize& task, bool transposes) {
       kRows * (n * CeilDiv(k, lanes) + adding_up) * (n > 8 ? 9 : 8) / 8 +
       kRows * transposing / m;
   const int64_t along_rows =
-      m < kRows || n > 8 || k > ShortSums::kMostSteps || !has_short_sums
-          ? in_tiles
-          : CeilDiv(k, 4) * (14 + 9 * n / 2) + 20;
+      HasShortSums(task) ? CeilDiv(k, 4) * (14 + 9 * n / 2) + 20 : in_tiles;
   if (along_rows < std::min(along_sums, in_tiles)) {
     return FewColumns::kShortSums;
   }

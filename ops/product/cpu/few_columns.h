@@ -47,6 +47,10 @@ struct ShortSums {
   int64_t column = 0;
 };
 
+// Returns whether MultiplyShortSums serves here: at most 8 columns, kMostSteps
+// steps, sixteen rows at least.
+bool HasShortSums(const ProductSize& size);
+
 // C = A * B + shift (nullptr: 0) of each column, for at most 8 columns and
 // kMostSteps steps, where FewColumnsFor chooses it for more rows than these.
 // Ends the program where vectors have other than sixteen lanes.
