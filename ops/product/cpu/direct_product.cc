@@ -34,18 +34,18 @@ RegisterTile TileOf(int rows, int vectors) {
 }
 
 // What a tile takes, in cycles: its multiplications, or waiting for those of
-// the same sum, or loads, and what comes before and after them. With up to
-// twelve sums, the next tile begins while a tile ends; rows beyond eight take
-// more addresses than there are registers. Fitted to a Zen 4 core; what counts
-// is their ratio.
+// the same sum, or loads, and what comes before and after them. More than 22
+// sums do not all stay in registers there, and rows beyond eight take more
+// addresses than there are registers. Fitted to a Zen 4 core; what counts is
+// their ratio.
 double TileCycles(int rows, int vectors, int64_t k) {
   const int sums = rows * vectors;
   const double waiting = sums > 2 ? 2 : 1;
   const double loads = 0.5 * rows + 2.0 * vectors;  // of B across two lines
   const double step =
       std::max({static_cast<double>(sums), waiting, loads}) + 0.2 * loads;
-  const double around =
-      18.0 + 3.6 * std::max(0, sums - 12) + (rows > 8 ? 18.0 : 0.0);
+  const double around = 22.0 + std::max(0, sums - 12) +
+                        (sums > 22 ? 25.0 : 0.0) + (rows > 8 ? 18.0 : 0.0);
   return around + static_cast<double>(k) * step;
 }
 constexpr double kCallCycles = 25;
