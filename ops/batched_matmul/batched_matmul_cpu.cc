@@ -31,6 +31,8 @@ class BatchedMatmulCpu : public KnobKernel<BatchedMatmulKnobs> {
     spec.blocking.b_transposed = transposed == "b";
     spec.blocking.pack_b = knobs.pack_b;
     spec.blocking.prefetch_a |= knobs.prefetch_a;
+    spec.blocking.a_panel_stays |= StoringIsMost(
+        spec.size.m * spec.size.n, spec.size.k, device.hardware().l2_bytes());
     spec.task_rows = knobs.task_rows;
     spec.task_columns = knobs.task_columns;
     WorkspaceLayout layout;

@@ -90,6 +90,14 @@ inline bool PrefetchPays(int64_t floats_of_c, int64_t k, int64_t l2_bytes) {
          floats_of_c * static_cast<int64_t>(sizeof(float)) > l2_bytes / 2;
 }
 
+// Returns whether sums of `k` steps are so short, and a C of so many floats in
+// all so large, that storing C takes longest: rows of it had better be stored
+// in one piece, with a panel of A that stays.
+inline bool StoringIsMost(int64_t floats_of_c, int64_t k, int64_t l2_bytes) {
+  return k <= 16 &&
+         floats_of_c * static_cast<int64_t>(sizeof(float)) > l2_bytes;
+}
+
 // The blocking that the knobs of linear, batched_matmul and the convolutions
 // describe, for sums of `depth` steps. InvalidArgument if this machine has no
 // such tile.

@@ -6,6 +6,7 @@
 
 #include "ops/lib/cpu_frame.h"
 #include "ops/product/cpu/blocked_product.h"
+#include "ops/product/cpu/few_columns.h"
 
 namespace optrail::ops {
 namespace {
@@ -19,23 +20,33 @@ constexpr int64_t kMostVectorsOfStrip = 4;
 // Or so little is added up that storing C takes longest, and rows are so few
 // that B had better be passed once for each tile of rows than C in columns.
 constexpr int64_t kShortSum = 16;
+// Or B is in L2, and rows are so few that it is passed once or twice.
+constexpr int64_t kVeryFewRows = 16;
+constexpr int64_t kMostOfBInL2 = (512 << 10) / sizeof(float);
 constexpr int64_t kFewRows = 64;
 constexpr int kMostRows = 14, kMostVectors = 12;
+
+// Columns beyond whole vectors that are few enough for vectors along rows.
+constexpr int64_t kFewLastColumns = 6;
 
 RegisterTile TileOf(int rows, int vectors) {
   return FindRegisterTile(rows, vectors, /*k_unroll=*/4);
 }
 
 // What a tile takes, in cycles: its multiplications, or waiting for those of
-// the same sum, or loads, and what comes before and after them. Fitted to a
-// Zen 4 core; what counts is their ratio.
+// the same sum, or loads, and what comes before and after them. More than 22
+// sums do not all stay in registers there, and rows beyond eight take more
+// addresses than there are registers. Fitted to a Zen 4 core; what counts is
+// their ratio.
 double TileCycles(int rows, int vectors, int64_t k) {
   const int sums = rows * vectors;
   const double waiting = sums > 2 ? 2 : 1;
-  const double loads = 0.5 * (rows + vectors);
+  const double loads = 0.5 * rows + 2.0 * vectors;  // of B across two lines
   const double step =
       std::max({static_cast<double>(sums), waiting, loads}) + 0.2 * loads;
-  return 20.0 + 2.0 * sums + static_cast<double>(k) * step;
+  const double around = 22.0 + std::max(0, sums - 12) +
+                        (sums > 22 ? 25.0 : 0.0) + (rows > 8 ? 18.0 : 0.0);
+  return around + static_cast<double>(k) * step;
 }
 constexpr double kCallCycles = 25;
 
@@ -95,14 +106,21 @@ absl::optional<DirectProduct> DirectProduct::Plan(const Blocking& blocking,
   const bool is_one_strip =
       size.k * size.n <= kMostOfB && size.n <= kMostVectorsOfStrip * lanes;
   if (blocking.pack_a || blocking.a_transposed || blocking.b_transposed ||
-      (blocking.pack_b && !blocking.b_in_panels) || blocking.in_streams ||
+      (blocking.pack_b && !blocking.b_in_panels) ||
       !(all <= kMostFloats || is_one_strip ||
-        (size.k <= kShortSum && size.m <= kFewRows))) {
+        (size.k <= kShortSum && size.m <= kFewRows) ||
+        (size.m <= kVeryFewRows && size.k * size.n <= kMostOfBInL2))) {
     return absl::nullopt;
   }
   DirectProduct direct;
   direct.size_ = size;
   direct.strides_ = strides;
+  const int64_t last = size.n % lanes;
+  if (!blocking.b_in_panels && size.n > lanes && last > 0 &&
+      last <= kFewLastColumns && HasShortSums({size.m, last, size.k})) {
+    direct.last_columns_ = last;
+  }
+  const int64_t in_tiles = size.n - direct.last_columns_;
   std::vector<Parts> rows(1);
   for (int vectors = 1; vectors <= kMostVectors; ++vectors) {
     rows.push_back(RowsOf(size, vectors));
@@ -115,7 +133,7 @@ absl::optional<DirectProduct> DirectProduct::Plan(const Blocking& blocking,
     }
   } else {
     columns =
-        CheapestParts(CeilDiv(size.n, lanes), kMostVectors, [&](int vectors) {
+        CheapestParts(CeilDiv(in_tiles, lanes), kMostVectors, [&](int vectors) {
           return rows[vectors].cycles;
         }).parts;
   }
@@ -126,7 +144,7 @@ absl::optional<DirectProduct> DirectProduct::Plan(const Blocking& blocking,
     // Those that are as wide, but for a last one that is not whole.
     int64_t tiles = 1;
     while (i + tiles < columns.size() && columns[i + tiles] == vectors &&
-           column + (tiles + 1) * width <= size.n) {
+           column + (tiles + 1) * width <= in_tiles) {
       ++tiles;
     }
     direct.AddStrips(blocking, column, vectors, tiles, rows[vectors].parts);
@@ -190,6 +208,12 @@ void DirectProduct::AddStrips(const Blocking& blocking, int64_t column,
 
 void DirectProduct::Multiply(const float* a, const float* b, float* c,
                              const Epilogue& epilogue) const {
+  const int64_t last = size_.n - last_columns_;
+  if (last_columns_ > 0) {
+    MultiplyShortSums({size_.m, last_columns_, size_.k}, a, strides_.a,
+                      b + last, {strides_.b, 1}, /*shift=*/nullptr, c + last,
+                      strides_.c);
+  }
   if (epilogue.changes_nothing()) {
     for (const Strip& strip : strips_) {
       strip.multiply(strip.call, a + strip.a_at, b + strip.b_at,
@@ -210,6 +234,9 @@ void DirectProduct::Multiply(const float* a, const float* b, float* c,
   }
   if (finishes) {
     ScaleShiftActivate(epilogue, c, size_.m, size_.n, strides_.c);
+  } else if (last_columns_ > 0) {
+    ScaleShiftActivate(epilogue.From(last), c + last, size_.m, last_columns_,
+                       strides_.c);
   }
 }
 

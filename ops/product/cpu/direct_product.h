@@ -4,7 +4,8 @@
 // Small products: all calls to the micro-kernel are written down beforehand, so
 // that a product of some hundred operations pays for nothing else. Nothing is
 // copied. Tiles are those of the least estimated time, of several sizes where
-// that leaves no remainder of rows; masks compute the remainder of columns.
+// that leaves no remainder of rows; masks compute the remainder of columns, or,
+// of short sums and few columns, vectors along rows (few_columns.h).
 //
 //   const absl::optional<DirectProduct> direct =
 //       DirectProduct::Plan(blocking, size, {lda, ldb, ldc});
@@ -30,9 +31,9 @@ class DirectProduct {
   };
 
   // Nothing if the blocking copies or transposes A or B, where this machine has
-  // no masks, and for products that are neither in L1 and near parts of L2 nor
-  // of a B in L1 and one strip of columns, nor of a short sum and at most 64
-  // rows.
+  // no masks, and for all products but these: in L1 and near parts of L2; of a
+  // B in L1 and one strip of columns; of a short sum and at most 64 rows; of a
+  // B in L2 and at most 16 rows.
   static absl::optional<DirectProduct> Plan(const Blocking& blocking,
                                             const ProductSize& size,
                                             const Strides& strides);
@@ -59,6 +60,7 @@ class DirectProduct {
   std::vector<Strip> strips_;
   ProductSize size_;
   Strides strides_;
+  int64_t last_columns_ = 0;  // that are computed by vectors along rows
 };
 
 }  // namespace optrail::ops

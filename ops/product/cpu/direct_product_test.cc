@@ -58,7 +58,7 @@ void ExpectExact(Blocking blocking, const ProductSize& size,
 TEST(DirectProduct, IsExactForEveryRemainder) {
   for (int64_t m = 1; m <= 31; ++m) {
     for (const int64_t n :
-         {1, 3, 15, 16, 17, 31, 33, 48, 64, 65, 97, 130, 417}) {
+         {1, 3, 15, 16, 17, 21, 31, 33, 38, 48, 64, 65, 97, 130, 417}) {
       for (const int64_t k : {1, 3, 4, 17}) {
         for (const bool in_panels : {false, true}) {
           Blocking blocking = InPlace();

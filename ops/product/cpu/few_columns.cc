@@ -11,6 +11,7 @@
 #include "ops/lib/simd_targets.h"
 //
 #include "ops/lib/simd-inl.h"
+#include "ops/product/cpu/register-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace optrail::ops {
@@ -97,7 +98,8 @@ HWY_INLINE void MultiplyTile(int64_t k, const float* a, int64_t lda,
       OPTRAIL_UNROLL for (int i = 0; i < kRows; ++i) {
         const float* const from = a + i * lda + p + s * lanes;
         hwy::Prefetch(from + kAhead);
-        const V row = hn::LoadU(d, from);
+        V row = hn::LoadU(d, from);
+        if constexpr (kColumns > 1) KeepInRegister(row);
         OPTRAIL_UNROLL for (int j = 0; j < kColumns; ++j) {
           acc[s][i * kColumns + j] =
               hn::MulAdd(row, column[j], acc[s][i * kColumns + j]);
@@ -243,14 +245,16 @@ HWY_INLINE void StoreRows(const V (&sums)[kColumns], float* c, int64_t ldc) {
 // Sixteen rows.
 template <int kColumns>
 HWY_INLINE void MultiplyRows(int64_t k, const float* a, int64_t lda,
-                             const float* b, const ShortSums& strides, float* c,
-                             int64_t ldc) {
+                             const float* b, const ShortSums& strides,
+                             const float* shift, float* c, int64_t ldc) {
   const D d;
   const auto value = [&](int64_t step, int j) OPTRAIL_INLINE_LAMBDA {
     return hn::Set(d, b[step * strides.step + j * strides.column]);
   };
   V acc[kColumns], steps[4];
-  OPTRAIL_UNROLL for (int j = 0; j < kColumns; ++j) acc[j] = hn::Zero(d);
+  OPTRAIL_UNROLL for (int j = 0; j < kColumns; ++j) {
+    acc[j] = shift == nullptr ? hn::Zero(d) : hn::Set(d, shift[j]);
+  }
   const hn::Mask<Quarter> mask =
       hn::FirstN(Quarter(), static_cast<size_t>(std::min<int64_t>(k, 4)));
   int64_t p = 0;
@@ -278,8 +282,8 @@ HWY_INLINE void MultiplyRows(int64_t k, const float* a, int64_t lda,
 
 template <int kColumns>
 void MultiplyShortSums(const ProductSize& size, const float* a, int64_t lda,
-                       const float* b, const ShortSums& strides, float* c,
-                       int64_t ldc) {
+                       const float* b, const ShortSums& strides,
+                       const float* shift, float* c, int64_t ldc) {
   const auto& [m, n, k] = size;
   if (m < kRowsInLanes) {
     HWY_ALIGN float rows[kRowsInLanes * ShortSums::kMostSteps] = {};
@@ -287,7 +291,7 @@ void MultiplyShortSums(const ProductSize& size, const float* a, int64_t lda,
     for (int64_t i = 0; i < m; ++i) {
       std::copy_n(a + i * lda, k, rows + i * k);
     }
-    MultiplyRows<kColumns>(k, rows, k, b, strides, sums, kColumns);
+    MultiplyRows<kColumns>(k, rows, k, b, strides, shift, sums, kColumns);
     for (int64_t i = 0; i < m; ++i) {
       std::copy_n(sums + i * kColumns, kColumns, c + i * ldc);
     }
@@ -296,8 +300,8 @@ void MultiplyShortSums(const ProductSize& size, const float* a, int64_t lda,
   for (int64_t i = 0; i < m; i += kRowsInLanes) {
     // The last rows of all, of which some may be done already.
     const int64_t row = std::min(i, m - kRowsInLanes);
-    MultiplyRows<kColumns>(k, a + row * lda, lda, b, strides, c + row * ldc,
-                           ldc);
+    MultiplyRows<kColumns>(k, a + row * lda, lda, b, strides, shift,
+                           c + row * ldc, ldc);
   }
 }
 
@@ -326,15 +330,16 @@ bool HasShortSumsForTarget() { return true; }
 
 void MultiplyShortSumsForTarget(const ProductSize& size, const float* a,
                                 int64_t lda, const float* b,
-                                const ShortSums& strides, float* c,
-                                int64_t ldc) {
-  using Function = void (*)(const ProductSize&, const float*, int64_t,
-                            const float*, const ShortSums&, float*, int64_t);
+                                const ShortSums& strides, const float* shift,
+                                float* c, int64_t ldc) {
+  using Function =
+      void (*)(const ProductSize&, const float*, int64_t, const float*,
+               const ShortSums&, const float*, float*, int64_t);
   static constexpr Function kFunctions[] = {
       &MultiplyShortSums<1>, &MultiplyShortSums<2>, &MultiplyShortSums<3>,
       &MultiplyShortSums<4>, &MultiplyShortSums<5>, &MultiplyShortSums<6>,
       &MultiplyShortSums<7>, &MultiplyShortSums<8>};
-  kFunctions[size.n - 1](size, a, lda, b, strides, c, ldc);
+  kFunctions[size.n - 1](size, a, lda, b, strides, shift, c, ldc);
 }
 
 #else
@@ -347,8 +352,8 @@ void TransposeFewColumnsForTarget(const float* b, int64_t k, int64_t n,
 bool HasShortSumsForTarget() { return false; }
 
 void MultiplyShortSumsForTarget(const ProductSize& size, const float*, int64_t,
-                                const float*, const ShortSums&, float*,
-                                int64_t) {
+                                const float*, const ShortSums&, const float*,
+                                float*, int64_t) {
   OPTRAIL_CHECK(false) << "no short sums on this machine: " << size.m << " x "
                        << size.n << " x " << size.k;
 }
@@ -371,6 +376,11 @@ HWY_EXPORT(TransposeFewColumnsForTarget);
 HWY_EXPORT(HasShortSumsForTarget);
 HWY_EXPORT(LanesForTarget);
 
+bool HasShortSums(const ProductSize& size) {
+  return size.m >= 16 && size.n <= 8 && size.k <= ShortSums::kMostSteps &&
+         HWY_DYNAMIC_DISPATCH(HasShortSumsForTarget)();
+}
+
 FewColumns FewColumnsFor(const ProductSize& task, bool transposes) {
   const auto& [m, n, k] = task;
   const bool has_short_sums = HWY_DYNAMIC_DISPATCH(HasShortSumsForTarget)();
@@ -389,9 +399,7 @@ FewColumns FewColumnsFor(const ProductSize& task, bool transposes) {
       kRows * (n * CeilDiv(k, lanes) + adding_up) * (n > 8 ? 9 : 8) / 8 +
       kRows * transposing / m;
   const int64_t along_rows =
-      m < kRows || n > 8 || k > ShortSums::kMostSteps || !has_short_sums
-          ? in_tiles
-          : CeilDiv(k, 4) * (14 + 9 * n / 2) + 20;
+      HasShortSums(task) ? CeilDiv(k, 4) * (14 + 9 * n / 2) + 20 : in_tiles;
   if (along_rows < std::min(along_sums, in_tiles)) {
     return FewColumns::kShortSums;
   }
@@ -404,10 +412,10 @@ void TransposeFewColumns(const float* b, int64_t k, int64_t n, int64_t ldb,
 }
 
 void MultiplyShortSums(const ProductSize& size, const float* a, int64_t lda,
-                       const float* b, const ShortSums& strides, float* c,
-                       int64_t ldc) {
+                       const float* b, const ShortSums& strides,
+                       const float* shift, float* c, int64_t ldc) {
   HWY_DYNAMIC_DISPATCH(MultiplyShortSumsForTarget)
-  (size, a, lda, b, strides, c, ldc);
+  (size, a, lda, b, strides, shift, c, ldc);
 }
 
 void MultiplyFewColumns(const ProductSize& size, const float* a, int64_t lda,

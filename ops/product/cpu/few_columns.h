@@ -47,12 +47,16 @@ struct ShortSums {
   int64_t column = 0;
 };
 
-// The same for at most 8 columns and kMostSteps steps, where FewColumnsFor
-// chooses it for more rows than these. Ends the program where vectors have
-// other than sixteen lanes.
+// Returns whether MultiplyShortSums serves here: at most 8 columns, kMostSteps
+// steps, sixteen rows at least.
+bool HasShortSums(const ProductSize& size);
+
+// C = A * B + shift (nullptr: 0) of each column, for at most 8 columns and
+// kMostSteps steps, where FewColumnsFor chooses it for more rows than these.
+// Ends the program where vectors have other than sixteen lanes.
 void MultiplyShortSums(const ProductSize& size, const float* a, int64_t lda,
-                       const float* b, const ShortSums& strides, float* c,
-                       int64_t ldc);
+                       const float* b, const ShortSums& strides,
+                       const float* shift, float* c, int64_t ldc);
 
 }  // namespace optrail::ops
 

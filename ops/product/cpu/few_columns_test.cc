@@ -16,19 +16,22 @@ void ExpectExact(const ProductSize& size, FewColumns way, Rng& rng) {
   const auto& [m, n, k] = size;
   const std::vector<float> a = WholeNumbers(m * k, rng);
   const std::vector<float> b = WholeNumbers(n * k, rng);
+  const std::vector<float> shift = WholeNumbers(n, rng);
   for (const int64_t ldc : {n, n + 2}) {
     for (const bool transposed : {true, false}) {
       if (way == FewColumns::kLongSums && !transposed) continue;
+      const bool shifts = way == FewColumns::kShortSums && ldc > n;
       const ShortSums strides = transposed ? ShortSums{1, k} : ShortSums{n, 1};
       std::vector<float> c(m * ldc, kGuard);
       if (way == FewColumns::kLongSums) {
         MultiplyFewColumns(size, a.data(), k, b.data(), k, c.data(), ldc);
       } else {
-        MultiplyShortSums(size, a.data(), k, b.data(), strides, c.data(), ldc);
+        MultiplyShortSums(size, a.data(), k, b.data(), strides,
+                          shifts ? shift.data() : nullptr, c.data(), ldc);
       }
       for (int64_t i = 0; i < m; ++i) {
         for (int64_t j = 0; j < n; ++j) {
-          float expected = 0;
+          float expected = shifts ? shift[j] : 0;
           for (int64_t p = 0; p < k; ++p) {
             expected += a[i * k + p] * b[p * strides.step + j * strides.column];
           }

@@ -19,6 +19,7 @@
 #include "hwy/highway.h"
 #include "ops/lib/simd-inl.h"
 #include "ops/product/cpu/micro_kernel.h"
+#include "ops/product/cpu/register-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace optrail::ops::HWY_NAMESPACE {
@@ -26,6 +27,9 @@ namespace {
 
 constexpr int kVectorRegisters = HWY_TARGET == HWY_AVX3 ? 32 : 16;
 constexpr bool kMasks = HWY_TARGET == HWY_AVX3;
+// Vectors of B that several rows take are loaded once. With 16 registers tiles
+// lose what this gains, since a broadcast value would find none.
+constexpr bool kKeeps = kVectorRegisters == 32;
 
 // The tiles that are compiled here.
 #ifdef OPTRAIL_PAIRS
@@ -127,6 +131,7 @@ HWY_INLINE void AddOuterProduct(const Values& a, int u,
     b_row[j] = kEdge && j == kVectors - 1
                    ? hn::MaskedLoad(last, d, b + j * lanes)
                    : hn::LoadU(d, b + j * lanes);
+    if constexpr (kKeeps && kRows > 1) KeepInRegister(b_row[j]);
   }
   OPTRAIL_UNROLL for (int i = kFirst; i < kRows - kLast; ++i) {
     if constexpr (kPairs && kFull && !kHalf) {

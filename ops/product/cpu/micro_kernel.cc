@@ -34,6 +34,7 @@ HWY_INLINE void AddInStreams(const TileCall& call, const float* a,
       V b_row[kVectors];
       OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
         b_row[j] = hn::LoadU(d, b + step * call.ldb + j * lanes);
+        if constexpr (kKeeps && kRows > 1) KeepInRegister(b_row[j]);
       }
       OPTRAIL_UNROLL for (int i = 0; i < kRows; ++i) {
         float value;  // as in ValuesOfA

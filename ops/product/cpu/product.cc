@@ -135,12 +135,19 @@ int64_t Product<float>::PlanBlocks(const ProductSpec& spec, CpuDevice& device) {
                ? WholeLines(size_.n * task_steps_)
                : 0;
   }
-  const bool whole = row_parts_ * column_parts_ * depth_parts_ == 1;
+  // One thread gains nothing by several tasks.
+  const bool whole =
+      row_parts_ * column_parts_ * depth_parts_ == 1 || device.threads() == 1;
   if (whole && !spec.gathers_a) {
     direct_ = DirectProduct::Plan(
         blocking, size_,
         {size_.k, packs_b_ ? panels_.panel_floats() : size_.n, size_.n});
-    if (direct_.has_value()) return 0;
+    if (direct_.has_value()) {
+      task_ = {size_.m, size_.n};
+      task_count_ = batch_;
+      at_once_ = std::min(at_once_, batch_);
+      return 0;
+    }
   }
   a_at_ = WholeLines(blocked_.workspace_floats());
   return a_at_ + (spec.gathers_a ? WholeLines(task_.rows * size_.k) : 0);
@@ -168,12 +175,16 @@ void Product<float>::MultiplyFewColumns(const Task& task, const Left& a,
   const float* columns = packs_b_ ? b.packed : b.data + task.batch * n * k;
   const bool transposed =
       packs_b_ || blocked_.blocking().b_transposed || n == 1;
+  Epilogue ending = epilogue.From(task.column);
   if (few_columns_ == FewColumns::kShortSums) {
     const ShortSums strides = transposed ? ShortSums{1, k} : ShortSums{n, 1};
+    // A pass over C takes longer than such a product.
+    const float* const shift = ending.scale == nullptr ? ending.shift : nullptr;
+    if (shift != nullptr) ending.shift = nullptr;
     ops::MultiplyShortSums(
         size, rows, k,
         columns + task.step * strides.step + task.column * strides.column,
-        strides, to, n);
+        strides, shift, to, n);
   } else {
     int64_t stride = k;
     if (transposed) {
@@ -186,9 +197,8 @@ void Product<float>::MultiplyFewColumns(const Task& task, const Left& a,
     ops::MultiplyFewColumns(size, rows, k, columns + task.column * stride,
                             stride, to, n);
   }
-  if (!epilogue.changes_nothing()) {
-    ScaleShiftActivate(epilogue.From(task.column), to, task.rows, task.columns,
-                       n);
+  if (!ending.changes_nothing()) {
+    ScaleShiftActivate(ending, to, task.rows, task.columns, n);
   }
 }
 
