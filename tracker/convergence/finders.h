@@ -26,6 +26,10 @@ std::vector<Finding> FindSessionFaults(const SessionAnalysis& session,
 // The relative standard deviation of a reading, as far as the session tells.
 double NoiseOf(const SessionAnalysis& session);
 
+// Every config of the space was tried: no other search of it finds a better
+// one.
+bool IsExhausted(const SessionAnalysis& session);
+
 // Knobs whose range ends where the best config is.
 std::vector<Remedy> RangeRemedies(const SessionAnalysis& session,
                                   const tuning::BoundSpace* space);

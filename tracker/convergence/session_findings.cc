@@ -35,7 +35,7 @@ absl::optional<Finding> DoesNotConverge(const SessionAnalysis& session,
                                         const FindingOptions& options) {
   const int trials = session.trial_count();
   if (trials < options.min_trials || !session.best_cost ||
-      !WasCutShort(session.header.stop_reason())) {
+      !WasCutShort(session.header.stop_reason()) || IsExhausted(session)) {
     return absl::nullopt;
   }
   const int last_quarter = trials - trials / 4;
@@ -351,6 +351,13 @@ absl::optional<Finding> WinnersCurse(const SessionAnalysis& session,
 double NoiseOf(const SessionAnalysis& session) {
   return std::max({kAssumedNoise, session.process_noise.value_or(0),
                    session.search_noise.value_or(0)});
+}
+
+bool IsExhausted(const SessionAnalysis& session) {
+  const proto::Session& header = session.header;
+  return header.stop_reason() == proto::SPACE_EXHAUSTED ||
+         (header.has_valid_config_count() &&
+          session.trial_count() >= header.valid_config_count());
 }
 
 std::vector<Finding> FindSessionFaults(const SessionAnalysis& session,
