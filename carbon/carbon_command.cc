@@ -38,6 +38,7 @@ std::string Grams(double grams) {
   if (grams >= 1e6) return absl::StrFormat("%.4g t", grams / 1e6);
   if (grams >= 1e3) return absl::StrFormat("%.4g kg", grams / 1e3);
   if (grams >= .1 || grams == 0) return absl::StrFormat("%.4g g", grams);
+  if (grams >= 1e-3) return absl::StrFormat("%.4g mg", grams * 1e3);
   return absl::StrFormat("%.4g ug", grams * 1e6);
 }
 
@@ -63,9 +64,8 @@ absl::Status CheckGrid(const GridOptions& grid) {
   return RequireFlag(grid.zone, "zone", "a zone of that file");
 }
 
-absl::Status SetHourly(const GridOptions& grid, const JobsFile& jobs, int hours,
-                       PlanProblem* problem) {
-  OPTRAIL_ASSIGN_OR_RETURN(const Grid intensity, ReadIntensity(grid.intensity));
+absl::Status SetHourly(const GridOptions& grid, const Grid& intensity,
+                       const JobsFile& jobs, int hours, PlanProblem* problem) {
   OPTRAIL_ASSIGN_OR_RETURN(
       problem->grams_per_kwh,
       intensity.Hourly(grid.zone, jobs.start_unix_s, hours));
@@ -77,9 +77,14 @@ absl::Status SetHourly(const GridOptions& grid, const JobsFile& jobs, int hours,
 }
 
 absl::StatusOr<ExitCode> PrintCurve(const CarbonPlanCommand& command,
-                                    const JobsFile& jobs,
+                                    const JobsFile& jobs, const Grid& intensity,
                                     const PlanProblem& problem,
                                     std::ostream& out) {
+  int earliest_end = 0;
+  for (const PlanJob& job : problem.jobs) {
+    earliest_end = std::max(earliest_end, job.release + job.hours);
+  }
+  bool one_places_all = false;
   Table table({{"slack", Align::kRight, "slack_hours"},
                {"emitted", Align::kRight, "gco2e"},
                {"saved", Align::kRight, "saved_against_now"},
@@ -90,10 +95,12 @@ absl::StatusOr<ExitCode> PrintCurve(const CarbonPlanCommand& command,
     const auto hours = static_cast<int>(absl::ToInt64Hours(slack));
     PlanProblem one = problem;
     for (PlanJob& job : one.jobs) {
-      job.deadline = std::min(job.release + job.hours + hours, jobs.hours);
-      job.deadline = std::max(job.deadline, job.release + job.hours);
+      job.deadline = job.release + job.hours + hours;
     }
+    OPTRAIL_RETURN_IF_ERROR(
+        SetHourly(command.grid, intensity, jobs, earliest_end + hours, &one));
     OPTRAIL_ASSIGN_OR_RETURN(const Plan plan, MakePlan(one));
+    one_places_all |= plan.unplaced == 0;
     table.AddRow({Cell::Number(hours, absl::StrCat(hours, "h")),
                   Cell::Number(plan.grams, Grams(plan.grams)),
                   Cell::Number(plan.SavedAgainstNow(),
@@ -104,33 +111,41 @@ absl::StatusOr<ExitCode> PrintCurve(const CarbonPlanCommand& command,
                   Cell::Integer(plan.unplaced)});
   }
   tracker::PrintTable(table, command.common.format, out);
-  return ExitCode::kOk;
+  return one_places_all ? ExitCode::kOk : ExitCode::kCheckFailed;
 }
 
-void PrintPlanSummary(const Plan& plan, const PlanProblem& problem,
-                      const JobsFile& jobs, std::ostream& out) {
+std::string Jobs(int64_t count) {
+  return count == 1 ? "1 job" : absl::StrCat(count, " jobs");
+}
+
+std::string PlanSummary(const Plan& plan, const PlanProblem& problem,
+                        const JobsFile& jobs) {
   const auto placed = static_cast<int64_t>(problem.jobs.size()) - plan.unplaced;
-  out << absl::StrFormat(
+  std::string out = absl::StrFormat(
       "%s, %.4g kWh: %s, %s less than starting now (%s); at most %s could be "
       "saved, with unlimited machines\n",
-      placed == 1 ? "1 job" : absl::StrCat(placed, " jobs"), plan.kwh,
-      Grams(plan.grams), FormatPercent(plan.SavedAgainstNow()),
-      Grams(plan.now_grams), FormatPercent(plan.MostThatCanBeSaved()));
-  out << (plan.exact ? "no plan of these machines emits less\n"
-                     : absl::StrFormat("within %s of the least possible\n",
-                                       FormatPercent(plan.Gap(), 2)));
+      Jobs(placed), plan.kwh, Grams(plan.grams),
+      FormatPercent(plan.SavedAgainstNow()), Grams(plan.now_grams),
+      FormatPercent(plan.MostThatCanBeSaved()));
+  absl::StrAppend(
+      &out, plan.exact ? "no plan of these machines emits less\n"
+                       : absl::StrFormat("within %s of the least possible\n",
+                                         FormatPercent(plan.Gap(), 2)));
   if (!problem.price_per_kwh.empty()) {
-    out << absl::StrFormat("cost: %.4g, starting now %.4g\n", plan.cost,
-                           plan.now_cost);
+    absl::StrAppendFormat(&out, "cost: %.4g, starting now %.4g\n", plan.cost,
+                          plan.now_cost);
   }
   if (jobs.from_history > 0) {
-    out << "power or duration from the history: " << jobs.from_history
-        << " jobs, estimated where it was not metered\n";
+    absl::StrAppend(
+        &out, "power or duration from the history: ", Jobs(jobs.from_history),
+        ", estimated where it was not metered\n");
   }
   if (plan.unplaced > 0) {
-    out << plan.unplaced
-        << " jobs found no place: expected more machines or later deadlines\n";
+    absl::StrAppend(&out, Jobs(plan.unplaced),
+                    " found no place: expected more machines or later "
+                    "deadlines\n");
   }
+  return out;
 }
 
 absl::Status WritePlan(const CarbonPlanCommand& command,
@@ -224,14 +239,20 @@ absl::StatusOr<ExitCode> RunCarbonPlan(const CarbonPlanCommand& command,
       "a CSV of id,watts,hours,release,deadline,preemptible[,session]"));
   OPTRAIL_ASSIGN_OR_RETURN(const tracker::History history,
                            tracker::OpenHistory(command.common));
+  OPTRAIL_ASSIGN_OR_RETURN(const Grid intensity,
+                           ReadIntensity(command.grid.intensity));
   OPTRAIL_ASSIGN_OR_RETURN(const JobsFile jobs,
-                           ReadJobs(command.jobs, history, command.model));
+                           ReadJobs(command.jobs, history, command.model,
+                                    intensity.HourPhaseS(command.grid.zone)));
   PlanProblem problem;
   problem.jobs = jobs.jobs;
   problem.machines = command.machines;
   problem.most_cost = command.most_cost;
-  OPTRAIL_RETURN_IF_ERROR(SetHourly(command.grid, jobs, jobs.hours, &problem));
-  if (!command.slacks.empty()) return PrintCurve(command, jobs, problem, out);
+  if (!command.slacks.empty()) {
+    return PrintCurve(command, jobs, intensity, problem, out);
+  }
+  OPTRAIL_RETURN_IF_ERROR(
+      SetHourly(command.grid, intensity, jobs, jobs.hours, &problem));
   OPTRAIL_ASSIGN_OR_RETURN(const Plan plan, MakePlan(problem));
   Table table({{"job", Align::kLeft, "", Clip::kFold},
                {"energy", Align::kRight, "kwh"},
@@ -255,10 +276,11 @@ absl::StatusOr<ExitCode> RunCarbonPlan(const CarbonPlanCommand& command,
   }
   tracker::PrintTable(table, command.common.format, out);
   if (tracker::IsForPeople(command.common.format)) {
-    PrintPlanSummary(plan, problem, jobs, out);
+    out << WrapProse(PlanSummary(plan, problem, jobs), TerminalWidth());
   }
   if (!command.out.empty()) {
     OPTRAIL_RETURN_IF_ERROR(WritePlan(command, problem, plan, jobs));
+    if (!IsStream(command.out)) std::cerr << "wrote " << command.out << "\n";
   }
   return plan.unplaced > 0 ? ExitCode::kCheckFailed : ExitCode::kOk;
 }
@@ -487,14 +509,18 @@ absl::StatusOr<ExitCode> RunCarbonIndices(const CarbonIndicesCommand& command,
                       " saved a call")});
   }
   const TuningIndex index = IndexOf(pointers, command.model);
-  const std::string of =
-      absl::StrCat(index.sessions, " sessions, ", index.seeds, " seeds");
+  const std::string of = absl::StrCat(
+      index.sessions, index.sessions == 1 ? " session" : " sessions",
+      " with times, ", index.seeds, index.seeds == 1 ? " seed" : " seeds",
+      " of searches");
   const bool any = index.sessions > 0;
   table.AddRow({"performance gain",
                 any ? number(index.performance) : Cell::None(), "", of});
   table.AddRow({"energy-efficiency gain",
                 index.with_energy > 0 ? number(index.energy) : Cell::None(), "",
-                absl::StrCat(index.with_energy, " sessions with joules")});
+                absl::StrCat(index.with_energy,
+                             index.with_energy == 1 ? " session" : " sessions",
+                             " with joules")});
   table.AddRow({"tuning efficiency",
                 any ? number(index.efficiency) : Cell::None(), "", of});
   table.AddRow({"green tuning index",

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/time/time.h"
 #include "base/file/file.h"
 #include "base/random.h"
@@ -25,6 +26,14 @@ struct Layout {
   absl::string_view kind;
   bool negative = false;  // prices may be
 };
+
+// Quoted where a comma, quote or line break would end the field.
+std::string CsvField(absl::string_view text) {
+  if (text.find_first_of(",\"\r\n") == absl::string_view::npos) {
+    return std::string(text);
+  }
+  return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
+}
 
 struct Row {
   std::string zone;
@@ -164,6 +173,20 @@ absl::StatusOr<double> Grid::Mean(const std::string& zone, int64_t from_unix_s,
   return sum / static_cast<double>(to - from_unix_s);
 }
 
+int64_t Grid::HourPhaseS(const std::string& zone) const {
+  const auto found = zones.find(zone);
+  if (found == zones.end()) return 0;
+  std::map<int64_t, int> counts;
+  for (const GridInterval& interval : found->second) {
+    ++counts[interval.start_unix_s % kHourS];
+  }
+  int64_t phase = found->second.front().start_unix_s % kHourS;
+  for (const auto& [other, count] : counts) {
+    if (count > counts[phase]) phase = other;
+  }
+  return phase;
+}
+
 absl::StatusOr<std::vector<double>> Grid::Hourly(const std::string& zone,
                                                  int64_t from_unix_s,
                                                  int hours) const {
@@ -231,7 +254,7 @@ std::string ExampleIntensity(const std::string& zone, int64_t from_unix_s,
     const double evening = std::exp(-std::pow(day - 19, 2) / 8);
     const double grams = 360 - (90 + 60 * season) * sun + 70 * evening -
                          90 * wind + 12 * rng.Gaussian();
-    absl::StrAppendFormat(&csv, "%s,%s,%s,%.1f,average\n", zone,
+    absl::StrAppendFormat(&csv, "%s,%s,%s,%.1f,average\n", CsvField(zone),
                           TimeText(start), TimeText(start + kHourS),
                           std::clamp(grams, 40.0, 800.0));
   }

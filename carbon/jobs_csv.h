@@ -12,7 +12,8 @@
 //
 // Hours are whole: a job of 2.5 h takes three, with its energy spread over
 // them. It starts in the first whole hour after its release and ends in the
-// last one before its deadline.
+// last one before its deadline. Hours begin `hour_phase_s` after those of UTC
+// (Grid::HourPhaseS), as clocks of some zones do.
 
 #include <cstdint>
 #include <string>
@@ -36,10 +37,12 @@ struct JobsFile {
 absl::StatusOr<JobsFile> ParseJobs(absl::string_view csv,
                                    const std::string& name,
                                    const tracker::History& history,
-                                   const PowerModel& model);
+                                   const PowerModel& model,
+                                   int64_t hour_phase_s = 0);
 absl::StatusOr<JobsFile> ReadJobs(const std::string& path,
                                   const tracker::History& history,
-                                  const PowerModel& model);
+                                  const PowerModel& model,
+                                  int64_t hour_phase_s = 0);
 
 }  // namespace optrail::carbon
 
