@@ -69,6 +69,16 @@ TEST(GainPredictorTest, TheTaskItselfAndWhatWasNotProvenTeachNothing) {
   EXPECT_EQ(kept->gain, 0);
 }
 
+TEST(GainPredictorTest, TheTimeIsThatOfTheWholeCall) {
+  tracker::SessionInfo session = SessionOf(TaskOf("softmax", 2048), .2);
+  // Budgets do not pay for it.
+  session.header.mutable_time()->mutable_effort()->set_open_ns(12'000'000'000);
+  const auto prediction =
+      GainPredictor({session}).Predict(TaskOf("softmax", 1024));
+  ASSERT_TRUE(prediction.has_value());
+  EXPECT_EQ(prediction->seconds, 42);
+}
+
 // Long calls gain and short ones do not, whatever the operator.
 TEST(GainPredictorTest, CallsOfTheSameTimeCountMore) {
   std::vector<tracker::SessionInfo> sessions;
