@@ -148,6 +148,32 @@ std::string PlanSummary(const Plan& plan, const PlanProblem& problem,
   return out;
 }
 
+absl::Status CheckPlanFlags(const CarbonPlanCommand& command) {
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
+      command.out != "-", "out", command.out,
+      "a path: the standard output has the table of the plan"));
+  const bool is_named = absl::EndsWith(command.out, ".html") ||
+                        absl::EndsWith(command.out, ".json") ||
+                        absl::EndsWith(command.out, ".pdf");
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
+      command.out.empty() || is_named || IsStream(command.out), "out",
+      command.out, "a name that ends in .html, .json or .pdf"));
+  OPTRAIL_RETURN_IF_ERROR(CheckGrid(command.grid));
+  return RequireFlag(
+      command.jobs, "jobs_file",
+      "a CSV of id,watts,hours,release,deadline,preemptible[,session]");
+}
+
+absl::Status CheckWatts(const PowerModel& model, const JobsFile& jobs) {
+  if (model.device_watts > 0 && jobs.from_history == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("flag --watts=", model.device_watts,
+                     " has no effect: each job states its watts and hours; "
+                     "next: leave it out"));
+  }
+  return CheckWattsAreTaken(model, jobs.of_device_watts);
+}
+
 absl::Status WritePlan(const CarbonPlanCommand& command,
                        const PlanProblem& problem, const Plan& plan,
                        const JobsFile& jobs) {
@@ -230,13 +256,7 @@ absl::Status WriteCertificate(const std::string& path, const std::string& json,
 
 absl::StatusOr<ExitCode> RunCarbonPlan(const CarbonPlanCommand& command,
                                        std::ostream& out) {
-  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
-      command.out != "-", "out", command.out,
-      "a path: the standard output has the table of the plan"));
-  OPTRAIL_RETURN_IF_ERROR(CheckGrid(command.grid));
-  OPTRAIL_RETURN_IF_ERROR(RequireFlag(
-      command.jobs, "jobs_file",
-      "a CSV of id,watts,hours,release,deadline,preemptible[,session]"));
+  OPTRAIL_RETURN_IF_ERROR(CheckPlanFlags(command));
   OPTRAIL_ASSIGN_OR_RETURN(const tracker::History history,
                            tracker::OpenHistory(command.common));
   OPTRAIL_ASSIGN_OR_RETURN(const Grid intensity,
@@ -244,6 +264,7 @@ absl::StatusOr<ExitCode> RunCarbonPlan(const CarbonPlanCommand& command,
   OPTRAIL_ASSIGN_OR_RETURN(const JobsFile jobs,
                            ReadJobs(command.jobs, history, command.model,
                                     intensity.HourPhaseS(command.grid.zone)));
+  OPTRAIL_RETURN_IF_ERROR(CheckWatts(command.model, jobs));
   PlanProblem problem;
   problem.jobs = jobs.jobs;
   problem.machines = command.machines;
@@ -384,15 +405,23 @@ absl::StatusOr<ExitCode> RunCarbonCertify(const CarbonCertifyCommand& command,
   inputs.intensity_kind = grid.kind;
   inputs.intensity_sha256 = Sha256Hex(csv);
   if (inputs.intensity_source.empty()) inputs.intensity_source = grid.path;
+  for (const tracker::RunInfo* info : {&base, &candidate}) {
+    if (!info->header.commit().dirty()) continue;
+    std::cerr << "note: run " << info->id() << " is of "
+              << tracker::CommitText(info->header.commit())
+              << ", with changes that the commit lacks; the certificate says "
+                 "so\n";
+  }
   // Both sides at the hours of the candidate: what differs is the work.
-  const int64_t from =
-      candidate.header.started_unix_ns() / kNsPerS / kHourS * kHourS;
-  const int64_t end =
-      (candidate.header.started_unix_ns() + candidate.header.elapsed_ns()) /
-      kNsPerS;
+  const int64_t phase_s = grid.HourPhaseS(inputs.zone);
+  const auto hour_of = [&](int64_t unix_ns) {
+    return (unix_ns / kNsPerS - phase_s) / kHourS * kHourS + phase_s;
+  };
+  const proto::Run& run = candidate.header;
   OPTRAIL_ASSIGN_OR_RETURN(
       inputs.intensity,
-      grid.Between(inputs.zone, from, end / kHourS * kHourS + kHourS));
+      grid.Between(inputs.zone, hour_of(run.started_unix_ns()),
+                   hour_of(run.started_unix_ns() + run.elapsed_ns()) + kHourS));
   OPTRAIL_ASSIGN_OR_RETURN(std::string json, MakeCertificate(inputs, history));
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<std::string> left_out,
                            LeftOut(inputs, history));

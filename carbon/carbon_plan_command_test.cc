@@ -79,5 +79,21 @@ TEST_F(CarbonPlanCommandTest, SlackGoesBeyondTheDeadlinesOfTheFile) {
               HasSubstr("says nothing of zone Z at 2026-01-01T03:00:00Z"));
 }
 
+TEST_F(CarbonPlanCommandTest, RefusesAFlagWithoutEffectAndAnUnknownFile) {
+  Write("a,1000,1,2026-01-01T00:00:00Z,2026-01-01T01:00:00Z,no\n",
+        ExampleIntensity("Z", *ParseTime("2026-01-01T00:00:00Z"), 3, 1));
+  std::ostringstream out;
+  command_.model.device_watts = 5;
+  EXPECT_THAT(std::string(RunCarbonPlan(command_, out).status().message()),
+              HasSubstr("--watts=5 has no effect"));
+  command_.model.device_watts = 0;
+  command_.out = JoinPath(folder_, "plan.txt");
+  EXPECT_THAT(std::string(RunCarbonPlan(command_, out).status().message()),
+              HasSubstr("expected a name that ends in .html"));
+  command_.out = JoinPath(folder_, "plan.html");
+  EXPECT_TRUE(RunCarbonPlan(command_, out).ok());
+  EXPECT_TRUE(FileExists(command_.out));
+}
+
 }  // namespace
 }  // namespace optrail::carbon

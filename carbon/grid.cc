@@ -7,12 +7,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
 #include "absl/time/time.h"
 #include "base/file/file.h"
 #include "base/random.h"
 #include "base/status_macros.h"
 #include "base/text/csv_reader.h"
+#include "base/text/quote.h"
 
 namespace optrail::carbon {
 namespace {
@@ -26,14 +26,6 @@ struct Layout {
   absl::string_view kind;
   bool negative = false;  // prices may be
 };
-
-// Quoted where a comma, quote or line break would end the field.
-std::string CsvField(absl::string_view text) {
-  if (text.find_first_of(",\"\r\n") == absl::string_view::npos) {
-    return std::string(text);
-  }
-  return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
-}
 
 struct Row {
   std::string zone;
@@ -254,7 +246,7 @@ std::string ExampleIntensity(const std::string& zone, int64_t from_unix_s,
     const double evening = std::exp(-std::pow(day - 19, 2) / 8);
     const double grams = 360 - (90 + 60 * season) * sun + 70 * evening -
                          90 * wind + 12 * rng.Gaussian();
-    absl::StrAppendFormat(&csv, "%s,%s,%s,%.1f,average\n", CsvField(zone),
+    absl::StrAppendFormat(&csv, "%s,%s,%s,%.1f,average\n", QuoteForCsv(zone),
                           TimeText(start), TimeText(start + kHourS),
                           std::clamp(grams, 40.0, 800.0));
   }

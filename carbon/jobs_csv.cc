@@ -54,7 +54,7 @@ absl::StatusOr<double> Number(const CsvReader& reader, absl::string_view what,
 absl::StatusOr<Job> ParseJob(const CsvReader& reader,
                              const std::vector<absl::string_view>& fields,
                              const tracker::History& history,
-                             const PowerModel& model, int* from_history) {
+                             const PowerModel& model, JobsFile* file) {
   Job job;
   job.line = reader.line();
   job.job.id = std::string(fields[0]);
@@ -72,7 +72,8 @@ absl::StatusOr<Job> ParseJob(const CsvReader& reader,
         "watts or hours is empty, expected both, or a session whose energy is "
         "known");
   }
-  *from_history += asks;
+  file->from_history += asks;
+  file->of_device_watts |= fields[1].empty() && known.of_device_watts;
   if (fields[1].empty()) {
     job.job.watts = known.joules / known.seconds;
   } else {
@@ -153,8 +154,8 @@ absl::StatusOr<JobsFile> ParseJobs(absl::string_view csv,
                                            columns, ", and at most ", kMostJobs,
                                            " jobs"));
     }
-    OPTRAIL_ASSIGN_OR_RETURN(
-        Job job, ParseJob(reader, fields, history, model, &file.from_history));
+    OPTRAIL_ASSIGN_OR_RETURN(Job job,
+                             ParseJob(reader, fields, history, model, &file));
     const auto [known, is_new] = lines.emplace(job.job.id, job.line);
     if (!is_new) {
       return reader.ErrorHere(

@@ -31,7 +31,8 @@ struct JobsFile {
   int64_t start_unix_s = 0;  // of hour 0
   int hours = 0;             // until the last deadline
   std::vector<PlanJob> jobs;
-  int from_history = 0;  // jobs whose power or duration came from there
+  int from_history = 0;          // jobs whose power or duration came from there
+  bool of_device_watts = false;  // the power of one is PowerModel::device_watts
 };
 
 absl::StatusOr<JobsFile> ParseJobs(absl::string_view csv,

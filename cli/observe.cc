@@ -6,7 +6,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/file/file.h"
 #include "base/status_macros.h"
+#include "base/text/quote.h"
 #include "cli/embedded_texts.h"
 #include "cli/flags.h"
 #include "suites/command/command_flags.h"
@@ -37,6 +39,12 @@ absl::StatusOr<int> Observe(const std::vector<std::string>& paths) {
                      ": expected one number from 1 on"));
   }
   observe.out = UserPath(absl::GetFlag(FLAGS_out));
+  if (observe.out.empty() && (!observe.device.empty() || observe.threads > 0)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "flag --", observe.device.empty() ? "threads" : "device",
+        ": it chooses the calls of a workload, and none is written; next: "
+        "--out=FILE"));
+  }
   observe.format = absl::GetFlag(FLAGS_format);
   return suites::RunObserve(observe, std::cout, std::cerr);
 }
@@ -46,6 +54,14 @@ absl::StatusOr<int> Coverage(const std::vector<std::string>& paths) {
   coverage.files = UserPaths(paths);
   coverage.op_regex = absl::GetFlag(FLAGS_op);
   OPTRAIL_ASSIGN_OR_RETURN(coverage.context, suites::RunContextFromFlags());
+  if (!absl::GetFlag(FLAGS_store).empty() &&
+      !FileExists(coverage.context.store)) {
+    return absl::NotFoundError(
+        absl::StrCat("--store=", coverage.context.store,
+                     ": there is no such folder; next: look for a typing "
+                     "error, or tune into it with optrail tune --store=",
+                     QuoteForShell(coverage.context.store)));
+  }
   coverage.format = absl::GetFlag(FLAGS_format);
   return suites::RunCoverage(coverage, std::cout, std::cerr);
 }
