@@ -83,6 +83,8 @@ suites::Command DiagnoseCommand() {
        "time_budget", "config_deadline", "max_config_mib", "format", "quiet"});
   command.defaults = {{"select", "tuned"}, {"trials", "40"}};
   command.run = [](const std::vector<std::string>&) { return Diagnose(); };
+  command.meanings = {
+      {"select", "Which config to diagnose: default or tuned."}};
   return command;
 }
 

@@ -11,8 +11,10 @@
 #include "base/text/quote.h"
 #include "cli/embedded_texts.h"
 #include "cli/flags.h"
+#include "ops/core/device_type.h"
 #include "suites/command/command_flags.h"
 #include "suites/observed/observed.h"
+#include "suites/worker/run_context.h"
 
 ABSL_DECLARE_FLAG(std::string, device);
 
@@ -53,7 +55,16 @@ absl::StatusOr<int> Coverage(const std::vector<std::string>& paths) {
   suites::CoverageCommand coverage;
   coverage.files = UserPaths(paths);
   coverage.op_regex = absl::GetFlag(FLAGS_op);
-  OPTRAIL_ASSIGN_OR_RETURN(coverage.context, suites::RunContextFromFlags());
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const ops::DeviceType* type,
+      ops::FindDeviceTypeNamed(absl::GetFlag(FLAGS_device)));
+  // Nothing is measured, so the device need not be here.
+  std::string note;
+  OPTRAIL_ASSIGN_OR_RETURN(
+      coverage.context,
+      suites::PlanRunContext(type->kind(), "", absl::GetFlag(FLAGS_store),
+                             &note));
+  if (!note.empty()) std::cerr << "note: " << note << "\n";
   if (!absl::GetFlag(FLAGS_store).empty() &&
       !FileExists(coverage.context.store)) {
     return absl::NotFoundError(

@@ -19,6 +19,7 @@
 #include "cli/flags.h"
 #include "suites/command/command_flags.h"
 #include "suites/predict/start_order.h"
+#include "suites/worker/run_context.h"
 #include "suites/workload/tasks.h"
 #include "tracker/command/command_support.h"
 #include "tracker/history/history.h"
@@ -61,8 +62,13 @@ absl::StatusOr<int> Predict() {
   OPTRAIL_ASSIGN_OR_RETURN(
       const suites::TaskSelection selection,
       suites::SelectionFromFlags("", absl::GetFlag(FLAGS_workload)));
-  OPTRAIL_ASSIGN_OR_RETURN(const suites::RunContext context,
-                           suites::RunContextFromFlags());
+  // Nothing is measured, so the device need not be here.
+  std::string note;
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const suites::RunContext context,
+      suites::PlanRunContext(selection.device, absl::GetFlag(FLAGS_history),
+                             absl::GetFlag(FLAGS_store), &note));
+  if (!note.empty()) std::cerr << "note: " << note << "\n";
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<suites::TaskEntry> tasks,
                            suites::SelectTasks(selection, context.hardware));
   OPTRAIL_ASSIGN_OR_RETURN(const tracker::History history,

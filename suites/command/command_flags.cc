@@ -151,9 +151,10 @@ ABSL_FLAG(int64_t, max_config_mib, 1024,
 ABSL_FLAG(int32_t, processes, 0,
           "Fresh processes per benchmark or finalist; 0 takes the workload's, "
           "else 5.");
-ABSL_FLAG(std::vector<std::string>, select,
-          std::vector<std::string>({"default", "tuned"}),
-          "Which configs to benchmark: default, tuned or both.");
+ABSL_FLAG(
+    std::vector<std::string>, select,
+    std::vector<std::string>({"default", "tuned"}),
+    "Which configs to benchmark: default, tuned, or both as default,tuned.");
 ABSL_FLAG(std::string, config, "",
           "A config, knob=value,..., to run in place of the tuned one.");
 ABSL_FLAG(std::string, config_name, "",

@@ -20,6 +20,7 @@
 #include "base/text/markdown.h"
 #include "base/text/prose.h"
 #include "base/text/units.h"
+#include "tracker/command/no_runs.h"
 #include "tracker/convergence/convergence.h"
 #include "tracker/history/index/history_index.h"
 #include "tracker/history/selectors.h"
@@ -340,6 +341,9 @@ absl::StatusOr<int> RunShow(const ShowCommand& options, std::ostream& out) {
                              history.ReadSession(info.id()));
     ShowSession(session, options.common.format, out);
     return 0;
+  }
+  if (options.what.empty()) {
+    OPTRAIL_RETURN_IF_ERROR(CheckHasRuns(history, "show"));
   }
   const absl::StatusOr<Selection> selected =
       SelectRuns(history, options.what, GitIn(options.common.workspace));

@@ -129,8 +129,9 @@ absl::optional<Finding> Oscillates(const SessionAnalysis& session,
                                     FormatPercent(search), " (one sigma)"));
   }
   if (const int pairs = ContradictedPairs(session, options.min_effect)) {
-    evidence.push_back(absl::StrCat(
-        pairs, " pairs of finalists changed their order in verification"));
+    evidence.push_back(
+        absl::StrCat(pairs, pairs == 1 ? " pair" : " pairs",
+                     " of finalists changed their order in verification"));
   }
   // The mean of n processes is sqrt(n) times as steady.
   const double excess = std::max(between, search) / .02;
