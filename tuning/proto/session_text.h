@@ -1,7 +1,7 @@
 #ifndef OPTRAIL_TUNING_PROTO_SESSION_TEXT_H_
 #define OPTRAIL_TUNING_PROTO_SESSION_TEXT_H_
 
-// What a session tuned, for people.
+// SessionTaskText is the name of the task that a session tuned.
 //
 //   SessionTaskText(session)
 //       ->  "softmax/cpu/rows=16,cols=16/f32/threads=1/hot"
