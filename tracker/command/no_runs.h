@@ -1,11 +1,13 @@
 #ifndef OPTRAIL_TRACKER_COMMAND_NO_RUNS_H_
 #define OPTRAIL_TRACKER_COMMAND_NO_RUNS_H_
 
-// What `optrail show` and `optrail trace` answer where somebody who named
-// nothing means the latest run, and the history has none: a session that was
+// What `optrail show` and `optrail trace` answer where the latest run is meant,
+// as it is by who names nothing, and the history has none: a session that was
 // tuned a moment ago is there to be shown.
 //
-//   if (what.empty()) OPTRAIL_RETURN_IF_ERROR(CheckHasRuns(history, "show"));
+//   if (what == "latest") {
+//     OPTRAIL_RETURN_IF_ERROR(CheckHasRuns(history, "show"));
+//   }
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"

@@ -342,7 +342,7 @@ absl::StatusOr<int> RunShow(const ShowCommand& options, std::ostream& out) {
     ShowSession(session, options.common.format, out);
     return 0;
   }
-  if (options.what.empty()) {
+  if (options.what == "latest") {
     OPTRAIL_RETURN_IF_ERROR(CheckHasRuns(history, "show"));
   }
   const absl::StatusOr<Selection> selected =

@@ -30,6 +30,9 @@ double NoiseOf(const SessionAnalysis& session);
 // one.
 bool IsExhausted(const SessionAnalysis& session);
 
+// Twice the session's trials, and no more than the space has configs.
+int64_t TwiceTheTrials(const SessionAnalysis& session);
+
 // Knobs whose range ends where the best config is.
 std::vector<Remedy> RangeRemedies(const SessionAnalysis& session,
                                   const tuning::BoundSpace* space);

@@ -139,6 +139,22 @@ TEST(FindFaults, NoSearchIsAdvisedWhereEveryConfigWasTried) {
   EXPECT_TRUE(found);
 }
 
+TEST(FindFaults, NoMoreTrialsAreAdvisedThanThereAreConfigs) {
+  std::vector<proto::Session> sessions = CommandThatGotWorse();
+  const int64_t configs = sessions.back().trials_size() + 3;
+  for (proto::Session& session : sessions) {
+    session.set_valid_config_count(configs);
+  }
+  bool found = false;
+  for (const Finding& finding : FindIn(sessions)) {
+    if (finding.kind != FindingKind::kConvergedToWorse) continue;
+    found = true;
+    ASSERT_TRUE(finding.remedies[0].change.has_value());
+    EXPECT_EQ(finding.remedies[0].change->trials, configs);
+  }
+  EXPECT_TRUE(found);
+}
+
 TEST(FindFaults, StaysQuietOverHealthySessions) {
   for (const uint64_t seed : {1, 2, 3}) {
     EXPECT_LE(FindIn(SimulateHealthy(200, seed)).size(), 2) << seed;

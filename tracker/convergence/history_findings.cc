@@ -123,7 +123,7 @@ std::vector<Remedy> SearchRemedies(const SessionAnalysis& session,
              "finds none that is better: look for what made the code or the "
              "machine slower (`optrail bisect`, `optrail doctor`)"}};
   }
-  const int trials = 2 * session.trial_count();
+  const int64_t trials = TwiceTheTrials(session);
   return {{Lever::kBudget,
            absl::StrCat("tune again, warm-started from the earlier winner and "
                         "with --trials=",

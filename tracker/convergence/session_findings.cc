@@ -67,9 +67,10 @@ absl::optional<Finding> DoesNotConverge(const SessionAnalysis& session,
            ? absl::StrCat("at least double --time_budget", cost,
                           "; --patience=", std::max(20, trials / 4),
                           " stops it once it is done")
-           : absl::StrCat("--trials=", 2 * trials, cost, " and --patience=",
-                          std::max(20, trials / 4), " to stop once it is done"),
-       SearchChange{"", 2 * trials, ""},
+           : absl::StrCat("--trials=", TwiceTheTrials(session), cost,
+                          " and --patience=", std::max(20, trials / 4),
+                          " to stop once it is done"),
+       SearchChange{"", TwiceTheTrials(session), ""},
        ExpectHalfOf(GainOfSecondHalf(session))}};
   for (Remedy& remedy : RangeRemedies(session, space)) {
     remedies.push_back(std::move(remedy));
@@ -359,6 +360,13 @@ bool IsExhausted(const SessionAnalysis& session) {
   return header.stop_reason() == proto::SPACE_EXHAUSTED ||
          (header.has_valid_config_count() &&
           session.trial_count() >= header.valid_config_count());
+}
+
+int64_t TwiceTheTrials(const SessionAnalysis& session) {
+  const int64_t twice = int64_t{2} * session.trial_count();
+  return session.header.has_valid_config_count()
+             ? std::min(twice, session.header.valid_config_count())
+             : twice;
 }
 
 std::vector<Finding> FindSessionFaults(const SessionAnalysis& session,

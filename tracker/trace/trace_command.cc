@@ -23,7 +23,7 @@ absl::StatusOr<Trace> FindTrace(const History& history,
       !absl::IsInvalidArgument(session.status())) {
     return session.status();
   }
-  if (what.empty()) {
+  if (what == "latest") {
     OPTRAIL_RETURN_IF_ERROR(CheckHasRuns(history, "trace"));
   }
   std::vector<std::string> notes;
