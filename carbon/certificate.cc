@@ -154,7 +154,7 @@ absl::StatusOr<Json> Side(const Evidence& evidence,
   const double sci = operational + embodied;
   const double half = std::hypot(operational * operational_uncertainty,
                                  embodied * inputs.embodied_uncertainty);
-  return Json{
+  Json side = {
       {"run", evidence.run.run_id()},
       {"record_sha256", evidence.sha256},
       {"started", TimeText(evidence.run.started_unix_ns() / 1'000'000'000)},
@@ -171,6 +171,9 @@ absl::StatusOr<Json> Side(const Evidence& evidence,
       {"sci_low", std::max(sci - half, 0.0)},
       {"sci_high", sci + half},
   };
+  // Then the commit alone is not what was measured.
+  if (evidence.run.commit().dirty()) side["uncommitted_changes"] = true;
+  return side;
 }
 
 absl::Status CheckFilter(const RE2& filter) {

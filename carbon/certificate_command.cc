@@ -76,15 +76,23 @@ absl::StatusOr<ExitCode> RunCarbonCertify(const CarbonCertifyCommand& command,
   inputs.intensity_kind = grid.kind;
   inputs.intensity_sha256 = Sha256Hex(csv);
   if (inputs.intensity_source.empty()) inputs.intensity_source = grid.path;
+  for (const tracker::RunInfo* info : {&base, &candidate}) {
+    if (!info->header.commit().dirty()) continue;
+    std::cerr << "note: run " << info->id() << " is of "
+              << tracker::CommitText(info->header.commit())
+              << ", with changes that the commit lacks; the certificate says "
+                 "so\n";
+  }
   // Both sides at the hours of the candidate: what differs is the work.
-  const int64_t from =
-      candidate.header.started_unix_ns() / kNsPerS / kHourS * kHourS;
-  const int64_t end =
-      (candidate.header.started_unix_ns() + candidate.header.elapsed_ns()) /
-      kNsPerS;
+  const int64_t phase_s = grid.HourPhaseS(inputs.zone);
+  const auto hour_of = [&](int64_t unix_ns) {
+    return (unix_ns / kNsPerS - phase_s) / kHourS * kHourS + phase_s;
+  };
+  const proto::Run& run = candidate.header;
   OPTRAIL_ASSIGN_OR_RETURN(
       inputs.intensity,
-      grid.Between(inputs.zone, from, end / kHourS * kHourS + kHourS));
+      grid.Between(inputs.zone, hour_of(run.started_unix_ns()),
+                   hour_of(run.started_unix_ns() + run.elapsed_ns()) + kHourS));
   absl::StatusOr<std::string> made = MakeCertificate(inputs, history);
   if (absl::IsUnavailable(made.status())) {
     // The standard output may be where the JSON is expected.

@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
 #include "base/status_macros.h"
 #include "base/text/html_page.h"
 #include "base/text/json.h"
@@ -44,6 +45,7 @@ std::string Sides(const Json& json) {
   const std::pair<const char*, const char*> fields[] = {
       {"run", "run"},
       {"commit", "commit"},
+      {"uncommitted_changes", "changes that the commit lacks"},
       {"hardware", "hardware"},
       {"started", "measured"},
       {"joules_per_unit", "energy, J"},
@@ -57,6 +59,15 @@ std::string Sides(const Json& json) {
       {"record_sha256", "SHA-256 of the record"},
   };
   for (const auto& [field, title] : fields) {
+    // A side says so only where there were some.
+    if (absl::string_view(field) == "uncommitted_changes") {
+      if (!base.contains(field) && !candidate.contains(field)) continue;
+      const auto text = [&](const Json& side) {
+        return Json(side.contains(field) ? "yes" : "no");
+      };
+      absl::StrAppend(&html, Row(title, text(base), text(candidate)));
+      continue;
+    }
     absl::StrAppend(&html, Row(title, base.at(field), candidate.at(field)));
   }
   return html + "</table>\n";

@@ -43,6 +43,31 @@ TEST_F(CertificateTest, IsEnergyTimesIntensityAndAShareOfTheHardware) {
   EXPECT_GT(certificate["saved_fraction"], .2);
 }
 
+TEST_F(CertificateTest, SaysThatACommitIsNotAllThatWasMeasured) {
+  const json clean = json::parse(Make());
+  EXPECT_FALSE(clean["base"].contains("uncommitted_changes"));
+  EXPECT_THAT(*CertificatePage(clean.dump()),
+              testing::Not(HasSubstr("changes that the commit lacks")));
+
+  proto::Run run = *history_.ReadRun(inputs_.candidate);
+  run.mutable_commit()->set_dirty(true);
+  run.set_run_id("20260103T000000Z-000000000003");
+  ASSERT_TRUE(history_.AppendRun(run).ok());
+  inputs_.candidate = run.run_id();
+  const std::string text = Make();
+  const json certificate = json::parse(text);
+  EXPECT_FALSE(certificate["base"].contains("uncommitted_changes"));
+  EXPECT_EQ(certificate["candidate"]["uncommitted_changes"], true);
+  EXPECT_THAT(*CertificatePage(text),
+              HasSubstr("changes that the commit lacks"));
+  EXPECT_TRUE(VerifyCertificate(text, history_, "").ok());
+  json silent = certificate;
+  silent["candidate"].erase("uncommitted_changes");
+  EXPECT_THAT(
+      std::string(VerifyCertificate(silent.dump(2), history_, "").message()),
+      HasSubstr("/candidate/uncommitted_changes does not follow"));
+}
+
 TEST_F(CertificateTest, VerifiesFromACopyOfTheHistoryAlone) {
   const std::string certificate = Make();
   EXPECT_TRUE(VerifyCertificate(certificate, history_, "").ok());

@@ -10,6 +10,7 @@ std::string Grams(double grams) {
   if (grams >= 1e6) return absl::StrFormat("%.4g t", grams / 1e6);
   if (grams >= 1e3) return absl::StrFormat("%.4g kg", grams / 1e3);
   if (grams >= .1 || grams == 0) return absl::StrFormat("%.4g g", grams);
+  if (grams >= 1e-3) return absl::StrFormat("%.4g mg", grams * 1e3);
   return absl::StrFormat("%.4g ug", grams * 1e6);
 }
 

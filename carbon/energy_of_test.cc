@@ -191,10 +191,11 @@ constexpr char kJobs[] = "id,watts,hours,release,deadline,preemptible";
 class JobsTest : public testing::Test {
  protected:
   absl::StatusOr<JobsFile> Parse(const std::string& rows,
-                                 const std::string& more = "") {
+                                 const std::string& more = "",
+                                 int64_t hour_phase_s = 0) {
     return ParseJobs(absl::StrCat(kJobs, more, "\n", rows), "jobs.csv",
                      *tracker::History::Open(testing::TempDir() + "/none"),
-                     PowerModel());
+                     PowerModel(), hour_phase_s);
   }
 };
 
@@ -212,6 +213,19 @@ TEST_F(JobsTest, HoursAreWholeAndEnergyStaysTheSame) {
   EXPECT_FALSE(jobs->jobs[1].preemptible);
 }
 
+TEST_F(JobsTest, HoursBeginWhereThoseOfTheIntensityDo) {
+  const std::string job =
+      "a,500,1,2026-01-01T01:00:00+05:30,2026-01-01T02:00:00+05:30,yes\n";
+  const auto jobs = Parse(job, "", /*hour_phase_s=*/1800);
+  ASSERT_TRUE(jobs.ok()) << jobs.status();
+  EXPECT_EQ(TimeText(jobs->start_unix_s), "2025-12-31T19:30:00Z");
+  EXPECT_EQ(jobs->hours, 1);
+  EXPECT_EQ(jobs->jobs[0].release, 0);
+  EXPECT_EQ(jobs->jobs[0].deadline, 1);
+  EXPECT_THAT(std::string(Parse(job).status().message()),
+              HasSubstr("hours begin at minute 0 (UTC)"));
+}
+
 TEST_F(JobsTest, ErrorsNameFileLineAndWhatWasExpected) {
   const auto error = [&](const std::string& rows,
                          const std::string& more = "") {
@@ -221,6 +235,10 @@ TEST_F(JobsTest, ErrorsNameFileLineAndWhatWasExpected) {
   EXPECT_THAT(error("a,1,1,x,y,yes\n"), HasSubstr("jobs.csv:2"));
   EXPECT_THAT(error("a,1,3,2026-01-01T00:00:00Z,2026-01-01T02:00:00Z,yes\n"),
               HasSubstr("has 2 whole hours between release and deadline"));
+  EXPECT_THAT(error("a,1,2,2026-01-01T00:00:00Z,2026-01-01T01:00:00Z,yes\n"),
+              HasSubstr("has 1 whole hour between release and deadline"));
+  EXPECT_THAT(error("a,1,3,2026-01-01T02:00:00Z,2026-01-01T00:00:00Z,yes\n"),
+              HasSubstr("deadline is 2026-01-01T00:00:00Z, expected it after"));
   EXPECT_THAT(error("a,nan,1,2026-01-01T00:00:00Z,2026-01-01T02:00:00Z,yes\n"),
               HasSubstr("watts is"));
   EXPECT_THAT(error("a,,1,2026-01-01T00:00:00Z,2026-01-01T02:00:00Z,yes\n"),

@@ -12,6 +12,7 @@
 #include "base/random.h"
 #include "base/status_macros.h"
 #include "base/text/csv_reader.h"
+#include "base/text/quote.h"
 
 namespace optrail::carbon {
 namespace {
@@ -164,6 +165,20 @@ absl::StatusOr<double> Grid::Mean(const std::string& zone, int64_t from_unix_s,
   return sum / static_cast<double>(to - from_unix_s);
 }
 
+int64_t Grid::HourPhaseS(const std::string& zone) const {
+  const auto found = zones.find(zone);
+  if (found == zones.end()) return 0;
+  std::map<int64_t, int> counts;
+  for (const GridInterval& interval : found->second) {
+    ++counts[interval.start_unix_s % kHourS];
+  }
+  int64_t phase = found->second.front().start_unix_s % kHourS;
+  for (const auto& [other, count] : counts) {
+    if (count > counts[phase]) phase = other;
+  }
+  return phase;
+}
+
 absl::StatusOr<std::vector<double>> Grid::Hourly(const std::string& zone,
                                                  int64_t from_unix_s,
                                                  int hours) const {
@@ -231,7 +246,7 @@ std::string ExampleIntensity(const std::string& zone, int64_t from_unix_s,
     const double evening = std::exp(-std::pow(day - 19, 2) / 8);
     const double grams = 360 - (90 + 60 * season) * sun + 70 * evening -
                          90 * wind + 12 * rng.Gaussian();
-    absl::StrAppendFormat(&csv, "%s,%s,%s,%.1f,average\n", zone,
+    absl::StrAppendFormat(&csv, "%s,%s,%s,%.1f,average\n", QuoteForCsv(zone),
                           TimeText(start), TimeText(start + kHourS),
                           std::clamp(grams, 40.0, 800.0));
   }

@@ -48,6 +48,10 @@ class Grid {
   absl::StatusOr<std::vector<GridInterval>> Between(const std::string& zone,
                                                     int64_t from_unix_s,
                                                     int64_t to_unix_s) const;
+  // Seconds into a UTC hour at which the zone's hours begin: 1800 for a file
+  // with clock hours of India. The first of the file counts if its intervals
+  // begin at several, as they do every half an hour. 0 for an unknown zone.
+  int64_t HourPhaseS(const std::string& zone) const;
   // One mean an hour.
   absl::StatusOr<std::vector<double>> Hourly(const std::string& zone,
                                              int64_t from_unix_s,

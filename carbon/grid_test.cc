@@ -38,6 +38,35 @@ TEST(GridTest, MeansAreWeightedByTime) {
       HasSubstr("has no zone \"XX\", expected one of DE, FR"));
 }
 
+TEST(GridTest, HoursBeginWhereThoseOfTheZoneDo) {
+  const auto grid = ParseIntensity(
+      absl::StrCat(
+          kHeader,
+          "IN,2026-01-01T00:00:00+05:30,2026-01-01T01:00:00+05:30,3,average\n"
+          "IN,2026-01-01T01:00:00+05:30,2026-01-01T02:00:00+05:30,1,average\n"
+          "GB,2026-01-01T00:30:00Z,2026-01-01T01:00:00Z,3,average\n"
+          "GB,2026-01-01T00:00:00Z,2026-01-01T00:30:00Z,1,average\n"
+          "DE,2026-01-01T00:30:00Z,2026-01-01T01:00:00Z,3,average\n"
+          "DE,2026-01-01T01:00:00Z,2026-01-01T02:00:00Z,3,average\n"
+          "DE,2026-01-01T02:00:00Z,2026-01-01T03:00:00Z,1,average\n"),
+      "g.csv");
+  ASSERT_TRUE(grid.ok()) << grid.status();
+  EXPECT_EQ(grid->HourPhaseS("IN"), 1800);
+  // Half hours begin at both; a file may begin within an hour.
+  EXPECT_EQ(grid->HourPhaseS("GB"), 0);
+  EXPECT_EQ(grid->HourPhaseS("DE"), 0);
+  EXPECT_EQ(grid->HourPhaseS("XX"), 0);
+}
+
+TEST(GridTest, TheExampleOfAnyZoneCanBeRead) {
+  const int64_t start = *ParseTime("2026-01-01T00:00:00Z");
+  const std::string zone = "D,E \"north\"";
+  const auto grid =
+      ParseIntensity(ExampleIntensity(zone, start, 2, 1), "g.csv");
+  ASSERT_TRUE(grid.ok()) << grid.status();
+  EXPECT_EQ(grid->zones.count(zone), 1);
+}
+
 TEST(GridTest, ErrorsNameFileLineAndField) {
   EXPECT_THAT(Error("DE,2026-01-01,2026-01-01T01:00:00Z,1,average\n"),
               HasSubstr("g.csv:2: "));

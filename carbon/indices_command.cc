@@ -76,14 +76,18 @@ absl::StatusOr<ExitCode> RunCarbonIndices(const CarbonIndicesCommand& command,
                       " saved a call")});
   }
   const TuningIndex index = IndexOf(pointers, command.model);
-  const std::string of =
-      absl::StrCat(index.sessions, " sessions, ", index.seeds, " seeds");
+  const std::string of = absl::StrCat(
+      index.sessions, index.sessions == 1 ? " session" : " sessions",
+      " with times, ", index.seeds, index.seeds == 1 ? " seed" : " seeds",
+      " of searches");
   const bool any = index.sessions > 0;
   table.AddRow({"performance gain",
                 any ? number(index.performance) : Cell::None(), "", of});
   table.AddRow({"energy-efficiency gain",
                 index.with_energy > 0 ? number(index.energy) : Cell::None(), "",
-                absl::StrCat(index.with_energy, " sessions with joules")});
+                absl::StrCat(index.with_energy,
+                             index.with_energy == 1 ? " session" : " sessions",
+                             " with joules")});
   table.AddRow({"tuning efficiency",
                 any ? number(index.efficiency) : Cell::None(), "", of});
   table.AddRow({"green tuning index",

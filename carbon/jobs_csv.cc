@@ -54,7 +54,7 @@ absl::StatusOr<double> Number(const CsvReader& reader, absl::string_view what,
 absl::StatusOr<Job> ParseJob(const CsvReader& reader,
                              const std::vector<absl::string_view>& fields,
                              const tracker::History& history,
-                             const PowerModel& model, int* from_history) {
+                             const PowerModel& model, JobsFile* file) {
   Job job;
   job.line = reader.line();
   job.job.id = std::string(fields[0]);
@@ -72,7 +72,8 @@ absl::StatusOr<Job> ParseJob(const CsvReader& reader,
         "watts or hours is empty, expected both, or a session whose energy is "
         "known");
   }
-  *from_history += asks;
+  file->from_history += asks;
+  file->of_device_watts |= fields[1].empty() && known.of_device_watts;
   if (fields[1].empty()) {
     job.job.watts = known.joules / known.seconds;
   } else {
@@ -101,14 +102,36 @@ absl::StatusOr<Job> ParseJob(const CsvReader& reader,
   return job;
 }
 
-int64_t CeilHour(int64_t unix_s) { return (unix_s + kHourS - 1) / kHourS; }
+// The first hour that begins at `unix_s` or later, and the last that ends by
+// then, as numbers of hours since the phase.
+int64_t CeilHour(int64_t unix_s, int64_t phase_s) {
+  return (unix_s - phase_s + kHourS - 1) / kHourS;
+}
+int64_t FloorHour(int64_t unix_s, int64_t phase_s) {
+  return (unix_s - phase_s) / kHourS;
+}
+
+std::string TooShort(const Job& job, int64_t there, int64_t needed,
+                     int64_t phase_s) {
+  if (job.deadline_unix_s <= job.release_unix_s) {
+    return absl::StrCat(
+        "job \"", job.job.id, "\": deadline is ", TimeText(job.deadline_unix_s),
+        ", expected it after the release, ", TimeText(job.release_unix_s));
+  }
+  return absl::StrCat("job \"", job.job.id, "\" has ", there, " whole ",
+                      there == 1 ? "hour" : "hours",
+                      " between release and deadline, expected at least ",
+                      needed, "; hours begin at minute ", phase_s / 60,
+                      " (UTC), as those of the intensity do");
+}
 
 }  // namespace
 
 absl::StatusOr<JobsFile> ParseJobs(absl::string_view csv,
                                    const std::string& name,
                                    const tracker::History& history,
-                                   const PowerModel& model) {
+                                   const PowerModel& model,
+                                   int64_t hour_phase_s) {
   CsvReader reader(csv, name);
   std::vector<absl::string_view> fields;
   OPTRAIL_ASSIGN_OR_RETURN(const bool has_header, reader.Next(fields));
@@ -131,24 +154,21 @@ absl::StatusOr<JobsFile> ParseJobs(absl::string_view csv,
                                            columns, ", and at most ", kMostJobs,
                                            " jobs"));
     }
-    OPTRAIL_ASSIGN_OR_RETURN(
-        Job job, ParseJob(reader, fields, history, model, &file.from_history));
+    OPTRAIL_ASSIGN_OR_RETURN(Job job,
+                             ParseJob(reader, fields, history, model, &file));
     const auto [known, is_new] = lines.emplace(job.job.id, job.line);
     if (!is_new) {
       return reader.ErrorHere(
           absl::StrCat("id is ", QuoteCsvField(job.job.id), ", the id of line ",
                        known->second, ", expected one that no other job has"));
     }
-    const int64_t release = CeilHour(job.release_unix_s);
-    const int64_t deadline = job.deadline_unix_s / kHourS;
+    const int64_t release = CeilHour(job.release_unix_s, hour_phase_s);
+    const int64_t deadline = FloorHour(job.deadline_unix_s, hour_phase_s);
     const auto hours =
         std::max<int64_t>(1, static_cast<int64_t>(std::ceil(job.hours)));
     if (deadline - release < hours) {
-      return reader.ErrorHere(absl::StrCat(
-          "job \"", job.job.id, "\" has ",
-          std::max<int64_t>(deadline - release, 0),
-          " whole hours between release and deadline, expected at least ",
-          hours));
+      return reader.ErrorHere(TooShort(
+          job, std::max<int64_t>(deadline - release, 0), hours, hour_phase_s));
     }
     job.job.watts *= job.hours / static_cast<double>(hours);
     job.job.hours = static_cast<int>(hours);
@@ -160,13 +180,13 @@ absl::StatusOr<JobsFile> ParseJobs(absl::string_view csv,
   if (last_hour - first_hour > static_cast<int64_t>(kMostHours)) {
     return reader.ErrorHere("jobs are more than ten years apart");
   }
-  file.start_unix_s = first_hour * kHourS;
+  file.start_unix_s = first_hour * kHourS + hour_phase_s;
   file.hours = static_cast<int>(last_hour - first_hour);
   for (Job& job : jobs) {
-    job.job.release =
-        static_cast<int>(CeilHour(job.release_unix_s) - first_hour);
-    job.job.deadline =
-        static_cast<int>(job.deadline_unix_s / kHourS - first_hour);
+    job.job.release = static_cast<int>(
+        CeilHour(job.release_unix_s, hour_phase_s) - first_hour);
+    job.job.deadline = static_cast<int>(
+        FloorHour(job.deadline_unix_s, hour_phase_s) - first_hour);
     file.jobs.push_back(std::move(job.job));
   }
   return file;
@@ -174,9 +194,10 @@ absl::StatusOr<JobsFile> ParseJobs(absl::string_view csv,
 
 absl::StatusOr<JobsFile> ReadJobs(const std::string& path,
                                   const tracker::History& history,
-                                  const PowerModel& model) {
+                                  const PowerModel& model,
+                                  int64_t hour_phase_s) {
   OPTRAIL_ASSIGN_OR_RETURN(const std::string csv, ReadRegularFile(path));
-  return ParseJobs(csv, path, history, model);
+  return ParseJobs(csv, path, history, model, hour_phase_s);
 }
 
 }  // namespace optrail::carbon

@@ -12,7 +12,8 @@
 //
 // Hours are whole: a job of 2.5 h takes three, with its energy spread over
 // them. It starts in the first whole hour after its release and ends in the
-// last one before its deadline.
+// last one before its deadline. Hours begin `hour_phase_s` after those of UTC
+// (Grid::HourPhaseS), as clocks of some zones do.
 
 #include <cstdint>
 #include <string>
@@ -30,16 +31,19 @@ struct JobsFile {
   int64_t start_unix_s = 0;  // of hour 0
   int hours = 0;             // until the last deadline
   std::vector<PlanJob> jobs;
-  int from_history = 0;  // jobs whose power or duration came from there
+  int from_history = 0;          // jobs whose power or duration came from there
+  bool of_device_watts = false;  // the power of one is PowerModel::device_watts
 };
 
 absl::StatusOr<JobsFile> ParseJobs(absl::string_view csv,
                                    const std::string& name,
                                    const tracker::History& history,
-                                   const PowerModel& model);
+                                   const PowerModel& model,
+                                   int64_t hour_phase_s = 0);
 absl::StatusOr<JobsFile> ReadJobs(const std::string& path,
                                   const tracker::History& history,
-                                  const PowerModel& model);
+                                  const PowerModel& model,
+                                  int64_t hour_phase_s = 0);
 
 }  // namespace optrail::carbon
 

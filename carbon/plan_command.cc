@@ -1,13 +1,16 @@
 // `optrail carbon plan`: see carbon_command.h.
 
 #include <algorithm>
+#include <iostream>
 #include <ostream>
+#include <string>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/file/file.h"
 #include "base/status_macros.h"
+#include "base/text/prose.h"
 #include "base/text/table.h"
 #include "base/text/units.h"
 #include "carbon/carbon_command.h"
@@ -21,9 +24,8 @@
 namespace optrail::carbon {
 namespace {
 
-absl::Status SetHourly(const GridOptions& grid, const JobsFile& jobs, int hours,
-                       PlanProblem* problem) {
-  OPTRAIL_ASSIGN_OR_RETURN(const Grid intensity, ReadIntensity(grid.intensity));
+absl::Status SetHourly(const GridOptions& grid, const Grid& intensity,
+                       const JobsFile& jobs, int hours, PlanProblem* problem) {
   OPTRAIL_ASSIGN_OR_RETURN(
       problem->grams_per_kwh,
       intensity.Hourly(grid.zone, jobs.start_unix_s, hours));
@@ -35,9 +37,14 @@ absl::Status SetHourly(const GridOptions& grid, const JobsFile& jobs, int hours,
 }
 
 absl::StatusOr<ExitCode> PrintCurve(const CarbonPlanCommand& command,
-                                    const JobsFile& jobs,
+                                    const JobsFile& jobs, const Grid& intensity,
                                     const PlanProblem& problem,
                                     std::ostream& out) {
+  int earliest_end = 0;
+  for (const PlanJob& job : problem.jobs) {
+    earliest_end = std::max(earliest_end, job.release + job.hours);
+  }
+  bool one_places_all = false;
   Table table({{"slack", Align::kRight, "slack_hours"},
                {"emitted", Align::kRight, "gco2e"},
                {"saved", Align::kRight, "saved_against_now"},
@@ -48,10 +55,12 @@ absl::StatusOr<ExitCode> PrintCurve(const CarbonPlanCommand& command,
     const auto hours = static_cast<int>(absl::ToInt64Hours(slack));
     PlanProblem one = problem;
     for (PlanJob& job : one.jobs) {
-      job.deadline = std::min(job.release + job.hours + hours, jobs.hours);
-      job.deadline = std::max(job.deadline, job.release + job.hours);
+      job.deadline = job.release + job.hours + hours;
     }
+    OPTRAIL_RETURN_IF_ERROR(
+        SetHourly(command.grid, intensity, jobs, earliest_end + hours, &one));
     OPTRAIL_ASSIGN_OR_RETURN(const Plan plan, MakePlan(one));
+    one_places_all |= plan.unplaced == 0;
     table.AddRow({Cell::Number(hours, absl::StrCat(hours, "h")),
                   Cell::Number(plan.grams, Grams(plan.grams)),
                   Cell::Number(plan.SavedAgainstNow(),
@@ -62,33 +71,67 @@ absl::StatusOr<ExitCode> PrintCurve(const CarbonPlanCommand& command,
                   Cell::Integer(plan.unplaced)});
   }
   tracker::PrintTable(table, command.common.format, out);
-  return ExitCode::kOk;
+  return one_places_all ? ExitCode::kOk : ExitCode::kCheckFailed;
 }
 
-void PrintPlanSummary(const Plan& plan, const PlanProblem& problem,
-                      const JobsFile& jobs, std::ostream& out) {
+std::string Jobs(int64_t count) {
+  return count == 1 ? "1 job" : absl::StrCat(count, " jobs");
+}
+
+std::string PlanSummary(const Plan& plan, const PlanProblem& problem,
+                        const JobsFile& jobs) {
   const auto placed = static_cast<int64_t>(problem.jobs.size()) - plan.unplaced;
-  out << absl::StrFormat(
+  std::string out = absl::StrFormat(
       "%s, %.4g kWh: %s, %s less than starting now (%s); at most %s could be "
       "saved, with unlimited machines\n",
-      placed == 1 ? "1 job" : absl::StrCat(placed, " jobs"), plan.kwh,
-      Grams(plan.grams), FormatPercent(plan.SavedAgainstNow()),
-      Grams(plan.now_grams), FormatPercent(plan.MostThatCanBeSaved()));
-  out << (plan.exact ? "no plan of these machines emits less\n"
-                     : absl::StrFormat("within %s of the least possible\n",
-                                       FormatPercent(plan.Gap(), 2)));
+      Jobs(placed), plan.kwh, Grams(plan.grams),
+      FormatPercent(plan.SavedAgainstNow()), Grams(plan.now_grams),
+      FormatPercent(plan.MostThatCanBeSaved()));
+  absl::StrAppend(
+      &out, plan.exact ? "no plan of these machines emits less\n"
+                       : absl::StrFormat("within %s of the least possible\n",
+                                         FormatPercent(plan.Gap(), 2)));
   if (!problem.price_per_kwh.empty()) {
-    out << absl::StrFormat("cost: %.4g, starting now %.4g\n", plan.cost,
-                           plan.now_cost);
+    absl::StrAppendFormat(&out, "cost: %.4g, starting now %.4g\n", plan.cost,
+                          plan.now_cost);
   }
   if (jobs.from_history > 0) {
-    out << "power or duration from the history: " << jobs.from_history
-        << " jobs, estimated where it was not metered\n";
+    absl::StrAppend(
+        &out, "power or duration from the history: ", Jobs(jobs.from_history),
+        ", estimated where it was not metered\n");
   }
   if (plan.unplaced > 0) {
-    out << plan.unplaced
-        << " jobs found no place: expected more machines or later deadlines\n";
+    absl::StrAppend(&out, Jobs(plan.unplaced),
+                    " found no place: expected more machines or later "
+                    "deadlines\n");
   }
+  return out;
+}
+
+absl::Status CheckPlanFlags(const CarbonPlanCommand& command) {
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
+      command.out != "-", "out", command.out,
+      "a path: the standard output has the table of the plan"));
+  const bool is_named = absl::EndsWith(command.out, ".html") ||
+                        absl::EndsWith(command.out, ".json") ||
+                        absl::EndsWith(command.out, ".pdf");
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
+      command.out.empty() || is_named || IsStream(command.out), "out",
+      command.out, "a name that ends in .html, .json or .pdf"));
+  OPTRAIL_RETURN_IF_ERROR(CheckGrid(command.grid));
+  return RequireFlag(
+      command.jobs, "jobs_file",
+      "a CSV of id,watts,hours,release,deadline,preemptible[,session]");
+}
+
+absl::Status CheckWatts(const PowerModel& model, const JobsFile& jobs) {
+  if (model.device_watts > 0 && jobs.from_history == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("flag --watts=", model.device_watts,
+                     " has no effect: each job states its watts and hours; "
+                     "next: leave it out"));
+  }
+  return CheckWattsAreTaken(model, jobs.of_device_watts);
 }
 
 absl::Status WritePlan(const CarbonPlanCommand& command,
@@ -113,23 +156,24 @@ absl::Status WritePlan(const CarbonPlanCommand& command,
 
 absl::StatusOr<ExitCode> RunCarbonPlan(const CarbonPlanCommand& command,
                                        std::ostream& out) {
-  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
-      command.out != "-", "out", command.out,
-      "a path: the standard output has the table of the plan"));
-  OPTRAIL_RETURN_IF_ERROR(CheckGrid(command.grid));
-  OPTRAIL_RETURN_IF_ERROR(RequireFlag(
-      command.jobs, "jobs_file",
-      "a CSV of id,watts,hours,release,deadline,preemptible[,session]"));
+  OPTRAIL_RETURN_IF_ERROR(CheckPlanFlags(command));
   OPTRAIL_ASSIGN_OR_RETURN(const tracker::History history,
                            tracker::OpenHistory(command.common));
+  OPTRAIL_ASSIGN_OR_RETURN(const Grid intensity,
+                           ReadIntensity(command.grid.intensity));
   OPTRAIL_ASSIGN_OR_RETURN(const JobsFile jobs,
-                           ReadJobs(command.jobs, history, command.model));
+                           ReadJobs(command.jobs, history, command.model,
+                                    intensity.HourPhaseS(command.grid.zone)));
+  OPTRAIL_RETURN_IF_ERROR(CheckWatts(command.model, jobs));
   PlanProblem problem;
   problem.jobs = jobs.jobs;
   problem.machines = command.machines;
   problem.most_cost = command.most_cost;
-  OPTRAIL_RETURN_IF_ERROR(SetHourly(command.grid, jobs, jobs.hours, &problem));
-  if (!command.slacks.empty()) return PrintCurve(command, jobs, problem, out);
+  if (!command.slacks.empty()) {
+    return PrintCurve(command, jobs, intensity, problem, out);
+  }
+  OPTRAIL_RETURN_IF_ERROR(
+      SetHourly(command.grid, intensity, jobs, jobs.hours, &problem));
   OPTRAIL_ASSIGN_OR_RETURN(const Plan plan, MakePlan(problem));
   Table table({{"job", Align::kLeft, "", Clip::kFold},
                {"energy", Align::kRight, "kwh"},
@@ -153,10 +197,11 @@ absl::StatusOr<ExitCode> RunCarbonPlan(const CarbonPlanCommand& command,
   }
   tracker::PrintTable(table, command.common.format, out);
   if (tracker::IsForPeople(command.common.format)) {
-    PrintPlanSummary(plan, problem, jobs, out);
+    out << WrapProse(PlanSummary(plan, problem, jobs), TerminalWidth());
   }
   if (!command.out.empty()) {
     OPTRAIL_RETURN_IF_ERROR(WritePlan(command, problem, plan, jobs));
+    if (!IsStream(command.out)) std::cerr << "wrote " << command.out << "\n";
   }
   return plan.unplaced > 0 ? ExitCode::kCheckFailed : ExitCode::kOk;
 }

@@ -77,7 +77,17 @@ absl::StatusOr<proto::Hardware> HardwareNamed(const std::string& name,
 absl::StatusOr<suites::RunContext> ContextToCompileFor(
     const ops::DeviceType& type) {
   const std::string name = absl::GetFlag(FLAGS_hw);
-  if (name.empty()) return suites::RunContextFromFlags();
+  if (name.empty()) {
+    absl::StatusOr<suites::RunContext> here = suites::RunContextFromFlags();
+    const std::string known = type.Declared().id();
+    if (here.ok() || known.empty()) return here;
+    // Compiling needs no device, so its lack has another mend than elsewhere.
+    const absl::string_view why = here.status().message();
+    return absl::Status(
+        here.status().code(),
+        absl::StrCat(why.substr(0, why.find("; next: ")),
+                     "; next: --hw=", known, ", which needs no device"));
+  }
   suites::RunContext context;
   OPTRAIL_ASSIGN_OR_RETURN(context.hardware, HardwareNamed(name, type));
   context.workspace = WorkspaceDirectory();

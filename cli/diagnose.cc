@@ -3,11 +3,13 @@
 #include <iostream>
 
 #include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "cli/embedded_texts.h"
 #include "cli/flags.h"
 #include "diagnosis/diagnose_command.h"
 #include "suites/command/command_flags.h"
+#include "suites/command/command_line.h"
 #include "suites/workload/tasks.h"
 
 ABSL_FLAG(bool, try, false,
@@ -27,6 +29,15 @@ namespace {
 absl::StatusOr<int> Diagnose() {
   if (absl::GetFlag(FLAGS_calibration)) {
     return diagnosis::RunCalibration(TrackerOptions(), std::cout);
+  }
+  for (const char* flag : {"trials", "time_budget"}) {
+    if (absl::GetFlag(FLAGS_try) || suites::FlagOrigin(flag) == "default") {
+      continue;
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat("flag --", flag,
+                     ": means nothing without --try, which "
+                     "searches"));
   }
   diagnosis::DiagnoseCommand options;
   options.common = TrackerOptions();
@@ -85,6 +96,8 @@ suites::Command DiagnoseCommand() {
   command.use = FlagsUsed;
   command.defaults = {{"select", "tuned"}, {"trials", "40"}};
   command.run = [](const std::vector<std::string>&) { return Diagnose(); };
+  command.meanings = {
+      {"select", "Which config to diagnose: default or tuned."}};
   return command;
 }
 

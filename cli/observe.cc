@@ -6,11 +6,15 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/file/file.h"
 #include "base/status_macros.h"
+#include "base/text/quote.h"
 #include "cli/embedded_texts.h"
 #include "cli/flags.h"
+#include "ops/core/device_type.h"
 #include "suites/command/command_flags.h"
 #include "suites/observed/observed.h"
+#include "suites/worker/run_context.h"
 
 ABSL_DECLARE_FLAG(std::string, device);
 
@@ -37,6 +41,12 @@ absl::StatusOr<int> Observe(const std::vector<std::string>& paths) {
                      ": expected one number from 1 on"));
   }
   observe.out = UserPath(absl::GetFlag(FLAGS_out));
+  if (observe.out.empty() && (!observe.device.empty() || observe.threads > 0)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "flag --", observe.device.empty() ? "threads" : "device",
+        ": it chooses the calls of a workload, and none is written; next: "
+        "--out=FILE"));
+  }
   observe.format = absl::GetFlag(FLAGS_format);
   return suites::RunObserve(observe, std::cout, std::cerr);
 }
@@ -45,7 +55,24 @@ absl::StatusOr<int> Coverage(const std::vector<std::string>& paths) {
   suites::CoverageCommand coverage;
   coverage.files = UserPaths(paths);
   coverage.op_regex = absl::GetFlag(FLAGS_op);
-  OPTRAIL_ASSIGN_OR_RETURN(coverage.context, suites::RunContextFromFlags());
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const ops::DeviceType* type,
+      ops::FindDeviceTypeNamed(absl::GetFlag(FLAGS_device)));
+  // Nothing is measured, so the device need not be here.
+  std::string note;
+  OPTRAIL_ASSIGN_OR_RETURN(
+      coverage.context,
+      suites::PlanRunContext(type->kind(), "", absl::GetFlag(FLAGS_store),
+                             &note));
+  if (!note.empty()) std::cerr << "note: " << note << "\n";
+  if (!absl::GetFlag(FLAGS_store).empty() &&
+      !FileExists(coverage.context.store)) {
+    return absl::NotFoundError(
+        absl::StrCat("--store=", coverage.context.store,
+                     ": there is no such folder; next: look for a typing "
+                     "error, or tune into it with optrail tune --store=",
+                     QuoteForShell(coverage.context.store)));
+  }
   coverage.format = absl::GetFlag(FLAGS_format);
   return suites::RunCoverage(coverage, std::cout, std::cerr);
 }

@@ -37,7 +37,7 @@ int RunOptrail(int argc, char** argv) {
   const std::string first = argc > 1 ? argv[1] : "";
   if (first == "--version" || first == "version") {
     std::cout << VersionText() << "\n";
-    return 0;
+    return suites::EndOutput("optrail", ToInt(ExitCode::kOk));
   }
   if (absl::StartsWith(first, "-") && first != "--help" && first != "-help" &&
       first != "-h" && first != "--helpfull") {

@@ -20,6 +20,7 @@
 #include "cli/flags.h"
 #include "suites/command/command_flags.h"
 #include "suites/predict/start_order.h"
+#include "suites/worker/run_context.h"
 #include "suites/workload/tasks.h"
 #include "tracker/command/command_support.h"
 #include "tracker/history/history.h"
@@ -37,7 +38,7 @@ Cell GainCell(absl::optional<double> gain) {
 struct Row {
   suites::StartTask task;
   suites::Start start;
-  suites::Prediction prediction;
+  absl::optional<suites::Prediction> prediction;  // absent: see Predict
 };
 
 Cell NsCell(const suites::Start& start, double ns) {
@@ -66,8 +67,13 @@ absl::StatusOr<int> Predict() {
   OPTRAIL_ASSIGN_OR_RETURN(
       const suites::TaskSelection selection,
       suites::SelectionFromFlags("", absl::GetFlag(FLAGS_workload)));
-  OPTRAIL_ASSIGN_OR_RETURN(const suites::RunContext context,
-                           suites::RunContextFromFlags());
+  // Nothing is measured, so the device need not be here.
+  std::string note;
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const suites::RunContext context,
+      suites::PlanRunContext(selection.device, absl::GetFlag(FLAGS_history),
+                             absl::GetFlag(FLAGS_store), &note));
+  if (!note.empty()) std::cerr << "note: " << note << "\n";
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<suites::TaskEntry> tasks,
                            suites::SelectTasks(selection, context.hardware));
   OPTRAIL_ASSIGN_OR_RETURN(const tracker::History history,
@@ -86,8 +92,9 @@ absl::StatusOr<int> Predict() {
     const suites::StartTask& task = weighted[start.task];
     const auto prediction =
         start.known() ? start.prediction : predictor.Predict(task.task);
-    if (prediction) {
-      rows.push_back({task, start, *prediction});
+    // A task that alone was tuned has no other to be predicted from.
+    if (prediction || predictor.Realised(task.task)) {
+      rows.push_back({task, start, prediction});
     }
   }
   if (rows.empty()) {
@@ -106,7 +113,10 @@ absl::StatusOr<int> Predict() {
   }
   if (absl::GetFlag(FLAGS_workload).empty()) {
     std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
-      return a.prediction.gain > b.prediction.gain;
+      const auto gain = [](const Row& row) {
+        return row.prediction ? row.prediction->gain : -1;
+      };
+      return gain(a) > gain(b);
     });
   }
   Table table({{"task", Align::kLeft, "", Clip::kFold},
@@ -117,19 +127,28 @@ absl::StatusOr<int> Predict() {
                {"at least", Align::kRight, "gain_low"},
                {"at most", Align::kRight, "gain_high"},
                {"tuning takes", Align::kRight, "seconds"},
-               {"to", Align::kRight, "seconds_high"},
+               {"95% within", Align::kRight, "seconds_high"},
                {"tuned here", Align::kRight, "realised_gain"},
                {"most alike", Align::kLeft, "nearest_session"}});
   for (const Row& row : rows) {
-    const suites::Prediction& one = row.prediction;
-    table.AddRow({suites::ShortTaskText(row.task.task),
-                  Cell::Integer(static_cast<int64_t>(row.task.calls)),
-                  NsCell(row.start, row.start.call_ns),
-                  NsCell(row.start, row.start.saved_ns), GainCell(one.gain),
-                  GainCell(one.gain_low), GainCell(one.gain_high),
-                  SecondsCell(one.seconds), SecondsCell(one.seconds_high),
-                  GainCell(predictor.Realised(row.task.task)),
-                  one.nearest_session});
+    std::vector<Cell> cells = {
+        suites::ShortTaskText(row.task.task),
+        Cell::Integer(static_cast<int64_t>(row.task.calls)),
+        NsCell(row.start, row.start.call_ns),
+        NsCell(row.start, row.start.saved_ns)};
+    const Cell realised = GainCell(predictor.Realised(row.task.task));
+    if (row.prediction) {
+      const suites::Prediction& one = *row.prediction;
+      cells.insert(
+          cells.end(),
+          {GainCell(one.gain), GainCell(one.gain_low), GainCell(one.gain_high),
+           SecondsCell(one.seconds), SecondsCell(one.seconds_high), realised,
+           one.nearest_session});
+    } else {
+      cells.resize(cells.size() + 5, Cell::None());
+      cells.insert(cells.end(), {realised, Cell::None()});
+    }
+    table.AddRow(std::move(cells));
   }
   std::cout << table.Format(absl::GetFlag(FLAGS_format), TerminalWidth());
   std::cerr << ScoreText(predictor);

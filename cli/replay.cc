@@ -1,7 +1,10 @@
 // `optrail replay`: search strategies judged on recorded spaces.
 
+#include <algorithm>
 #include <iostream>
+#include <string>
 #include <tuple>
+#include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/strings/numbers.h"
@@ -114,6 +117,58 @@ absl::StatusOr<int> ReplayEnergy(const tuning::ReplayCommand& options) {
   return 0;
 }
 
+const std::vector<std::string>& AllFlags() {
+  static const auto* const flags = new std::vector<std::string>{
+      "spaces",      "strategies",      "budgets",
+      "seeds",       "first_seed",      "batch",
+      "jobs",        "noise",           "compile_time_objective",
+      "transfer",    "transfer_trials", "shuffle_transfer",
+      "prior",       "top_k",           "energy",
+      "time_within", "joules_noise",    "optima",
+      "session",     "history",         "format"};
+  return *flags;
+}
+
+suites::FlagUse AllBut(const std::string& call,
+                       const std::vector<std::string>& unused) {
+  suites::FlagUse use = {call, AllFlags()};
+  use.flags.erase(std::remove_if(use.flags.begin(), use.flags.end(),
+                                 [&](const std::string& flag) {
+                                   return std::find(unused.begin(),
+                                                    unused.end(),
+                                                    flag) != unused.end();
+                                 }),
+                  use.flags.end());
+  return use;
+}
+
+suites::FlagUse FlagsUsed(const std::vector<std::string>&) {
+  if (!absl::GetFlag(FLAGS_session).empty()) {
+    return {"with --session, which judges nothing", {"session", "history"}};
+  }
+  if (absl::GetFlag(FLAGS_energy)) {
+    return AllBut(
+        "with --energy",
+        {"batch", "noise", "compile_time_objective", "transfer",
+         "transfer_trials", "shuffle_transfer", "prior", "top_k", "history"});
+  }
+  if (absl::GetFlag(FLAGS_time_within) != 0 ||
+      absl::GetFlag(FLAGS_joules_noise) != 0 || absl::GetFlag(FLAGS_optima)) {
+    return AllBut("without --energy",
+                  {"time_within", "joules_noise", "optima"});
+  }
+  if (absl::GetFlag(FLAGS_transfer).empty() &&
+      (absl::GetFlag(FLAGS_transfer_trials) != 0 ||
+       absl::GetFlag(FLAGS_shuffle_transfer))) {
+    return AllBut("without --transfer",
+                  {"transfer_trials", "shuffle_transfer"});
+  }
+  if (absl::GetFlag(FLAGS_prior).empty() && absl::GetFlag(FLAGS_top_k) != 0) {
+    return AllBut("without --prior", {"top_k"});
+  }
+  return AllBut("without --session", {"history"});
+}
+
 }  // namespace
 
 suites::Command ReplayCommand() {
@@ -122,13 +177,8 @@ suites::Command ReplayCommand() {
   command.arguments = "[FILE...]";
   command.summary = "Judges search strategies on recorded spaces.";
   command.details = HelpText("replay");
-  command.flags = {"spaces",      "strategies",      "budgets",
-                   "seeds",       "first_seed",      "batch",
-                   "jobs",        "noise",           "compile_time_objective",
-                   "transfer",    "transfer_trials", "shuffle_transfer",
-                   "prior",       "top_k",           "energy",
-                   "time_within", "joules_noise",    "optima",
-                   "session",     "history",         "format"};
+  command.flags = AllFlags();
+  command.use = FlagsUsed;
   command.max_arguments = -1;
   command.run =
       [](const std::vector<std::string>& files) -> absl::StatusOr<int> {

@@ -175,7 +175,9 @@ suites::FlagUse FlagsUsed(const std::vector<std::string>& all) {
                                      "price_per_kwh",
                                      "price_per_hour",
                                      "preset",
-                                     "dry_run"};
+                                     "dry_run",
+                                     "numerics",
+                                     "store"};
   std::string call = "with --command, which is one task";
   if (absl::GetFlag(FLAGS_command).empty()) {
     call = "without --command='./program {knob}' --metric=NAME:min";

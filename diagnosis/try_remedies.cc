@@ -75,8 +75,14 @@ void Try(const proto::Session& session, const SearchAgainFunction& search,
     remedy->outcome = std::string(gain.status().message());
     return;
   }
-  remedy->realised = *gain;
   const int trials = found->trials_size() - found->warm_start_trial_count();
+  // A search that tried nothing says nothing of the remedy.
+  if (trials == 0 && !found->proof().claimed()) {
+    remedy->outcome =
+        "not tried: the session had measured every config of the space";
+    return;
+  }
+  remedy->realised = *gain;
   remedy->outcome =
       found->proof().claimed()
           ? absl::StrCat(trials, " trials found ",

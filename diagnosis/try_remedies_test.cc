@@ -142,6 +142,24 @@ TEST_F(TryRemediesTest, ASearchThatWasCutShortGoesOn) {
               HasSubstr("does_not_converge,3,3,"));
 }
 
+TEST_F(TryRemediesTest, ASearchThatTriedNothingIsNoTry) {
+  const proto::Session session = TuneCommand(kCommand, 64);
+  ASSERT_EQ(session.trials_size(), 64);
+  Finding finding;
+  finding.kind = FindingKind::kConvergedToWorse;
+  finding.session_ids = {session.session_id()};
+  finding.remedies = {{Lever::kBudget, "--trials=128",
+                       tracker::SearchChange{"", 128, ""},
+                       tracker::RemedyGain{.2, 0, .4}}};
+  std::vector<Finding> findings = {finding};
+  const std::vector<proto::Diagnosis> records = Try(session, &findings);
+  const Remedy& remedy = findings[0].remedies[0];
+  EXPECT_FALSE(remedy.realised.has_value());
+  EXPECT_THAT(remedy.outcome, HasSubstr("not tried: the session had measured"));
+  EXPECT_THAT(tracker::CalibrationTable(records).Format(OutputFormat::kCsv),
+              HasSubstr("converged_to_worse,1,0,"));
+}
+
 TEST_F(TryRemediesTest, AConstraintSparesTheTrialsThatFail) {
   std::string command = kCommand;
   command.replace(command.find("{o} = 99"), 8, "{o} -gt 3");
@@ -153,10 +171,9 @@ TEST_F(TryRemediesTest, AConstraintSparesTheTrialsThatFail) {
   Try(session, &findings);
   const Remedy* const constraint = Find(findings[0], Lever::kConstraint);
   ASSERT_NE(constraint, nullptr);
-  // All that works was found already.
-  ASSERT_TRUE(constraint->realised.has_value()) << constraint->outcome;
-  EXPECT_EQ(constraint->realised->value, 0);
-  EXPECT_THAT(constraint->outcome, HasSubstr("nothing that is proven better"));
+  // All that works was found already, so there is nothing to try.
+  EXPECT_FALSE(constraint->realised.has_value());
+  EXPECT_THAT(constraint->outcome, HasSubstr("not tried: the session had"));
 }
 
 TEST(RealisedGainTest, IsTheShareOfTheCostThatGoes) {

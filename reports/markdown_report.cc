@@ -293,9 +293,11 @@ std::string WriteMarkdownReport(const ReportData& data,
     return out;
   }
   const Overview overview = Summarize(data);
-  absl::StrAppend(&out, "**", overview.series,
-                  " series**: ", tracker::CountsText(overview.verdicts), ".\n",
-                  data.changes.Text(tracker::kLeastEffect), ".\n");
+  if (overview.series > 0) {
+    absl::StrAppend(&out, "**", overview.series,
+                    " series**: ", tracker::CountsText(overview.verdicts),
+                    ".\n", data.changes.Text(tracker::kLeastEffect), ".\n");
+  }
   const int others = static_cast<int>(data.series.size()) - overview.series;
   if (others > 0) {
     absl::StrAppend(&out, others,

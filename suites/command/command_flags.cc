@@ -14,6 +14,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "base/process/socket.h"
 #include "base/status_macros.h"
 #include "base/text/closest.h"
@@ -150,9 +151,10 @@ ABSL_FLAG(int64_t, max_config_mib, 1024,
 ABSL_FLAG(int32_t, processes, 0,
           "Fresh processes per benchmark or finalist; 0 takes the workload's, "
           "else 5.");
-ABSL_FLAG(std::vector<std::string>, select,
-          std::vector<std::string>({"default", "tuned"}),
-          "Which configs to benchmark: default, tuned or both.");
+ABSL_FLAG(
+    std::vector<std::string>, select,
+    std::vector<std::string>({"default", "tuned"}),
+    "Which configs to benchmark: default, tuned, or both as default,tuned.");
 ABSL_FLAG(std::string, config, "",
           "A config, knob=value,..., to run in place of the tuned one.");
 ABSL_FLAG(std::string, config_name, "",
@@ -241,11 +243,31 @@ std::string NoMeterText(proto::DeviceKind kind) {
   return "";
 }
 
+// A price is one of --objective=cost.
+absl::Status CheckPricesCount(absl::string_view objectives) {
+  for (const absl::string_view one : absl::StrSplit(objectives, ',')) {
+    if (absl::StartsWith(absl::StripLeadingAsciiWhitespace(one), "cost")) {
+      return absl::OkStatus();
+    }
+  }
+  for (const auto& [flag, price] :
+       {std::make_pair("price_per_kwh", absl::GetFlag(FLAGS_price_per_kwh)),
+        std::make_pair("price_per_hour",
+                       absl::GetFlag(FLAGS_price_per_hour))}) {
+    if (price == 0) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("flag --", flag, "=", price,
+                     ": it has no effect without --objective=cost"));
+  }
+  return absl::OkStatus();
+}
+
 // --objective, by the meters of --device, which is opened for them; empty for
 // time alone.
 absl::StatusOr<std::vector<proto::Objective>> ObjectivesFromFlags(
     bool may_open_device) {
   const std::string text = absl::GetFlag(FLAGS_objective);
+  OPTRAIL_RETURN_IF_ERROR(CheckPricesCount(text));
   if (text == tuning::kTimeMetric) {
     if (const auto given = absl::GetFlag(FLAGS_weights); !given.empty()) {
       return absl::InvalidArgumentError(absl::StrCat(

@@ -416,6 +416,11 @@ int WrongUse(const Call& call, const absl::Status& status) {
   return ToInt(ExitCode::kBadInput);
 }
 
+int EndHelp(const Call& call, const absl::Status& printed) {
+  const int code = WrongUse(call, printed);
+  return code == 0 ? EndOutput(call.Typed(), code) : code;
+}
+
 // "; did you mean runs.json?" for an error about a file that is not there; ""
 // for any other.
 std::string FileHint(const absl::Status& status) {
@@ -470,8 +475,8 @@ int Run(Call call, const Words& args) {
     if (!IsHelp(args[i])) continue;
     // `history thin --help` explains thin.
     const bool names_part = i > 0 && !absl::StartsWith(args[0], "-");
-    return WrongUse(call,
-                    PrintHelp(call, names_part ? Words{args[0]} : Words()));
+    return EndHelp(call,
+                   PrintHelp(call, names_part ? Words{args[0]} : Words()));
   }
   const absl::StatusOr<Words> positional = Prepare(&call, args);
   if (!positional.ok()) return WrongUse(call, positional.status());
@@ -485,11 +490,7 @@ int Run(Call call, const Words& args) {
               << "\n";
     return ToInt(ExitCodeOf(code.status()));
   }
-  if (!std::cout) {
-    std::cerr << call.Typed() << ": writing to standard output failed\n";
-    return ToInt(ExitCode::kBadInput);
-  }
-  return *code;
+  return EndOutput(call.Typed(), *code);
 }
 
 }  // namespace
@@ -497,6 +498,13 @@ int Run(Call call, const Words& args) {
 std::string FlagOrigin(const std::string& flag) {
   const auto found = Origins().find(flag);
   return found == Origins().end() ? "default" : found->second;
+}
+
+int EndOutput(absl::string_view typed, int code) {
+  std::cout.flush();
+  if (std::cout) return code;
+  std::cerr << typed << ": writing to standard output failed\n";
+  return ToInt(ExitCode::kBadInput);
 }
 
 int RunSingleCommand(absl::string_view program, const Command& command,
@@ -522,9 +530,11 @@ int RunCommandLine(absl::string_view program, absl::string_view about,
     return ToInt(ExitCode::kBadInput);
   }
   const bool help = args[0] == "help";
-  if (IsHelp(args[0]) || (help && args.size() == 1)) {
+  // `help help` explains what there is to explain.
+  const bool all_help = help && (args.size() == 1 || args[1] == "help");
+  if (IsHelp(args[0]) || all_help) {
     std::cout << Overview(program, about, groups);
-    return 0;
+    return EndOutput(program, ToInt(ExitCode::kOk));
   }
   if (help) args.erase(args.begin());
   Words names = {"help"};
@@ -537,7 +547,7 @@ int RunCommandLine(absl::string_view program, absl::string_view about,
       call.command = &command;
       call.groups = &groups;
       const Words rest(args.begin() + 1, args.end());
-      return help ? WrongUse(call, PrintHelp(call, rest)) : Run(call, rest);
+      return help ? EndHelp(call, PrintHelp(call, rest)) : Run(call, rest);
     }
   }
   std::cerr << program << ": unknown command \"" << args[0] << "\""

@@ -89,6 +89,11 @@ struct CommandGroup {
   std::vector<Command> commands;
 };
 
+// The exit code of a program that has printed its result: `code`, or with a
+// message that of bad input where the standard output takes no more, as on a
+// full disk. `typed` is the command, "optrail log".
+int EndOutput(absl::string_view typed, int code);
+
 // A binary with one command only runs it without its name being given:
 // `program` is what help calls it.
 int RunSingleCommand(absl::string_view program, const Command& command,

@@ -1,5 +1,7 @@
 #include "suites/command/command_line.h"
 
+#include <iostream>
+
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "base/file/file.h"
@@ -100,6 +102,22 @@ TEST_F(CommandLineTest, ErrorsBecomeExitCodes) {
   result_ = absl::InvalidArgumentError("value \x1b[31mred\nnext: mend it");
   EXPECT_EQ(Run({"copy", "a", "b"}), 2);
   EXPECT_THAT(stderr_, HasSubstr("value \\x1b[31mred\nnext: mend it"));
+}
+
+TEST_F(CommandLineTest, OutputThatGoesNowhereIsAnError) {
+  for (const std::vector<std::string>& args :
+       std::vector<std::vector<std::string>>{{"copy", "a", "b"},
+                                             {"copy", "--help"},
+                                             {"help", "copy"},
+                                             {"help", "help"},
+                                             {"help"},
+                                             {"--help"}}) {
+    EXPECT_EQ(Run(args), 0);
+    std::cout.setstate(std::ios::badbit);
+    EXPECT_EQ(Run(args), 2) << args[0];
+    std::cout.clear();
+    EXPECT_THAT(stderr_, HasSubstr("writing to standard output failed"));
+  }
 }
 
 TEST_F(CommandLineTest, ACommandMayHaveADefaultOfItsOwn) {

@@ -150,12 +150,14 @@ struct Expected {
 
   std::string Text(double all_ns) const {
     if (known == 0) {
-      return "nothing is tuned yet from which a gain could be estimated";
+      return "nobody knows what tuning would bring: nothing is tuned yet from "
+             "which it could be estimated";
     }
     const double gain = std::exp(logs / static_cast<double>(default_calls));
     return absl::StrCat(
-        absl::StrFormat("%.2fx for %d shapes that run the default", gain,
-                        known),
+        absl::StrFormat(
+            "tuning is expected to bring %.2fx for %d %s the default", gain,
+            known, known == 1 ? "shape that runs" : "shapes that run"),
         all_ns > 0 ? absl::StrCat(", ", FormatPercent(saved_ns / all_ns),
                                   " of all timed calls' time")
                    : "",
@@ -207,11 +209,12 @@ absl::StatusOr<int> RunCoverage(const CoverageCommand& command,
   }
   out << SharesTable(shares, all).Format(command.format, TerminalWidth());
   if (shares[kDefault].shapes > 0) {
-    notes << "tuning is expected to bring " << expected.Text(all.ns) << "\n";
+    notes << expected.Text(all.ns) << "\n";
   }
   if (shares[kUnverified].shapes > 0) {
     notes << "next: optrail tune --retune for " << shares[kUnverified].shapes
-          << " shapes whose kernel has changed\n";
+          << (shares[kUnverified].shapes == 1 ? " shape" : " shapes")
+          << " whose kernel has changed\n";
   }
   return 0;
 }

@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "base/file/file.h"
 #include "base/status_macros.h"
+#include "base/text/quote.h"
 #include "base/text/textproto.h"
 #include "base/text/units.h"
 #include "base/text/utf8.h"
@@ -259,7 +260,7 @@ absl::StatusOr<int> RunObserve(const ObserveCommand& command, std::ostream& out,
         << (std::get<std::string>(where) == "cpu"
                 ? ""
                 : absl::StrCat(" --device=", std::get<std::string>(where)))
-        << " --workload=" << command.out
+        << " --workload=" << QuoteForShell(command.out)
         << " --total_trials=" << 50 * taken.size() << "\n";
   return 0;
 }

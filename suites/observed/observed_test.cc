@@ -3,6 +3,7 @@
 #include <sstream>
 #include <string>
 
+#include "base/file/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ops/core/device_type.h"
@@ -89,7 +90,9 @@ class Observed : public testing::Test {
 
 TEST_F(Observed, BecomesAWorkloadWithCallsAsWeights) {
   ObserveCommand command = Observe();
-  command.out = testing::TempDir() + "/My-service.workload.textproto";
+  // The next step can be copied though a path has a space.
+  command.out = testing::TempDir() + "/my dir/My-service.workload.textproto";
+  ASSERT_TRUE(CreateDirectories(testing::TempDir() + "/my dir").ok());
   const auto code = RunObserve(command, out_, notes_);
   ASSERT_TRUE(code.ok()) << code.status();
   EXPECT_EQ(*code, 0);
@@ -98,6 +101,7 @@ TEST_F(Observed, BecomesAWorkloadWithCallsAsWeights) {
   EXPECT_THAT(notes_.str(),
               AllOf(HasSubstr("3 calls of operator our_own"),
                     HasSubstr("5 calls of --device=cpu --threads=2"),
+                    HasSubstr("--workload='" + command.out + "'"),
                     HasSubstr("--total_trials=150")));
   const auto workload = FindWorkload(command.out);
   ASSERT_TRUE(workload.ok()) << workload.status();
@@ -133,7 +137,8 @@ TEST_F(Observed, CoverageIsThatOfTodaysStore) {
   EXPECT_THAT(out_.str(), AllOf(HasSubstr("\ndefault,4,105,"),
                                 HasSubstr("not built in here,1,3,"),
                                 Not(HasSubstr("exact"))));
-  EXPECT_THAT(notes_.str(), HasSubstr("nothing is tuned yet"));
+  EXPECT_THAT(notes_.str(),
+              HasSubstr("nobody knows what tuning would bring: nothing"));
   Tune();
   out_.str("");
   notes_.str("");

@@ -59,6 +59,14 @@ bool IsOfTime(const proto::Session& session) {
          !session.task().operator_name().empty();
 }
 
+// By the clock: elapsed_ns is what budgets pay for, and they do not pay for
+// opening processes. Waiting for other sessions is not the task's.
+double SecondsOf(const proto::Session& session) {
+  return static_cast<double>(session.elapsed_ns() +
+                             session.time().effort().open_ns()) /
+         1e9;
+}
+
 double DefaultNs(const proto::Proof& proof) {
   std::vector<double> medians_ns;
   for (const proto::Measurement& one : proof.default_measurements()) {
@@ -93,7 +101,7 @@ GainPredictor::GainPredictor(const std::vector<tracker::SessionInfo>& sessions,
     one.log_gain = header.proof().claimed()
                        ? std::log1p(std::max(header.proof().gain(), 0.0))
                        : 0;
-    one.seconds = static_cast<double>(header.elapsed_ns()) / 1e9;
+    one.seconds = SecondsOf(header);
     one.default_ns = DefaultNs(header.proof());
     if (work_) one.work = work_(one.task);
     cases_.push_back(std::move(one));

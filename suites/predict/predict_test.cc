@@ -162,5 +162,15 @@ TEST(GainPredictorTest, IntervalsCoverGainsOfALaw) {
   EXPECT_LT(score.median_error, .05);
 }
 
+TEST(GainPredictorTest, TheTimeIsThatOfTheWholeCall) {
+  tracker::SessionInfo session = SessionOf(TaskOf("softmax", 2048), .2);
+  // Budgets do not pay for it.
+  session.header.mutable_time()->mutable_effort()->set_open_ns(12'000'000'000);
+  const auto prediction =
+      GainPredictor({session}).Predict(TaskOf("softmax", 1024));
+  ASSERT_TRUE(prediction.has_value());
+  EXPECT_EQ(prediction->seconds, 42);
+}
+
 }  // namespace
 }  // namespace optrail::suites

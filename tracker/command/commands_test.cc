@@ -144,6 +144,24 @@ TEST_F(CommandsTest, WhatDoesNotExistIsNamed) {
               HasSubstr("branch:main"));
 }
 
+TEST_F(CommandsTest, WithoutARunTheNewestSessionIsNamed) {
+  ShowCommand show;
+  show.common = common_;
+  const auto answer = [&] {
+    return std::string(Call(RunShow, show).first.status().message());
+  };
+  EXPECT_THAT(answer(), AllOf(HasSubstr("there are no runs in"),
+                              HasSubstr("next: optrail bench"),
+                              testing::Not(HasSubstr("latest"))));
+  proto::Session session;
+  session.set_started_unix_ns(kNow);
+  session.set_session_id(NewRecordId(kNow));
+  ASSERT_TRUE(History::Open(common_.history)->AppendSession(session).ok());
+  EXPECT_THAT(answer(),
+              AllOf(HasSubstr("and 1 tuning session; next: optrail show " +
+                              session.session_id())));
+}
+
 TEST_F(CommandsTest, TrialsOfASessionAreThoseThatItMeasured) {
   proto::Session session;
   session.set_started_unix_ns(kNow);

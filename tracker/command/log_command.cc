@@ -14,6 +14,7 @@
 #include "tracker/series/series_key.h"
 #include "tracker/series/value_text.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/proto/session_text.h"
 #include "tuning/proto/stop_reason.h"
 
 namespace optrail::tracker {
@@ -109,7 +110,7 @@ absl::Status LogSessions(const History& history, const LogCommand& options,
         (options.branch.empty() ||
          header.commit().branch() == options.branch) &&
         absl::StartsWith(header.commit().id(), options.commit) &&
-        MatchesPart(filter, tuning::TaskText(header.task()))) {
+        MatchesPart(filter, tuning::SessionTaskText(header))) {
       matching.push_back(std::move(session));
     }
   }
@@ -117,7 +118,7 @@ absl::Status LogSessions(const History& history, const LogCommand& options,
     const proto::Session& header = session->header;
     table.AddRow(
         {session->id(), TimeText(header.started_unix_ns()),
-         tuning::TaskText(header.task()), header.hardware().id(),
+         tuning::SessionTaskText(header), header.hardware().id(),
          CommitText(header.commit()), header.strategy(),
          // Those of earlier sessions are in their own rows.
          Cell::Integer(session->trial_count - header.warm_start_trial_count()),

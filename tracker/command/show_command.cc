@@ -20,6 +20,7 @@
 #include "base/text/markdown.h"
 #include "base/text/prose.h"
 #include "base/text/units.h"
+#include "tracker/command/no_runs.h"
 #include "tracker/convergence/convergence.h"
 #include "tracker/history/index/history_index.h"
 #include "tracker/history/selectors.h"
@@ -341,6 +342,9 @@ absl::StatusOr<int> RunShow(const ShowCommand& options, std::ostream& out) {
                              history.ReadSession(info.id()));
     ShowSession(session, options.common.format, out);
     return 0;
+  }
+  if (options.what == "latest") {
+    OPTRAIL_RETURN_IF_ERROR(CheckHasRuns(history, "show"));
   }
   const absl::StatusOr<Selection> selected =
       SelectRuns(history, options.what, GitIn(options.common.workspace));

@@ -10,6 +10,7 @@
 #include "base/text/units.h"
 #include "tracker/series/value_text.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/proto/session_text.h"
 #include "tuning/proto/stop_reason.h"
 #include "tuning/session/objective.h"
 #include "tuning/session/results.h"
@@ -297,9 +298,14 @@ SessionAnalysis AnalyzeSession(const proto::Session& session) {
     analysis.header.mutable_proof()->clear_default_measurements();
   }
   analysis.objectives = tuning::ObjectivesOf(session);
-  analysis.task_text = tuning::TaskText(session.task());
-  analysis.task_key =
-      absl::StrCat(analysis.task_text, "@", session.task().hardware_id());
+  analysis.task_text = tuning::SessionTaskText(session);
+  analysis.task_key = absl::StrCat(tuning::TaskText(session.task()), "@",
+                                   session.task().hardware_id());
+  // We answer for operators from commit to commit. A program is its author's,
+  // and another one is another task (docs/guide/tune_any_program.md).
+  if (session.has_command()) {
+    absl::StrAppend(&analysis.task_key, "|", session.task().kernel_id());
+  }
   // A config that saves energy is slower on purpose.
   const std::string objectives = tuning::ObjectivesText(session.objectives());
   if (!objectives.empty()) {

@@ -83,7 +83,8 @@ struct SessionAnalysis {
   proto::Session header;
   std::vector<proto::Objective> objectives;  // time alone if it names none
   // What trials to compare by: operator, device, shape, threads, cache mode and
-  // hardware; not the kernel, which every commit may change.
+  // hardware; not an operator's kernel, which every commit may change, but the
+  // program that a command measures.
   std::string task_key;
   // For people, without the hardware.
   std::string task_text;

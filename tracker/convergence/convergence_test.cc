@@ -134,6 +134,23 @@ TEST(AnalyzeSession, SaysHowManyFinalistsWereWorseThanFirstRead) {
   EXPECT_EQ(FinalistsText(AnalyzeSession(SessionOf({100}))), "");
 }
 
+TEST(AnalyzeSession, ACommandsTaskIsItsProgram) {
+  proto::Session session;
+  session.mutable_task()->set_operator_name("command_run_sh");
+  session.mutable_task()->set_device_kind(proto::CPU);
+  session.mutable_task()->set_kernel_id("command-0123456789abcdef");
+  const SessionAnalysis no_command = AnalyzeSession(session);
+  EXPECT_EQ(no_command.task_text, "command_run_sh/cpu");
+  session.mutable_command()->set_command("sh run.sh {b}");
+  const SessionAnalysis one = AnalyzeSession(session);
+  EXPECT_EQ(one.task_text, "command_run_sh/cpu/id=01234567");
+  session.mutable_task()->set_kernel_id("command-0123456700000000");
+  EXPECT_NE(AnalyzeSession(session).task_key, one.task_key);
+  // Sessions from before programs were noted.
+  session.mutable_task()->set_kernel_id("");
+  EXPECT_EQ(AnalyzeSession(session).task_text, "command_run_sh/cpu");
+}
+
 TEST(AnalyzeSession, AMetricThatIsNotTimeIsItsOwn) {
   proto::Session session;
   proto::Objective* objective = session.add_objectives();

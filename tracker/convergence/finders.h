@@ -26,6 +26,13 @@ std::vector<Finding> FindSessionFaults(const SessionAnalysis& session,
 // The relative standard deviation of a reading, as far as the session tells.
 double NoiseOf(const SessionAnalysis& session);
 
+// Every config of the space was tried: no other search of it finds a better
+// one.
+bool IsExhausted(const SessionAnalysis& session);
+
+// Twice the session's trials, and no more than the space has configs.
+int64_t TwiceTheTrials(const SessionAnalysis& session);
+
 // Knobs whose range ends where the best config is.
 std::vector<Remedy> RangeRemedies(const SessionAnalysis& session,
                                   const tuning::BoundSpace* space);

@@ -99,6 +99,62 @@ TEST(FindFaults, MemoryThatAKnobSeparatesIsFoundForCommandsToo) {
                    FindingKind::kMostTrialsFail));
 }
 
+// Sessions of one command, the newest of which ends at a worse config.
+std::vector<proto::Session> CommandThatGotWorse() {
+  std::vector<proto::Session> sessions =
+      SimulateFault(FindingKind::kConvergedToWorse, 1);
+  for (proto::Session& session : sessions) {
+    session.mutable_command()->set_command("./run {a}");
+    session.mutable_task()->set_kernel_id("command-1");
+  }
+  return sessions;
+}
+
+TEST(FindFaults, AnotherProgramIsAnotherTask) {
+  std::vector<proto::Session> sessions = CommandThatGotWorse();
+  ASSERT_TRUE(Has(FindIn(sessions), FindingKind::kConvergedToWorse));
+  for (proto::Session& session : sessions) {
+    if (session.session_id() == sessions.back().session_id()) {
+      session.mutable_task()->set_kernel_id("command-2");
+    }
+  }
+  EXPECT_FALSE(Has(FindIn(sessions), FindingKind::kConvergedToWorse));
+}
+
+TEST(FindFaults, NoSearchIsAdvisedWhereEveryConfigWasTried) {
+  std::vector<proto::Session> sessions = CommandThatGotWorse();
+  for (proto::Session& session : sessions) {
+    session.set_stop_reason(proto::SPACE_EXHAUSTED);
+  }
+  bool found = false;
+  for (const Finding& finding : FindIn(sessions)) {
+    if (finding.kind != FindingKind::kConvergedToWorse) continue;
+    found = true;
+    EXPECT_THAT(finding.remedies[0].text, HasSubstr("every config"));
+    for (const Remedy& remedy : finding.remedies) {
+      EXPECT_NE(remedy.lever, Lever::kBudget) << remedy.text;
+      EXPECT_NE(remedy.lever, Lever::kStrategy) << remedy.text;
+    }
+  }
+  EXPECT_TRUE(found);
+}
+
+TEST(FindFaults, NoMoreTrialsAreAdvisedThanThereAreConfigs) {
+  std::vector<proto::Session> sessions = CommandThatGotWorse();
+  const int64_t configs = sessions.back().trials_size() + 3;
+  for (proto::Session& session : sessions) {
+    session.set_valid_config_count(configs);
+  }
+  bool found = false;
+  for (const Finding& finding : FindIn(sessions)) {
+    if (finding.kind != FindingKind::kConvergedToWorse) continue;
+    found = true;
+    ASSERT_TRUE(finding.remedies[0].change.has_value());
+    EXPECT_EQ(finding.remedies[0].change->trials, configs);
+  }
+  EXPECT_TRUE(found);
+}
+
 TEST(FindFaults, StaysQuietOverHealthySessions) {
   for (const uint64_t seed : {1, 2, 3}) {
     EXPECT_LE(FindIn(SimulateHealthy(200, seed)).size(), 2) << seed;

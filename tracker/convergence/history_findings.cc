@@ -114,6 +114,24 @@ void FindTimeExplosions(const Sessions& task, const FindingOptions& options,
 
 // A worse end -----------------------------------------------------------------
 
+// Where every config was tried, no search is to blame.
+std::vector<Remedy> SearchRemedies(const SessionAnalysis& session,
+                                   double loss) {
+  if (IsExhausted(session)) {
+    return {{Lever::kMeasurement,
+             "every config of the space was tried, so another search of it "
+             "finds none that is better: look for what made the code or the "
+             "machine slower (`optrail bisect`, `optrail doctor`)"}};
+  }
+  const int64_t trials = TwiceTheTrials(session);
+  return {{Lever::kBudget,
+           absl::StrCat("tune again, warm-started from the earlier winner and "
+                        "with --trials=",
+                        trials),
+           SearchChange{"", trials, ""}, ExpectHalfOf(loss)},
+          StrategyRemedy(session, loss)};
+}
+
 void FindWorseEnds(const Sessions& task, const FindingOptions& options,
                    std::vector<Finding>& findings) {
   std::vector<Quality> earlier;
@@ -140,14 +158,8 @@ void FindWorseEnds(const Sessions& task, const FindingOptions& options,
                           " slower than those of ", losses.size(),
                           " earlier sessions, beside the default and by "
                           "itself")},
-            {{Lever::kBudget,
-              absl::StrCat("tune again, warm-started from the earlier winner "
-                           "and with --trials=",
-                           2 * session.trial_count()),
-              SearchChange{"", 2 * session.trial_count(), ""},
-              ExpectHalfOf(loss)}}};
+            SearchRemedies(session, loss)};
         AddSettingsEvidence(last_usual->header, session.header, finding);
-        finding.remedies.push_back(StrategyRemedy(session, loss));
         for (Remedy& remedy : RangeRemedies(session, item->space.get())) {
           finding.remedies.push_back(std::move(remedy));
         }
@@ -168,7 +180,8 @@ void FindMissedBests(const Sessions& task, const FindingOptions& options,
     const SessionAnalysis& session = *task[i]->session;
     const absl::optional<Quality> quality = QualityOf(session);
     if (!quality || session.trial_count() < options.min_trials ||
-        session.plateau_share() < options.max_plateau_share) {
+        session.plateau_share() < options.max_plateau_share ||
+        IsExhausted(session)) {
       continue;
     }
     double largest = 0;

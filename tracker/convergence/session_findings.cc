@@ -35,7 +35,7 @@ absl::optional<Finding> DoesNotConverge(const SessionAnalysis& session,
                                         const FindingOptions& options) {
   const int trials = session.trial_count();
   if (trials < options.min_trials || !session.best_cost ||
-      !WasCutShort(session.header.stop_reason())) {
+      !WasCutShort(session.header.stop_reason()) || IsExhausted(session)) {
     return absl::nullopt;
   }
   const int last_quarter = trials - trials / 4;
@@ -67,9 +67,10 @@ absl::optional<Finding> DoesNotConverge(const SessionAnalysis& session,
            ? absl::StrCat("at least double --time_budget", cost,
                           "; --patience=", std::max(20, trials / 4),
                           " stops it once it is done")
-           : absl::StrCat("--trials=", 2 * trials, cost, " and --patience=",
-                          std::max(20, trials / 4), " to stop once it is done"),
-       SearchChange{"", 2 * trials, ""},
+           : absl::StrCat("--trials=", TwiceTheTrials(session), cost,
+                          " and --patience=", std::max(20, trials / 4),
+                          " to stop once it is done"),
+       SearchChange{"", TwiceTheTrials(session), ""},
        ExpectHalfOf(GainOfSecondHalf(session))}};
   for (Remedy& remedy : RangeRemedies(session, space)) {
     remedies.push_back(std::move(remedy));
@@ -129,8 +130,9 @@ absl::optional<Finding> Oscillates(const SessionAnalysis& session,
                                     FormatPercent(search), " (one sigma)"));
   }
   if (const int pairs = ContradictedPairs(session, options.min_effect)) {
-    evidence.push_back(absl::StrCat(
-        pairs, " pairs of finalists changed their order in verification"));
+    evidence.push_back(
+        absl::StrCat(pairs, pairs == 1 ? " pair" : " pairs",
+                     " of finalists changed their order in verification"));
   }
   // The mean of n processes is sqrt(n) times as steady.
   const double excess = std::max(between, search) / .02;
@@ -351,6 +353,20 @@ absl::optional<Finding> WinnersCurse(const SessionAnalysis& session,
 double NoiseOf(const SessionAnalysis& session) {
   return std::max({kAssumedNoise, session.process_noise.value_or(0),
                    session.search_noise.value_or(0)});
+}
+
+bool IsExhausted(const SessionAnalysis& session) {
+  const proto::Session& header = session.header;
+  return header.stop_reason() == proto::SPACE_EXHAUSTED ||
+         (header.has_valid_config_count() &&
+          session.trial_count() >= header.valid_config_count());
+}
+
+int64_t TwiceTheTrials(const SessionAnalysis& session) {
+  const int64_t twice = int64_t{2} * session.trial_count();
+  return session.header.has_valid_config_count()
+             ? std::min(twice, session.header.valid_config_count())
+             : twice;
 }
 
 std::vector<Finding> FindSessionFaults(const SessionAnalysis& session,

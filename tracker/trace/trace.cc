@@ -14,6 +14,7 @@
 #include "nlohmann/json.hpp"
 #include "tracker/series/series_key.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/proto/session_text.h"
 
 namespace optrail::tracker {
 namespace {
@@ -325,7 +326,7 @@ Trace TraceOf(const proto::Session& session) {
   Timeline timeline(
       absl::StrCat("session ", session.session_id(), ": ",
                    session.has_command() ? session.command().command()
-                                         : tuning::TaskText(session.task())),
+                                         : tuning::SessionTaskText(session)),
       session.started_unix_ns());
   Lanes compile(100'000, "compile"), search(200'000, "search"),
       rank(300'000, "ranking"), prove(400'000, "proof");

@@ -8,6 +8,7 @@
 #include "base/exit_code.h"
 #include "base/file/file.h"
 #include "base/status_macros.h"
+#include "tracker/command/no_runs.h"
 #include "tracker/history/history.h"
 #include "tracker/trace/trace.h"
 
@@ -21,6 +22,9 @@ absl::StatusOr<Trace> FindTrace(const History& history,
   if (!absl::IsNotFound(session.status()) &&
       !absl::IsInvalidArgument(session.status())) {
     return session.status();
+  }
+  if (what == "latest") {
+    OPTRAIL_RETURN_IF_ERROR(CheckHasRuns(history, "trace"));
   }
   std::vector<std::string> notes;
   const absl::StatusOr<RunInfo> info = history.FindRun(what, {}, &notes);
@@ -45,9 +49,10 @@ absl::StatusOr<int> RunTrace(const TraceCommand& options, std::ostream& out) {
     out << trace.json;
   } else {
     OPTRAIL_RETURN_IF_ERROR(WriteOutput(options.out, trace.json));
-    std::cerr << options.out << ": " << trace.events << " events on "
-              << trace.tracks
-              << " tracks; ui.perfetto.dev and speedscope.app open it\n";
+    std::cerr << options.out << ": " << trace.events
+              << (trace.events == 1 ? " event on " : " events on ")
+              << trace.tracks << (trace.tracks == 1 ? " track" : " tracks")
+              << "; ui.perfetto.dev and speedscope.app open it\n";
   }
   if (trace.events > 0) return ToInt(ExitCode::kOk);
   std::cerr << "'" << options.what << "' holds nothing that was timed\n";

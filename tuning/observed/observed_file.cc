@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <system_error>
 #include <tuple>
 
 #include "absl/strings/match.h"
@@ -211,7 +212,12 @@ absl::Status ObservedFile::Read(const std::string& path,
       header.group_bytes != sizeof(Group)) {
     return refuse("no counts of calls of this version");
   }
+  // The blocks of a group are reserved together, those of the first before the
+  // magic is written.
   const size_t groups = (bytes.size() - kHeaderBytes) / sizeof(Group);
+  if (groups == 0 || (bytes.size() - kHeaderBytes) % sizeof(Group) != 0) {
+    return refuse(absl::StrCat("cut off after ", bytes.size(), " bytes"));
+  }
   const size_t count =
       std::min<size_t>(header.keys.load(), groups * kGroupKeys);
   const auto group = std::make_unique<Group>();
@@ -244,9 +250,19 @@ absl::Status ObservedFile::Read(const std::string& path,
 absl::StatusOr<std::vector<ObservedRow>> ReadObservedFiles(
     const std::vector<std::string>& paths) {
   std::vector<ObservedRow> all;
+  std::map<std::string, std::string> given;  // by where it really is
+  const auto read = [&](const std::string& path) -> absl::Status {
+    std::error_code error;
+    const std::string place = std::filesystem::canonical(path, error).string();
+    const auto [first, is_new] = given.try_emplace(error ? path : place, path);
+    if (is_new) return ObservedFile::Read(path, &all);
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, ": is the same file as ", first->second,
+        ", expected each once, since its calls would count twice"));
+  };
   for (const std::string& path : paths) {
     if (!std::filesystem::is_directory(path)) {
-      OPTRAIL_RETURN_IF_ERROR(ObservedFile::Read(path, &all));
+      OPTRAIL_RETURN_IF_ERROR(read(path));
       continue;
     }
     OPTRAIL_ASSIGN_OR_RETURN(const std::vector<std::string> names,
@@ -255,7 +271,7 @@ absl::StatusOr<std::vector<ObservedRow>> ReadObservedFiles(
     for (const std::string& name : names) {
       if (!absl::EndsWith(name, kSuffix)) continue;
       found = true;
-      OPTRAIL_RETURN_IF_ERROR(ObservedFile::Read(JoinPath(path, name), &all));
+      OPTRAIL_RETURN_IF_ERROR(read(JoinPath(path, name)));
     }
     if (!found) {
       return absl::NotFoundError(

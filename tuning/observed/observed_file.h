@@ -165,8 +165,9 @@ struct ObservedRow {
 
 // Of all files, and of all *.observed files in those that are folders: one row
 // for each key, most calls first. Rows of runs and of lookups of one key are
-// one. InvalidArgument for a file that is none of these, NotFound for a path
-// that is not there or a folder without such files.
+// one. InvalidArgument for a file that is none of these, that was cut off or
+// that is given twice; NotFound for a path that is not there or a folder
+// without such files.
 absl::StatusOr<std::vector<ObservedRow>> ReadObservedFiles(
     const std::vector<std::string>& paths);
 

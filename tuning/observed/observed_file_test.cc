@@ -63,6 +63,19 @@ TEST(ObservedFile, RowsOfManyFilesAreAdded) {
   EXPECT_EQ(row.ns, 90);
 }
 
+TEST(ObservedFile, AFileThatIsGivenTwiceIsRefused) {
+  const std::string folder = Folder("twice");
+  const auto file = ObservedFile::Create(folder);
+  ASSERT_TRUE(file.ok()) << file.status();
+  (*file)->CounterOf(Key("n=4/f32"))->AddLookup();
+  for (const std::string& again : {folder, folder + "/.", (*file)->path()}) {
+    EXPECT_THAT(
+        std::string(ReadObservedFiles({folder, again}).status().message()),
+        HasSubstr("is the same file as"))
+        << again;
+  }
+}
+
 TEST(ObservedFile, NoCallOf64ThreadsIsLost) {
   const std::string folder = Folder("threads");
   const auto file = ObservedFile::Create(folder);
@@ -154,7 +167,10 @@ TEST(ObservedFile, WrongFilesAreRefused) {
   auto bytes = ReadFile((*file)->path());
   ASSERT_TRUE(bytes.ok());
   ASSERT_TRUE(WriteFileAtomically(path, bytes->substr(0, 4096 + 1500)).ok());
-  EXPECT_TRUE(ReadObservedFiles({path}).ok());
+  EXPECT_THAT(refused(path), HasSubstr("cut off after 5596 bytes"));
+  ASSERT_TRUE(
+      WriteFileAtomically(path, bytes->substr(0, bytes->size() - 1)).ok());
+  EXPECT_THAT(refused(path), HasSubstr("cut off after"));
   bytes->replace(4096 + 512, 7, "soft\tma");
   ASSERT_TRUE(WriteFileAtomically(path, *bytes).ok());
   EXPECT_THAT(refused(path), HasSubstr("how a lookup ended"));
