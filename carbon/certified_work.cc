@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"

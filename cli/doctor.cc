@@ -3,7 +3,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <fstream>
 #include <iostream>
 #include <map>
@@ -18,7 +17,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
-#include "base/file/file.h"
 #include "base/process/memory_group.h"
 #include "base/status_macros.h"
 #include "base/text/table.h"

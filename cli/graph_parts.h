@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "graph/command/graph_command.h"
 #include "suites/graph/run_graph.h"
 
 namespace optrail::cli {

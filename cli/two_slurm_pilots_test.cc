@@ -34,7 +34,6 @@
 #include "gtest/gtest.h"
 #include "tracker/history/history.h"
 #include "tracker/history/postgres/postgres.h"
-#include "tracker/history/postgres/postgres_store.h"
 #include "tracker/history/postgres/testing/postgres_server.h"
 #include "tuning/proto/canonical.h"
 

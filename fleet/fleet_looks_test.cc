@@ -15,7 +15,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
-#include "base/file/file.h"
 #include "base/process/subprocess.h"
 #include "fleet/testing/fleet_fixture.h"
 #include "gmock/gmock.h"

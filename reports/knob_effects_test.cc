@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "base/random.h"
-#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace optrail::reports {

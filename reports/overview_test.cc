@@ -3,7 +3,6 @@
 #include <map>
 #include <set>
 #include <string>
-#include <vector>
 
 #include "absl/algorithm/container.h"
 #include "gmock/gmock.h"

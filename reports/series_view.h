@@ -12,7 +12,6 @@
 // the runs of all points must be in the tables.
 
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"

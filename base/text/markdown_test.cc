@@ -10,7 +10,6 @@
 #include "absl/strings/str_split.h"
 #include "base/random.h"
 #include "base/text/utf8.h"
-#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace optrail {

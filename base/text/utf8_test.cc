@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/random.h"
-#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace optrail {

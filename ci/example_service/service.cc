@@ -3,7 +3,6 @@
 // SHAPE...
 
 #include <iostream>
-#include <vector>
 
 #include "tuning/lookup.h"
 

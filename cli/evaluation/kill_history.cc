@@ -9,9 +9,7 @@
 
 #include <unistd.h>
 
-#include <functional>
 #include <iostream>
-#include <map>
 #include <set>
 #include <string>
 #include <vector>

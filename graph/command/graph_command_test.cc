@@ -20,7 +20,7 @@ class TinyModelTest : public testing::TestWithParam<const char*> {
   std::ostringstream out_;
 };
 
-TEST_P(TinyModelTest, IsImportedWholeAndMatchesPyTorch) {
+TEST_P(TinyModelTest, IsImportedWholeAndMatchesOtherFrameworks) {
   GraphCheckCommand check;
   check.path = Path(".onnx");
   check.data = Path(".npz");

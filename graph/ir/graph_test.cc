@@ -4,7 +4,6 @@
 
 #include "graph/ir/elementwise.h"
 #include "graph/ir/graph_text.h"
-#include "graph/ir/ops.h"
 
 namespace optrail::graph {
 namespace {

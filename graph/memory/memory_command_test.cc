@@ -5,7 +5,6 @@
 #include <sstream>
 
 #include "base/file/file.h"
-#include "graph/memory/buffers_csv.h"
 
 namespace optrail::graph {
 namespace {

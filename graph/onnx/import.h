@@ -24,7 +24,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "graph/ir/graph.h"
 #include "graph/onnx/onnx_model.h"
 

@@ -24,7 +24,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "graph/ir/graph.h"
-#include "graph/onnx/import.h"
 #include "graph/onnx/onnx_model.h"
 
 namespace optrail::graph {

@@ -21,7 +21,6 @@ constexpr char kHead[] = R"code(
 #pragma GCC optimize("no-trapping-math")
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 #include <type_traits>
 

@@ -372,7 +372,7 @@ TEST_F(RunnerTest, WhatHasNoKernelIsComputedByTheReference) {
 class TinyModelRunTest : public RunnerTest,
                          public testing::WithParamInterface<const char*> {};
 
-TEST_P(TinyModelRunTest, MatchesPyTorch) {
+TEST_P(TinyModelRunTest, MatchesOtherFrameworks) {
   const std::string path = absl::StrCat("graph/testdata/", GetParam());
   const auto imported = ImportOnnx(absl::StrCat(path, ".onnx"));
   ASSERT_TRUE(imported.ok()) << imported.status();

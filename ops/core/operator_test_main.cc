@@ -50,7 +50,6 @@
 #include "ops/core/testing/config_coverage.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/proto/store.pb.h"
-#include "tuning/session/config_source.h"
 #include "tuning/session/shared_knobs.h"
 #include "tuning/space/shapes.h"
 #include "tuning/space/space.h"

@@ -29,7 +29,6 @@
 #include "suites/workload/workload.h"
 #include "tracker/history/history.h"
 #include "tracker/workload/workload_time.h"
-#include "tuning/store/bucket.h"
 
 namespace optrail::suites {
 namespace {

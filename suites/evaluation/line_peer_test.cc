@@ -1,6 +1,5 @@
 #include "suites/evaluation/line_peer.h"
 
-#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace optrail::suites {

@@ -4,7 +4,6 @@
 #include "suites/tune/compile_ahead.h"
 
 #include "base/file/file.h"
-#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ops/core/device_type.h"
 #include "suites/worker/worker.h"

@@ -9,7 +9,6 @@
 
 #include <filesystem>
 #include <functional>
-#include <iostream>
 #include <memory>
 #include <string>
 #include <thread>

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/status/statusor.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "ops/core/device_type.h"

@@ -11,7 +11,6 @@
 #include "tracker/checkout/benchmark_process.h"
 #include "tracker/checkout/interruptible.h"
 #include "tracker/checkout/temporary_folder.h"
-#include "tracker/gate/gate.h"
 #include "tracker/series/commit.h"
 #include "tracker/series/work_tree.h"
 

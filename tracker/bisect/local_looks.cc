@@ -9,7 +9,6 @@
 #include "base/status_macros.h"
 #include "base/text/progress.h"
 #include "base/text/prose.h"
-#include "base/text/table.h"
 #include "base/text/units.h"
 
 namespace optrail::tracker {

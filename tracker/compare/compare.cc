@@ -8,7 +8,6 @@
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "base/stats/statistics.h"
 #include "base/status_macros.h"
 #include "tracker/compare/comparison_notes.h"
 #include "tracker/compare/decision.h"

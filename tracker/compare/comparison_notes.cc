@@ -3,7 +3,6 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
-#include "tracker/compare/compare.h"
 #include "tracker/series/series.h"
 #include "tuning/proto/measurement_settings_text.h"
 

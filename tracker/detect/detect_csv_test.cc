@@ -5,7 +5,6 @@
 #include <sstream>
 #include <string>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/file/file.h"
 #include "gmock/gmock.h"

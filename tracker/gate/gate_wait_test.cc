@@ -8,7 +8,6 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "base/file/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -16,7 +16,6 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/optional.h"
 #include "tracker/compare/compare.h"
 #include "tracker/proto/policy.pb.h"
 

@@ -2,7 +2,6 @@
 
 #include <functional>
 #include <utility>
-#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

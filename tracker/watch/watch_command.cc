@@ -10,7 +10,6 @@
 #include "base/file/file.h"
 #include "base/process/host_name.h"
 #include "base/status_macros.h"
-#include "base/text/progress.h"
 #include "base/text/table.h"
 #include "tracker/history/history.h"
 #include "tracker/history/record.h"

@@ -1,6 +1,5 @@
 #include "tuning/proto/meter_window.h"
 
-#include "base/stats/statistics.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -12,7 +12,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "absl/types/optional.h"
 #include "base/file/compression.h"
@@ -28,6 +30,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kMaxBytes = size_t{1} << 30;
 constexpr size_t kMaxKnobs = 256;
+// The significant digits of numbers in a cache of differences.
+constexpr int kStoredDigits = 5;
 
 absl::Status Error(absl::string_view name, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(name, ": ", what));
@@ -202,6 +206,37 @@ absl::StatusOr<std::vector<Value>> ReadValues(
   return values;
 }
 
+// Restores what a row stored as differences leaves out: "times" from "least"
+// and "above_1", "above_2" and so on, then "time" as their mean. N / 10^d is
+// the double that the N's decimal text would be parsed to.
+void RestoreTimes(Json& row) {
+  const Json* least = Find(row, "least");
+  const absl::optional<double> least_ms =
+      least == nullptr ? absl::nullopt : ToPositive(*least);
+  if (!least_ms) return;
+  const int exponent =
+      kStoredDigits - 1 - static_cast<int>(std::floor(std::log10(*least_ms)));
+  const double scale = std::pow(10, std::abs(exponent));
+  const double units =
+      std::round(exponent < 0 ? *least_ms / scale : *least_ms * scale);
+  Json times = Json::array();
+  double sum = 0;
+  for (int i = 1;; ++i) {
+    const Json* above = Find(row, absl::StrCat("above_", i).c_str());
+    if (above == nullptr || !above->is_number_integer()) break;
+    const double sample = units + above->get<int64_t>();
+    times.push_back(exponent < 0 ? sample * scale : sample / scale);
+    sum += times.back().get<double>();
+  }
+  double mean = 0;
+  if (!times.empty() && Find(row, "time") == nullptr &&
+      absl::SimpleAtod(
+          absl::StrFormat("%.*g", kStoredDigits, sum / times.size()), &mean)) {
+    row["time"] = mean;
+  }
+  row["times"] = std::move(times);
+}
+
 // The rows of a cache that is stored by columns: {"tile_m": [32, 64], "time":
 // [0.78, 0.61]}. What a config lacks is null there.
 absl::StatusOr<Json> RowsOf(const Json& columns, absl::string_view name) {
@@ -217,6 +252,7 @@ absl::StatusOr<Json> RowsOf(const Json& columns, absl::string_view name) {
       if (!values[i].is_null()) rows[i][column.key()] = values[i];
     }
   }
+  for (Json& row : rows) RestoreTimes(row);
   return rows;
 }
 

@@ -7,7 +7,10 @@
 // results) JSON. The format is told from the content, not from the name. A
 // cache may also be stored by columns, which takes a quarter less once it is
 // compressed: "columns" in place of "cache", {"tile_m": [32, 64], "time": ...},
-// with null where a config lacks a member.
+// with null where a config lacks a member. There, "times" may be "least" and,
+// for repeat N, "above_N", how far it is above the least in units of the
+// least's fifth significant digit; "time" is then their mean, of five digits,
+// unless it is given.
 //
 //   OPTRAIL_ASSIGN_OR_RETURN(const Recording recording,
 //                            ReadRecording("convolution_A100.json.xz"));

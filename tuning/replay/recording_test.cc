@@ -101,6 +101,24 @@ TEST(ParseRecordingTest, ReadsTheSameCacheByColumns) {
               HasSubstr("columns[3]: knob 'block' is missing"));
 }
 
+TEST(ParseRecordingTest, ReadsDifferencesToTheLeastRepeat) {
+  const auto recording = ParseRecording(
+      R"({"tune_params_keys": ["block"], "columns": {"block": [1, 2, 3, 4],
+      "time": [null, null, "RuntimeFailedConfig", 0.5],
+      "least": [0.21274, 24.5, null, 0.4], "above_1": [195, 0, null, 0],
+      "above_2": [0, null, null, 20000], "above_3": [115, null, null, 1]}})",
+      "f");
+  ASSERT_TRUE(recording.ok()) << recording.status();
+  const auto& configs = recording->configs;
+  EXPECT_THAT(configs[0].repeats_ms, ElementsAre(0.21469, 0.21274, 0.21389));
+  EXPECT_EQ(configs[0].time_ms, 0.21377);
+  EXPECT_THAT(configs[1].repeats_ms, ElementsAre(24.5));
+  EXPECT_EQ(configs[1].time_ms, 24.5);
+  EXPECT_EQ(configs[2].outcome, proto::LAUNCH_ERROR);
+  EXPECT_THAT(configs[3].repeats_ms, ElementsAre(0.4, 0.6, 0.40001));
+  EXPECT_EQ(configs[3].time_ms, 0.5) << "a time that is given counts";
+}
+
 TEST(ParseRecordingTest, ReadsT4WithKnobsInTheirOrder) {
   const auto recording = ParseRecording(kT4, "conv_T4.json");
   ASSERT_TRUE(recording.ok()) << recording.status();

@@ -1,6 +1,5 @@
 #include "tuning/replay/replay_command.h"
 
-#include <cstdio>
 #include <fstream>
 #include <string>
 

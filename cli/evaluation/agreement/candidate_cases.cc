@@ -2,10 +2,8 @@
 // or exit code 3.
 
 #include <algorithm>
-#include <set>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_join.h"
 #include "cli/evaluation/agreement/cases.h"
 
 namespace optrail::agreement {

@@ -6,7 +6,6 @@
 #include <set>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_format.h"
 #include "cli/evaluation/agreement/invariants.h"
 
 namespace optrail::agreement {

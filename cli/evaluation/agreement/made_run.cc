@@ -1,6 +1,5 @@
 #include "cli/evaluation/agreement/made_run.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"

@@ -3,16 +3,12 @@
 
 #include <unistd.h>
 
-#include <cmath>
-#include <filesystem>
-#include <functional>
 #include <set>
 #include <thread>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
-#include "base/file/file.h"
 #include "cli/evaluation/agreement/cases.h"
 
 namespace optrail::agreement {

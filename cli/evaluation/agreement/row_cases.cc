@@ -2,7 +2,6 @@
 // each other.
 
 #include <cmath>
-#include <functional>
 #include <set>
 
 #include "absl/strings/match.h"

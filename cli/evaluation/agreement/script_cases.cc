@@ -4,7 +4,6 @@
 #include <map>
 #include <string>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "cli/evaluation/agreement/cases.h"
 

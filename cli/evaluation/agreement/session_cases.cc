@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "cli/evaluation/agreement/cases.h"
 #include "cli/evaluation/agreement/made_session.h"

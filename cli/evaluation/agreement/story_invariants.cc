@@ -11,8 +11,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "base/check.h"
-#include "base/file/file.h"
 #include "cli/evaluation/agreement/invariants.h"
 #include "re2/re2.h"
 

@@ -2,8 +2,6 @@
 
 #include <string>
 
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ops/device/cuda/nvrtc.h"

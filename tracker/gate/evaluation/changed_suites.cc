@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
 #include "base/random.h"
 #include "tracker/gate/evaluation/planted.h"
 #include "tracker/gate/policy.h"
