@@ -5,7 +5,7 @@
 // those that have ended, and replaces jobs that Slurm calls running although
 // nobody takes tasks there.
 //
-//   const PilotInfo info = {"", "", "nvidia-h200"};
+//   const PilotInfo info = {"", "", "nvidia-h200", ""};
 //   PilotKeeper keeper(&queue, {2, {"--partition=gpu"}, command, info},
 //                      absl::Minutes(2));
 //   while (*queue.HasWork(info)) {
