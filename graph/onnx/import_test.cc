@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <functional>
 
 #include "absl/strings/str_cat.h"
@@ -356,6 +357,35 @@ ModelBuilder ModelWithFunctions() {
   handed.set_ref_attr_name("slope");
   handed.set_type(onnx::AttributeProto::FLOAT);
   return model;
+}
+
+// ONNX 1.12 has no cases of it.
+TEST(LpPoolTest, IsTheRootOfASumOfPowers) {
+  ModelBuilder model;
+  model.Input("x", {1, 1, 2, 3}).Output("y").Output("z");
+  auto& pool = model.Node("LpPool", {"x"}, "y");
+  ModelBuilder::SetInts(pool, "kernel_shape", {2, 2});
+  ModelBuilder::SetInts(pool, "pads", {0, 1, 0, 0});
+  ModelBuilder::Set(model.Node("GlobalLpPool", {"x"}, "z"), "p", 3);
+  const auto imported = model.Import();
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  ASSERT_TRUE(imported->uncovered.empty());
+  const auto outputs = RunReference(
+      imported->graph,
+      {Array::Reals(proto::ELEMENT_F32, {1, 1, 2, 3}, {3, -1, 2, -4, 1, 2})});
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  // The padding counts as zeros.
+  EXPECT_NEAR((*outputs)[0].At(0), 5, 1e-5);
+  EXPECT_NEAR((*outputs)[0].At(1), std::sqrt(27), 1e-5);
+  EXPECT_NEAR((*outputs)[0].At(2), std::sqrt(10), 1e-5);
+  EXPECT_NEAR((*outputs)[1].At(0), std::cbrt(109), 1e-5);
+
+  ModelBuilder wrong;
+  wrong.Input("x", {1, 1, 2, 3}).Output("y");
+  auto& zero = wrong.Node("LpPool", {"x"}, "y");
+  ModelBuilder::SetInts(zero, "kernel_shape", {2, 2});
+  ModelBuilder::Set(zero, "p", 0);
+  EXPECT_SAYS(wrong.Error(), "p is 0; expected 1 or more");
 }
 
 TEST(FunctionsTest, StandWhereTheyAreCalled) {

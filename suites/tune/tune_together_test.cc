@@ -380,7 +380,7 @@ TEST_F(TuneTogetherTest, SiblingsTryEachOthersBest) {
 }
 
 TEST_F(TuneTogetherTest, SiblingsResumeAtEveryPointWithTheSameTrials) {
-  options_.total_trials = 32;
+  options_.total_trials = 24;
   const std::vector<FakeTask> tasks = {
       {"a", 5, Kind::kCorner, kLargeSpace, 1'000'000, 0, {1, 2}},
       {"b", 1, Kind::kCorner, kLargeSpace, 1'000'000, 0, {0}},
@@ -390,7 +390,7 @@ TEST_F(TuneTogetherTest, SiblingsResumeAtEveryPointWithTheSameTrials) {
   tune_.journal_directory = JoinPath(directory, "uninterrupted");
   const auto expected = Run(tasks);
   const int evaluations = evaluations_;
-  ASSERT_EQ(Trials(expected), 32);
+  ASSERT_EQ(Trials(expected), 24);
   for (int cut = 0; cut < evaluations; ++cut) {
     tune_.journal_directory = absl::StrCat(directory, "/", cut);
     evaluations_left_ = cut;
