@@ -5,8 +5,7 @@
 //
 //   OPTRAIL_ASSIGN_OR_RETURN(const int listener, ListenOn("unix:/tmp/worker"));
 //   OPTRAIL_ASSIGN_OR_RETURN(const int fd, AcceptFrom(listener));
-//   FrameChannel channel(fd, fd);                      //
-//   base/process/subprocess.h
+//   FrameChannel channel(fd, fd);  // base/process/subprocess.h
 //   // Elsewhere:
 //   OPTRAIL_ASSIGN_OR_RETURN(const int there, ConnectTo("unix:/tmp/worker"));
 //

@@ -35,7 +35,7 @@ constexpr absl::Duration kAges = absl::Minutes(2);
 std::string ChildBinary() {
   return absl::StrCat(std::getenv("TEST_SRCDIR"), "/",
                       std::getenv("TEST_WORKSPACE"),
-                      "/base/subprocess_test_child");
+                      "/base/process/subprocess_test_child");
 }
 
 CommandResult Shell(const std::string& script, CommandOptions options = {}) {

@@ -1,6 +1,6 @@
 #include "base/text/proto_utf8.h"
 
-#include "base/textproto_test.pb.h"
+#include "base/text/textproto_test.pb.h"
 #include "gtest/gtest.h"
 
 namespace optrail {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "base/textproto_test.pb.h"
+#include "base/text/textproto_test.pb.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

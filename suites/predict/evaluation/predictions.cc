@@ -11,8 +11,16 @@
 // those that are not, and among the near ones those whose near session has
 // another shape: not all of them are the same shape on other hardware, with
 // other caches or launched otherwise. --each prints every session.
+//
+// Last comes what could be had: the rank correlation of the proven gains with
+// themselves (where many are 0, nobody can order those), with what each search
+// read before its proof, and with the mean gain of operator, backend and
+// hardware, the task itself included.
 
+#include <algorithm>
+#include <cmath>
 #include <iostream>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -22,10 +30,14 @@
 #include "absl/flags/parse.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
+#include "base/random.h"
+#include "base/stats/rank_correlation.h"
+#include "base/stats/statistics.h"
 #include "base/status_macros.h"
 #include "suites/predict/predict.h"
 #include "suites/predict/start_order.h"
 #include "suites/tune/transfer_sources.h"
+#include "tracker/convergence/convergence.h"
 #include "tracker/history/history.h"
 #include "tuning/store/store.h"
 
@@ -113,6 +125,91 @@ void PrintScores(const std::string& title,
   if (absl::GetFlag(FLAGS_each)) PrintEach(all);
 }
 
+// With ties in `gains` in random orders: the mean of `kOrders`.
+double CorrelationWithItself(const std::vector<double>& gains) {
+  constexpr int kOrders = 100;
+  Rng rng(1);
+  double sum = 0;
+  for (int order = 0; order < kOrders; ++order) {
+    std::vector<std::pair<double, double>> keys;
+    for (const double gain : gains) keys.emplace_back(gain, rng.UniformReal());
+    std::vector<double> places;
+    for (const auto& key : keys) {
+      places.push_back(static_cast<double>(
+          std::count_if(keys.begin(), keys.end(),
+                        [&](const auto& other) { return other < key; })));
+    }
+    sum += RankCorrelation(gains, places);
+  }
+  return sum / kOrders;
+}
+
+// The default's first reading over the best one of the search, less 1; NaN
+// where the search did not read the default.
+absl::StatusOr<double> SearchGain(const tracker::History& history,
+                                  const std::string& session_id) {
+  OPTRAIL_ASSIGN_OR_RETURN(const proto::Session session,
+                           history.ReadSession(session_id));
+  const tracker::SessionAnalysis analysis = tracker::AnalyzeSession(session);
+  for (const tracker::FinalistPoint& one : analysis.finalists) {
+    if (!one.is_default || !analysis.best_cost) continue;
+    if (one.first_cost) return *one.first_cost / *analysis.best_cost - 1;
+    for (const tracker::TrialPoint& trial : analysis.trials) {
+      if (trial.cost && trial.config_text == one.config_text) {
+        return *trial.cost / *analysis.best_cost - 1;
+      }
+    }
+  }
+  return std::nan("");
+}
+
+// For all tasks, and those of CPUs and of CUDA.
+absl::Status PrintBounds(const tracker::History& history,
+                         const std::vector<tracker::SessionInfo>& sessions) {
+  std::map<std::string, proto::Task> tasks;
+  for (const tracker::SessionInfo& one : sessions) {
+    tasks[one.id()] = one.header.task();
+  }
+  const std::vector<Scored> all = GainPredictor(sessions).LeaveOneOut();
+  std::cout << "what could be had\n";
+  for (const auto& [name, kind] :
+       {std::make_pair("all", proto::DEVICE_KIND_UNSPECIFIED),
+        std::make_pair("cpu", proto::CPU),
+        std::make_pair("cuda", proto::CUDA)}) {
+    std::vector<double> gains, searched, searched_gains;
+    std::map<std::string, std::vector<double>> alike;
+    std::vector<std::string> groups;
+    for (const Scored& one : all) {
+      const proto::Task& task = tasks[one.session];
+      if (kind != proto::DEVICE_KIND_UNSPECIFIED &&
+          task.device_kind() != kind) {
+        continue;
+      }
+      gains.push_back(one.realised);
+      OPTRAIL_ASSIGN_OR_RETURN(const double search,
+                               SearchGain(history, one.session));
+      if (!std::isnan(search)) {
+        searched.push_back(search);
+        searched_gains.push_back(one.realised);
+      }
+      groups.push_back(task.operator_name() + "/" + task.backend() + "/" +
+                       task.hardware_id());
+      alike[groups.back()].push_back(one.realised);
+    }
+    if (gains.size() < 2) continue;
+    std::vector<double> means;
+    for (const std::string& group : groups) means.push_back(Mean(alike[group]));
+    std::cout << absl::StrFormat(
+        "%-18s %4d tasks  themselves %.2f  their searches %.2f (%d tasks)  "
+        "mean "
+        "of operator, backend and hardware %.2f\n",
+        name, gains.size(), CorrelationWithItself(gains),
+        RankCorrelation(searched, searched_gains), searched.size(),
+        RankCorrelation(means, gains));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<int> Run() {
   OPTRAIL_ASSIGN_OR_RETURN(
       const tracker::History history,
@@ -123,6 +220,7 @@ absl::StatusOr<int> Run() {
               /*estimates=*/false);
   PrintScores("its time follows from other sessions", list.sessions,
               /*estimates=*/true);
+  OPTRAIL_RETURN_IF_ERROR(PrintBounds(history, list.sessions));
   return 0;
 }
 

@@ -2,7 +2,7 @@
 // does under recorded noise.
 //
 //   ./bazelw run //tuning/session/evaluation:proof_evaluation --
-//       --processes=$PWD/base/testdata/processes_xeon_2c.tsv
+//       --processes=$PWD/base/stats/testdata/processes_xeon_2c.tsv
 //       --recordings=$PWD/tuning/replay/recordings/data
 
 #include <cstdio>
