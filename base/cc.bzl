@@ -17,8 +17,8 @@ All targets may include the headers of Abseil listed below, tests those of
 GoogleTest and GoogleMock as well: nobody lists them. They are shared libraries
 of the system, and the linker drops those that are not used.
 
-A test is small (a minute at the most) unless `size` or `test_size` says
-otherwise.
+Tests are of Bazel's size medium, five minutes at the most, unless `size` or
+`test_size` says otherwise: most take a second, but not on a busy machine.
 """
 
 load("@rules_cc//cc:defs.bzl", "cc_binary", "cc_library", "cc_test")
@@ -66,14 +66,14 @@ def library(name, srcs = None, hdrs = None, deps = [], **kwargs):
     elif test_kwargs:
         fail("%s has test_%s, but there is no %s_test.cc" % (name, test_kwargs.keys()[0], name))
 
-def test(name, srcs = None, deps = [], size = "small", **kwargs):
+def test(name, srcs = None, deps = [], size = "medium", **kwargs):
     """A GoogleTest, or a test with a main() of its own, which is then the one linked.
 
     Args:
       name: the target, and its file where `srcs` is absent
       srcs: absent: name.cc
       deps: what it needs besides GoogleTest and Abseil
-      size: small unless it takes more than a minute on a slow machine
+      size: Bazel's, which says how long it may take
       **kwargs: other attributes of cc_test
     """
     cc_test(
