@@ -18,6 +18,7 @@ namespace optrail::graph {
 struct OnnxFunction {
   std::string name;
   std::string domain;
+  std::string overload;  // tells functions of one name apart, as in a call
   std::vector<std::string> inputs;
   std::vector<std::string> outputs;
   std::vector<OnnxNode> nodes;
@@ -27,8 +28,14 @@ struct OnnxFunction {
 };
 
 // A node that was "f" of a call "c" is "c/f" then, and so are its results,
-// unless the call names them. InvalidArgument names the call: too many inputs
-// or outputs, functions that call themselves, more than a million nodes.
+// unless the call names them or the model has such a name: then "c/f_2".
+// Names of a function, and of graphs inside of it, hide none of the caller's.
+// InvalidArgument names the call: too many inputs or outputs, a value that the
+// function reads and nothing of it computes, calls that are more than 64 deep
+// with the graphs between them. All calls together may become a million nodes,
+// calls inside and those without nodes counted as well, and 256 MiB of names
+// and attributes. Two functions of the same name, domain and overload are an
+// error, called or not.
 absl::Status InlineFunctions(const std::vector<OnnxFunction>& functions,
                              OnnxGraph& graph);
 

@@ -192,10 +192,16 @@ int Power(NodeImport& node, int x, double p) {
   return node.Emit("pow", {node.Emit("abs", {x}), node.Scalar(x, p)});
 }
 
+// In opset 1 it is a real number.
+double PowerOf(const NodeImport& node) {
+  return node.opset() < 2 ? node.Real("p", 2)
+                          : static_cast<double>(node.Int("p", 2));
+}
+
 // A mean that counts the padding, times the size of the window, is a sum.
 Results LpPool(NodeImport& node) {
   const int x = node.In(0);
-  const auto p = static_cast<double>(node.Int("p", 2));
+  const double p = PowerOf(node);
   if (!node.HasAttribute("kernel_shape")) node.Wrong("has no kernel_shape");
   if (!(p >= 1)) node.Wrong(absl::StrCat("p is ", p, "; expected 1 or more"));
   if (node.Int("ceil_mode", 0) != 0) node.NotCovered("ceil_mode");
@@ -216,7 +222,7 @@ Results LpPool(NodeImport& node) {
 
 Results GlobalLpPool(NodeImport& node) {
   const int x = node.In(0);
-  const auto p = static_cast<double>(node.Int("p", 2));
+  const double p = PowerOf(node);
   if (!(p >= 1)) node.Wrong(absl::StrCat("p is ", p, "; expected 1 or more"));
   if (!node.ok()) return {};
   Dims axes;

@@ -179,6 +179,7 @@ class Reader {
     OnnxFunction result;
     result.name = function.name();
     result.domain = OwnDomain(function.domain());
+    result.overload = NewerText(function.unknown_fields(), 13);
     result.inputs.assign(function.input().begin(), function.input().end());
     result.outputs.assign(function.output().begin(), function.output().end());
     for (const auto& opset : function.opset_import()) {
@@ -198,6 +199,21 @@ class Reader {
  private:
   static std::string OwnDomain(const std::string& domain) {
     return domain == "ai.onnx" ? "" : domain;
+  }
+
+  // A text in a field that 1.12 does not know: overloads came with 1.16.
+  static std::string NewerText(const google::protobuf::UnknownFieldSet& fields,
+                               int number) {
+    std::string text;
+    for (int i = 0; i < fields.field_count(); ++i) {
+      const google::protobuf::UnknownField& field = fields.field(i);
+      if (field.number() == number &&
+          field.type() ==
+              google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED) {
+        text = field.length_delimited();
+      }
+    }
+    return text;
   }
 
   template <class List>
@@ -228,6 +244,11 @@ class Reader {
               google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED ||
           !attribute.ParseFromString(fields.field(i).length_delimited())) {
         return absl::InvalidArgumentError("a default of it is no attribute");
+      }
+      if (attribute.has_g()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("its default of ", Quoted(attribute.name()),
+                         " is a graph; expected that calls name it"));
       }
       OPTRAIL_ASSIGN_OR_RETURN(result.defaults[attribute.name()],
                                AttributeOf(attribute, 0));
@@ -321,6 +342,7 @@ class Reader {
                                       : node.name();
     result.op = node.op_type();
     result.domain = OwnDomain(node.domain());
+    result.overload = NewerText(node.unknown_fields(), 8);
     result.inputs.assign(node.input().begin(), node.input().end());
     result.outputs.assign(node.output().begin(), node.output().end());
     for (const auto& attribute : node.attribute()) {

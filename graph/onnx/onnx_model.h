@@ -51,6 +51,8 @@ struct OnnxNode {
   std::string name;  // as in the file, or made of operator and position
   std::string op;
   std::string domain;  // "" for ONNX's own
+  // Of a call: which of the functions of one name it is.
+  std::string overload;
   std::vector<std::string> inputs;
   std::vector<std::string> outputs;
   std::map<std::string, OnnxAttribute, std::less<>> attributes;
