@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "base/file/failed_file.h"
 #include "base/file/file.h"
 #include "base/stats/statistics.h"
 #include "base/status_macros.h"
@@ -426,11 +427,16 @@ absl::StatusOr<ExitCode> TuneGraph(const GraphTuneCommand& command,
   // Two would take each other's journals, and measure each other's load.
   const absl::StatusOr<FileLock> lock = FileLock::Try(
       JoinPath(command.folder, absl::StrCat(ModelName(command), ".lock")));
-  if (!lock.ok()) {
+  // A file that cannot be opened may have the same code.
+  if (absl::IsFailedPrecondition(lock.status()) &&
+      !FailedFileOf(lock.status()).has_value()) {
     return absl::FailedPreconditionError(absl::StrCat(
-        command.path, ": another graph tune of this model is under way: ",
-        lock.status().message(), "; next: wait until it has ended"));
+        command.path, ": another graph tune of a model called ",
+        ModelName(command),
+        " is under way in this folder: ", lock.status().message(),
+        "; next: wait until it has ended, or name another folder"));
   }
+  if (!lock.ok()) return lock.status();
   // A space that is refused would be found after the stages before it.
   OPTRAIL_RETURN_IF_ERROR(CheckServeSpace(command));
   LayeredTuning tuning(command, tools, log);

@@ -148,8 +148,9 @@ TEST_F(TuneGraphTest, ASecondOneOfTheModelIsRefused) {
       std::ostringstream out, log;
       const auto second = TuneGraph(command_, tools_, out, log);
       refused += absl::StrContains(second.status().message(),
-                                   "models/tiny.onnx: another graph tune of "
-                                   "this model is under way");
+                                   "models/tiny.onnx: another graph tune of a "
+                                   "model called tiny is under way in this "
+                                   "folder");
     }
     return run(arguments);
   };
@@ -158,6 +159,19 @@ TEST_F(TuneGraphTest, ASecondOneOfTheModelIsRefused) {
   EXPECT_EQ(refused, 1);
   // The lock went with the first.
   EXPECT_TRUE(TuneGraph(command_, tools_, out, log).ok());
+}
+
+TEST_F(TuneGraphTest, ALockThatCannotBeMadeIsNoSecondOne) {
+  command_.folder += "_without_lock";
+  const std::string lock = JoinPath(command_.folder, "tiny.lock");
+  ASSERT_TRUE(CreateDirectories(lock).ok());
+  std::ostringstream out, log;
+  const auto tuned = TuneGraph(command_, tools_, out, log);
+  ASSERT_FALSE(tuned.ok());
+  EXPECT_TRUE(absl::StrContains(tuned.status().message(), lock))
+      << tuned.status();
+  EXPECT_FALSE(absl::StrContains(tuned.status().message(), "under way"))
+      << tuned.status();
 }
 
 TEST_F(TuneGraphTest, AStageThatIsSlowerIsNotKept) {
