@@ -77,6 +77,7 @@ struct Cost {
 class Scale {
  public:
   absl::Status Run() {
+    OPTRAIL_RETURN_IF_ERROR(CheckFlags());
     OPTRAIL_RETURN_IF_ERROR(Prepare());
     OPTRAIL_ASSIGN_OR_RETURN(const History history, History::Open(place_));
     OPTRAIL_RETURN_IF_ERROR(Import(history));
@@ -90,6 +91,22 @@ class Scale {
   }
 
  private:
+  static absl::Status CheckFlags() {
+    const std::pair<const char*, int> counts[] = {
+        {"commits", absl::GetFlag(FLAGS_commits)},
+        {"benchmarks", absl::GetFlag(FLAGS_benchmarks)},
+        {"machines", absl::GetFlag(FLAGS_machines)},
+        {"processes", absl::GetFlag(FLAGS_processes)},
+        {"samples", absl::GetFlag(FLAGS_samples)},
+        {"runs_per_update", absl::GetFlag(FLAGS_runs_per_update)}};
+    for (const auto& [name, count] : counts) {
+      if (count >= 1) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("--", name, "=", count, ": expected 1 or more"));
+    }
+    return absl::OkStatus();
+  }
+
   Cost Now() const {
     return {static_cast<double>(Clock::Real()->NowNs()) * 1e-9,
             static_cast<double>(std::clock()) / CLOCKS_PER_SEC,
