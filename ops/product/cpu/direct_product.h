@@ -4,8 +4,9 @@
 // Small products: all calls to the micro-kernel are written down beforehand, so
 // that a product of some hundred operations pays for nothing else. Nothing is
 // copied. Tiles are those of the least estimated time, of several sizes where
-// that leaves no remainder of rows; masks compute the remainder of columns, or,
-// of short sums and few columns, vectors along rows (few_columns.h).
+// that leaves no remainder of rows. Masks compute the remainder of columns;
+// where sums are short and few columns remain, vectors along rows do
+// (few_columns.h).
 //
 //   const absl::optional<DirectProduct> direct =
 //       DirectProduct::Plan(blocking, size, {lda, ldb, ldc});

@@ -1,5 +1,6 @@
 #include "ops/product/cpu/direct_product.h"
 
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -18,9 +19,10 @@ Blocking InPlace() {
   return blocking;
 }
 
+enum class Ending { kNothing, kShift, kRelu, kGelu };
+
 // C is in a wider matrix, whose other places stay as they are.
-void ExpectExact(Blocking blocking, const ProductSize& size,
-                 Activation activation) {
+void ExpectExact(Blocking blocking, const ProductSize& size, Ending ending) {
   Rng rng(size.m * 10007 + size.n * 101 + size.k);
   const std::vector<float> a = WholeNumbers(size.m * size.k, rng);
   const std::vector<float> b = WholeNumbers(size.k * size.n, rng);
@@ -38,15 +40,27 @@ void ExpectExact(Blocking blocking, const ProductSize& size,
     return;
   }
   std::vector<float> c(size.m * ldc + 1, kGuard);
+  Epilogue epilogue;
+  if (ending != Ending::kNothing) epilogue.shift = shift.data();
+  if (ending == Ending::kRelu) epilogue.activation = Activation::kRelu;
+  if (ending == Ending::kGelu) epilogue.activation = Activation::kGelu;
   direct->Multiply(a.data(), blocking.b_in_panels ? packed.data() : b.data(),
-                   c.data(), {nullptr, shift.data(), activation});
+                   c.data(), epilogue);
   for (int64_t i = 0; i < size.m; ++i) {
     for (int64_t j = 0; j < size.n; ++j) {
-      float expected = shift[j];
+      float expected = ending == Ending::kNothing ? 0 : shift[j];
       for (int64_t p = 0; p < size.k; ++p) {
         expected += a[i * size.k + p] * b[p * size.n + j];
       }
-      if (activation == Activation::kRelu && expected < 0) expected = 0;
+      if (ending == Ending::kRelu && expected < 0) expected = 0;
+      if (ending == Ending::kGelu) {
+        const double exact =
+            expected * .5 * std::erfc(-expected / std::sqrt(2));
+        ASSERT_NEAR(c[i * ldc + j], exact, 1e-5 * (1 + std::abs(exact)))
+            << size.m << " x " << size.n << " x " << size.k << " at " << i
+            << ", " << j;
+        continue;
+      }
       ASSERT_EQ(c[i * ldc + j], expected) << size.m << " x " << size.n << " x "
                                           << size.k << " at " << i << ", " << j;
     }
@@ -64,7 +78,22 @@ TEST(DirectProduct, IsExactForEveryRemainder) {
           Blocking blocking = InPlace();
           blocking.b_in_panels = in_panels;
           ExpectExact(blocking, {m, n, k},
-                      m % 2 == 0 ? Activation::kRelu : Activation::kNone);
+                      m % 2 == 0 ? Ending::kRelu : Ending::kShift);
+        }
+      }
+    }
+  }
+}
+
+// One to seven columns that are no whole vector: up to six are computed along
+// rows, of at most 128 steps and sixteen rows at least.
+TEST(DirectProduct, LastColumnsEndAsTheOthersDo) {
+  for (const int64_t m : {15, 16, 23, 32}) {
+    for (const int64_t n : {17, 18, 22, 23, 38, 65}) {
+      for (const int64_t k : {5, 18, 127, 128, 129}) {
+        for (const Ending ending :
+             {Ending::kNothing, Ending::kShift, Ending::kRelu, Ending::kGelu}) {
+          ExpectExact(InPlace(), {m, n, k}, ending);
         }
       }
     }
@@ -78,7 +107,7 @@ TEST(DirectProduct, IsExactForMoreRowsOfShortSums) {
         for (const bool in_panels : {false, true}) {
           Blocking blocking = InPlace();
           blocking.b_in_panels = in_panels;
-          ExpectExact(blocking, {m, n, k}, Activation::kRelu);
+          ExpectExact(blocking, {m, n, k}, Ending::kRelu);
         }
       }
     }

@@ -80,7 +80,7 @@ HWY_INLINE void MultiplyTile(int64_t k, const float* a, int64_t lda,
   const D d;
   const int64_t lanes = hn::Lanes(d);
   constexpr int kSums = kRows * kColumns;
-  // Rows of A in L3 are 15% faster so.
+  // Measured: rows of A that are in L3 take 15% less time with it.
   constexpr int64_t kAhead = 64;
   // Eight multiplications that wait for none of each other.
   constexpr int kSets = kSums >= 8 ? 1 : kSums >= 4 ? 2 : 4;

@@ -51,9 +51,10 @@ struct ShortSums {
 // steps, sixteen rows at least.
 bool HasShortSums(const ProductSize& size);
 
-// C = A * B + shift (nullptr: 0) of each column, for at most 8 columns and
-// kMostSteps steps, where FewColumnsFor chooses it for more rows than these.
-// Ends the program where vectors have other than sixteen lanes.
+// C = A * B + shift (nullptr: 0) of each column, for at most 8 columns,
+// kMostSteps steps and any number of rows; HasShortSums says from which number
+// on it is meant to be used. Ends the program where vectors have other than
+// sixteen lanes.
 void MultiplyShortSums(const ProductSize& size, const float* a, int64_t lda,
                        const float* b, const ShortSums& strides,
                        const float* shift, float* c, int64_t ldc);
