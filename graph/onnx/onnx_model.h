@@ -51,7 +51,7 @@ struct OnnxNode {
   std::string name;  // as in the file, or made of operator and position
   std::string op;
   std::string domain;  // "" for ONNX's own
-  // Of a call: which of the functions of one name it is.
+  // In a call it tells which of the functions of one name is meant.
   std::string overload;
   std::vector<std::string> inputs;
   std::vector<std::string> outputs;
