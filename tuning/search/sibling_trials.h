@@ -11,8 +11,8 @@
 //
 // Tasks differ in size, so that a sibling's costs count only after a shift: by
 // the mean difference of the configs that both have tried, else by that of the
-// means. What failed there counts as slow there. So a sibling of which nothing
-// has worked yet says nothing: nobody knows how slow its failures are.
+// means. A failure counts as slow. So a sibling of which nothing has worked yet
+// says nothing: nobody knows how slow its failures are.
 
 #include <vector>
 
