@@ -91,6 +91,9 @@ class BayesOpt final : public StrategyBase {
   void AddNeighboursOfBest();
   void AddToPool(Levels levels, CandidateSet& set);
 
+  // The bound looks where little is known, the improvement where much is hoped
+  // for; neither alone does as well.
+  static bool ChosenByBound(int started) { return started % 2 == 0; }
   // The candidate to try after so many others; -1 if none is left.
   int NextCandidate(int started, double best,
                     const std::vector<char>& taken) const;
