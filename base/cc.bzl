@@ -36,7 +36,7 @@ _EVERYWHERE = [
 _GTEST_MAIN = "@com_google_googletest//:gtest_main"
 
 def _there(file):
-    return native.glob([file])
+    return native.glob([file], allow_empty = True)
 
 def library(name, srcs = None, hdrs = None, deps = [], **kwargs):
     """A library, and the test beside it if there is one.
@@ -47,7 +47,10 @@ def library(name, srcs = None, hdrs = None, deps = [], **kwargs):
       hdrs: absent: name.h, if it exists
       deps: what the library needs, and what its test may use as well
       **kwargs: attributes of cc_library; `test_data`, `test_deps`, `test_size`
-          and any other that begins with `test_` are those of the test
+          and any other that begins with `test_` are those of the test, which
+          has none of the library's: a library with `tags = ["manual"]` or
+          `target_compatible_with` needs `test_tags` or
+          `test_target_compatible_with`, too
     """
     test_kwargs = {key[5:]: value for key, value in kwargs.items() if key.startswith("test_")}
     cc_library(

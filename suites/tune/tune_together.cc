@@ -55,7 +55,10 @@ class Together {
             {tasks[i].session, static_cast<int>(k)});
       }
     }
-    for (size_t i = 0; i < tasks.size(); ++i) TellListeners(i);
+    // Trials known before the first are the siblings' sources already.
+    for (size_t i = 0; i < tasks.size(); ++i) {
+      told_[i] = tasks[i].session->all_trials().size();
+    }
   }
 
   std::vector<absl::Status> Run() {

@@ -26,6 +26,11 @@ default {
 }
 )";
 
+constexpr char kLineSpace[] = R"(
+knob { name: "x" pow2 { min: 1 max: 8192 } }
+default { set { knob: "x" int: 1 } }
+)";
+
 constexpr char kTinySpace[] = R"(
 knob { name: "x" pow2 { min: 1 max: 16 } }
 default { set { knob: "x" int: 1 } }
@@ -49,6 +54,7 @@ struct FakeTask {
   int64_t elapsed_ns = 1'000'000;  // of a trial
   int group = 0;
   std::vector<int> siblings = {};
+  bool is_known = false;  // all of the space, before the first trial
 };
 
 class FakeEvaluator : public OneByOneEvaluator {
@@ -127,6 +133,9 @@ class TuneTogetherTest : public ::testing::Test {
       setup.header.mutable_task()->set_operator_name(fake.name);
       setup.header.set_space_hash(task.space->hash());
       setup.space = task.bound.get();
+      for (int64_t x = 1; fake.is_known && x <= 8192; x *= 2) {
+        setup.known_trials.push_back(KnownTrial(x));
+      }
       auto session = OpenTuneSession(setup, tune_, *task.evaluator, clock_);
       EXPECT_TRUE(session.ok()) << session.status();
       task.session = *std::move(session);
@@ -145,6 +154,17 @@ class TuneTogetherTest : public ::testing::Test {
       evaluations_ += open[i].evaluator->evaluations;
     }
     return sessions;
+  }
+
+  // A config of kLineSpace, where 4 is best as far as is known.
+  static proto::Trial KnownTrial(int64_t x) {
+    proto::Trial trial;
+    proto::KnobValue& value = *trial.mutable_config()->add_set();
+    value.set_knob("x");
+    value.set_int_(x);
+    trial.set_outcome(proto::OK);
+    trial.set_time_ns(1e5 * static_cast<double>(x == 4 ? 1 : 500 + x));
+    return trial;
   }
 
   static int Trials(const std::map<std::string, proto::Session>& sessions) {
@@ -398,6 +418,24 @@ TEST_F(TuneTogetherTest, SiblingsResumeAtEveryPointWithTheSameTrials) {
     evaluations_left_ = -1;
     EXPECT_EQ(Tried(Run(tasks)), Tried(expected)) << "cut " << cut;
   }
+}
+
+// Trials of earlier sessions are among a task's transfer sources already.
+TEST_F(TuneTogetherTest, SiblingsAreNotToldWhatWasKnownBefore) {
+  options_.total_trials = 9;
+  const std::string directory = tune_.journal_directory;
+  std::vector<std::string> alone;
+  for (const bool hears : {false, true}) {
+    tune_.journal_directory = absl::StrCat(directory, "/", hears);
+    FakeTask known = {"known", 1, Kind::kCorner, kLineSpace};
+    known.is_known = true;
+    FakeTask listener = {"listener", 1, Kind::kCorner, kLineSpace};
+    if (hears) listener.siblings = {0};
+    const auto tried = Tried(Run({known, listener}));
+    if (!hears) alone = tried.at("listener");
+    EXPECT_EQ(tried.at("listener"), alone);
+  }
+  EXPECT_EQ(alone.size(), 9u);
 }
 
 TEST_F(TuneTogetherTest, ALargerTotalGoesOnWhereTheSmallerEnded) {

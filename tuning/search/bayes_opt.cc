@@ -6,7 +6,6 @@
 #include <numeric>
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
 #include "tuning/search/acquisition.h"
 
 namespace optrail::tuning {
@@ -25,25 +24,13 @@ constexpr int kDesignSamples = 50;
 constexpr double kDisbelief = 3;
 constexpr double kDisbeliefOfOne = 1;
 
-// Costs above this quantile of the successes are cut there.
-constexpr double kCapQuantile = 0.8;
-
-// Optimism of the lower confidence bound, and of the expected improvement: the
-// fit underestimates the uncertainty, because it is sure of its parameters.
-constexpr double kKappa = 2.4;
-constexpr double kSdFactor = 1.2;
-
-// Siblings that are overheard, and trials of theirs: later a task knows enough
-// by itself.
-constexpr int kMostSiblings = 4;
-constexpr int kMostOverheard = 150;
-// After so many of them the model is asked from the third trial on.
+// After so many trials of siblings the model is asked from the third on.
 constexpr size_t kEnoughOverheard = 6;
 
 constexpr int kFirstFitSteps = 30;
 constexpr int kFitSteps = 12;
-// The parameters are fitted anew when the trials have grown by this factor, or
-// by so many.
+// The parameters are fitted anew when the trials, or those overheard, have
+// grown by this factor, or the trials by so many.
 constexpr double kRefitGrowth = 1.1;
 constexpr int kRefitTrials = 50;
 // Trials a fit takes at most (it is cubic in them), and the posterior at a fit.
@@ -52,15 +39,6 @@ constexpr int kModelTrials = 600;
 
 // Larger spaces are sampled.
 constexpr int64_t kListed = int64_t{1} << 16;
-// Candidates kept up to date between fits.
-constexpr int kPool = 4096;
-constexpr int kSampled = 3072;
-constexpr int kBestWithNeighbours = 5;
-
-// The bound looks where little is known, the improvement where much is hoped
-// for; neither alone does as well.
-bool ChosenByBound(int started) { return started % 2 == 0; }
-
 }  // namespace
 
 BayesOpt::BayesOpt(absl::string_view name, const Domain& domain,
@@ -95,11 +73,12 @@ void BayesOpt::ForgetSources() {
 
 GpInput BayesOpt::MakeInput(const Levels& levels, int task) const {
   GpInput input = {levels, knowledge_.Values(levels)};
-  if (!overheard_.empty()) input.levels.push_back(static_cast<uint16_t>(task));
+  if (has_siblings_) input.levels.push_back(static_cast<uint16_t>(task));
   return input;
 }
 
 void BayesOpt::JoinSiblings() {
+  has_siblings_ = true;
   std::vector<KnobLevels> knobs(domain().knobs().begin(),
                                 domain().knobs().end());
   KnobLevels& task = knobs.emplace_back();
@@ -117,64 +96,35 @@ void BayesOpt::JoinSiblings() {
 }
 
 void BayesOpt::Overhear(int sibling, const Trial& trial) {
-  if (sibling < 0 || sibling >= kMostSiblings ||
-      static_cast<int>(overheard_.size()) >= kMostOverheard ||
-      options().objectives > 1) {
-    return;
-  }
+  if (options().objectives > 1) return;
   const Observation o = Observe(trial);
   if (o.outcome == proto::CONTENDED || o.censored) return;
   const bool works = std::isfinite(o.cost) && o.cost > 0;
-  overheard_.push_back(
-      {trial.levels, sibling, works ? std::log(o.cost) : kInfinity});
-  if (overheard_.size() == 1) JoinSiblings();
+  siblings_.Add({trial.levels, sibling, works ? std::log(o.cost) : kInfinity});
+  overheard_ = siblings_.Usable();
+  if (!has_siblings_ && !overheard_.empty()) JoinSiblings();
 }
 
-double BayesOpt::CommonOffset(int sibling) const {
-  double sum = 0, theirs = 0, ours = 0;
-  int common = 0, their_count = 0, our_count = 0;
-  for (const Overheard& one : overheard_) {
-    if (one.sibling != sibling || !std::isfinite(one.log_cost)) continue;
-    theirs += one.log_cost;
-    ++their_count;
-    const double own = CostOf(one.levels);
-    if (!(own > 0) || !std::isfinite(own)) continue;
-    sum += one.log_cost - std::log(own);
-    ++common;
-  }
-  if (common > 0) return sum / common;
+std::vector<double> BayesOpt::SiblingCosts(const Targets& targets) const {
+  double sum = 0;
+  int count = 0;
   for (const Observation& o : history()) {
     if (!std::isfinite(o.cost) || !(o.cost > 0)) continue;
-    ours += std::log(o.cost);
-    ++our_count;
+    sum += std::log(o.cost);
+    ++count;
   }
-  return their_count > 0 && our_count > 0
-             ? theirs / their_count - ours / our_count
-             : 0;
+  std::vector<double> costs = LogCostsHere(
+      modelled_siblings_,
+      [this](const Levels& levels) { return CostOf(levels); },
+      count > 0 ? absl::optional<double>(sum / count) : absl::nullopt);
+  for (double& cost : costs) cost = cost / targets.unit - targets.offset;
+  return costs;
 }
 
-std::vector<double> BayesOpt::OverheardValues(const Targets& targets) const {
-  std::vector<double> offsets, caps;
-  for (int k = 0; k < kMostSiblings; ++k) {
-    offsets.push_back(CommonOffset(k));
-    std::vector<double> logs;
-    for (const Overheard& one : overheard_) {
-      if (one.sibling == k && std::isfinite(one.log_cost)) {
-        logs.push_back(one.log_cost);
-      }
-    }
-    std::sort(logs.begin(), logs.end());
-    caps.push_back(
-        logs.empty()
-            ? 0
-            : logs[static_cast<size_t>(kCapQuantile * (logs.size() - 1))]);
-  }
-  std::vector<double> values;
-  for (const Overheard& one : overheard_) {
-    const int k = one.sibling;
-    values.push_back((std::min(one.log_cost, caps[k]) - offsets[k]) /
-                         targets.unit -
-                     targets.offset);
+std::vector<double> BayesOpt::SiblingValues(const Targets& targets) const {
+  std::vector<double> values = SiblingCosts(targets);
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] -= PriorMean(modelled_siblings_[i].levels);
   }
   return values;
 }
@@ -182,7 +132,7 @@ std::vector<double> BayesOpt::OverheardValues(const Targets& targets) const {
 std::vector<Levels> BayesOpt::Finalists(int count) const {
   const std::vector<double> means = posterior_->MeansAtTrials();
   std::vector<std::pair<double, int>> ranked;
-  // Those overheard come first.
+  // The model has the siblings' trials before its own.
   const size_t own = means.size() - std::min(means.size(), modelled_.size());
   for (size_t i = own; i < means.size(); ++i) {
     const int trial = modelled_[i - own];
@@ -336,24 +286,13 @@ BayesOpt::Targets BayesOpt::MakeTargets() {
       variance += (cost - mean) * (cost - mean) / n;
     }
     targets.unit = variance > 1e-24 ? std::sqrt(variance) : 1;
-    if (!overheard_.empty()) {
-      // The spread of the siblings' trials, too: a task begins where they are
-      // best already.
-      std::vector<double> sums(kMostSiblings), squares(kMostSiblings);
-      std::vector<int> counts(kMostSiblings);
-      for (const Overheard& one : overheard_) {
-        if (!std::isfinite(one.log_cost)) continue;
-        sums[one.sibling] += one.log_cost;
-        squares[one.sibling] += one.log_cost * one.log_cost;
-        ++counts[one.sibling];
-      }
-      double all = variance * n, weight = std::max(n - 1, 0.0);
-      for (int k = 0; k < kMostSiblings; ++k) {
-        if (counts[k] < 2) continue;
-        all += squares[k] - sums[k] * sums[k] / counts[k];
-        weight += counts[k] - 1;
-      }
-      if (weight > 0 && all > 1e-24) targets.unit = std::sqrt(all / weight);
+    // The spread of the siblings' trials, too: a task begins where they are
+    // best already.
+    const SiblingSpread spread = SpreadOf(overheard_);
+    if (spread.freedom > 0) {
+      const double squares = variance * n + spread.squares;
+      const double freedom = std::max(n - 1, 0.0) + spread.freedom;
+      if (squares > 1e-24) targets.unit = std::sqrt(squares / freedom);
     }
   } else {
     // The first trials are all good ones: their spread says nothing.
@@ -373,6 +312,14 @@ BayesOpt::Targets BayesOpt::MakeTargets() {
   return targets;
 }
 
+std::vector<GpInput> BayesOpt::SiblingInputs() const {
+  std::vector<GpInput> inputs;
+  for (const SiblingTrial& trial : modelled_siblings_) {
+    inputs.push_back(MakeInput(trial.levels, trial.sibling + 1));
+  }
+  return inputs;
+}
+
 void BayesOpt::Refit(Targets& targets) {
   const int n = static_cast<int>(targets.trials.size());
   // The best half matter most; random others keep the model honest elsewhere.
@@ -389,12 +336,10 @@ void BayesOpt::Refit(Targets& targets) {
     chosen.insert(chosen.end(), rest.begin(), rest.begin() + (most - most / 2));
     return chosen;
   };
-  std::vector<GpInput> inputs;
-  std::vector<double> values = OverheardValues(targets), costs = values;
-  overheard_at_fit_ = static_cast<int>(overheard_.size());
-  for (const Overheard& one : overheard_) {
-    inputs.push_back(MakeInput(one.levels, one.sibling + 1));
-  }
+  modelled_siblings_ = overheard_;
+  std::vector<GpInput> inputs = SiblingInputs();
+  std::vector<double> values = SiblingValues(targets);
+  std::vector<double> costs = SiblingCosts(targets);
   for (const int i : choose(kFitTrials)) {
     inputs.push_back(MakeInput(history()[targets.trials[i]].levels));
     values.push_back(targets.values[i]);
@@ -415,7 +360,7 @@ void BayesOpt::Refit(Targets& targets) {
     }
   }
 
-  inputs.resize(overheard_.size());
+  inputs = SiblingInputs();  // without the sources, if they were forgotten
   modelled_.clear();
   std::vector<int> kept = choose(kModelTrials);
   std::sort(kept.begin(), kept.end());
@@ -426,81 +371,12 @@ void BayesOpt::Refit(Targets& targets) {
   posterior_->Reset(*gp_, std::move(inputs));
 }
 
-void BayesOpt::AddToPool(Levels levels, CandidateSet& set) {
-  const GpInput input = MakeInput(levels);
-  set.Add(input);
-  pool_prior_.push_back(knowledge_.Expected(input.sources));
-  pool_.push_back(std::move(levels));
-}
-
-void BayesOpt::SamplePool() {
-  CandidateSet set(*features_, gp_->sources());
-  absl::flat_hash_set<Levels> known;
-  const auto add = [&](const Levels& levels) {
-    if (Seen(levels) || !known.insert(levels).second) return;
-    AddToPool(levels, set);
-  };
-  for (const Levels& levels : knowledge_.starts()) add(levels);
-  for (int i = 0; i < kSampled; ++i) add(domain().Sample(rng()));
-  for (const Levels& best : StrategyBase::Finalists(kBestWithNeighbours)) {
-    for (const Levels& levels :
-         domain().Neighbours(best, Neighbourhood::kHamming)) {
-      add(levels);
-    }
-  }
-  posterior_->Keep(std::move(set));
-  neighbours_of_ = best();
-}
-
-void BayesOpt::RefillPool() {
-  pool_.clear();
-  pool_prior_.clear();
-  if (all_ == nullptr) return SamplePool();
-  if (listed_.size() <= static_cast<size_t>(kPool)) {
-    pool_ = listed_;
-    pool_prior_ = listed_prior_;
-    posterior_->Keep(*all_);
-    return;
-  }
-  std::vector<float> mean, variance;
-  posterior_->Predict(*all_, mean, variance);
-  std::vector<float> score(mean.size());
-  for (size_t i = 0; i < mean.size(); ++i) {
-    score[i] = listed_prior_[i] + mean[i] -
-               static_cast<float>(kKappa) * std::sqrt(variance[i]);
-  }
-  std::vector<int> order(mean.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::nth_element(order.begin(), order.begin() + kPool, order.end(),
-                   [&](int a, int b) {
-                     return score[a] != score[b] ? score[a] < score[b] : a < b;
-                   });
-  order.resize(kPool);
-  std::sort(order.begin(), order.end());
-  CandidateSet set(*features_, gp_->sources());
-  for (const int i : order) AddToPool(listed_[i], set);
-  posterior_->Keep(std::move(set));
-}
-
-void BayesOpt::AddNeighboursOfBest() {
-  if (all_ != nullptr || best() == neighbours_of_) return;
-  neighbours_of_ = best();
-  std::vector<GpInput> inputs;
-  for (Levels& levels :
-       domain().Neighbours(history()[best()].levels, Neighbourhood::kHamming)) {
-    if (Seen(levels)) continue;
-    inputs.push_back(MakeInput(levels));
-    pool_prior_.push_back(knowledge_.Expected(inputs.back().sources));
-    pool_.push_back(std::move(levels));
-  }
-  posterior_->Extend(inputs);
-}
-
 void BayesOpt::Update(Targets& targets) {
   const int n = static_cast<int>(history().size());
   if (fitted_at_ == 0 || n >= fitted_at_ * kRefitGrowth ||
       n >= fitted_at_ + kRefitTrials ||
-      static_cast<int>(overheard_.size()) > overheard_at_fit_) {
+      (overheard_.size() > modelled_siblings_.size() &&
+       overheard_.size() >= modelled_siblings_.size() * kRefitGrowth)) {
     Refit(targets);
   } else {
     const auto last = modelled_.empty() ? -1 : modelled_.back();
@@ -510,7 +386,7 @@ void BayesOpt::Update(Targets& targets) {
       modelled_.push_back(trial);
     }
   }
-  std::vector<double> values = OverheardValues(targets);
+  std::vector<double> values = SiblingValues(targets);
   size_t next = 0;
   for (const int trial : modelled_) {
     while (targets.trials[next] != trial) ++next;
@@ -522,25 +398,6 @@ void BayesOpt::Update(Targets& targets) {
   } else {
     AddNeighboursOfBest();
   }
-}
-
-int BayesOpt::NextCandidate(int started, double best,
-                            const std::vector<char>& taken) const {
-  const bool by_bound = ChosenByBound(started);
-  int chosen = -1;
-  double highest = -kInfinity;
-  for (int c = 0; c < posterior_->pool_size(); ++c) {
-    const double mean = posterior_->mean(c) + pool_prior_[c];
-    const double sd = std::sqrt(posterior_->variance(c));
-    const double score =
-        by_bound ? kKappa * sd - mean
-                 : LogExpectedImprovementOf(best - mean, kSdFactor * sd);
-    if (score > highest && !taken[c] && !Seen(pool_[c])) {
-      highest = score;
-      chosen = c;
-    }
-  }
-  return chosen;
 }
 
 std::vector<Levels> BayesOpt::Propose(int count) {

@@ -28,6 +28,7 @@
 #include "tuning/model/config_features.h"
 #include "tuning/model/gaussian_process.h"
 #include "tuning/model/gp_posterior.h"
+#include "tuning/search/sibling_trials.h"
 #include "tuning/search/source_knowledge.h"
 #include "tuning/search/strategy_base.h"
 
@@ -70,11 +71,13 @@ class BayesOpt final : public StrategyBase {
     double offset = 0;           // in units
   };
   Targets MakeTargets();
-  // From the first overheard trial on, the task is a knob of the model.
+  // From the first usable trial of a sibling on, the task is a knob of the
+  // model.
   void JoinSiblings();
-  // The values of what was overheard, beside those of `targets`.
-  std::vector<double> OverheardValues(const Targets& targets) const;
-  double CommonOffset(int sibling) const;
+  // Of modelled_siblings_: what the model takes, and Targets' costs and values.
+  std::vector<GpInput> SiblingInputs() const;
+  std::vector<double> SiblingCosts(const Targets& targets) const;
+  std::vector<double> SiblingValues(const Targets& targets) const;
   std::vector<double> LogCosts();
 
   // Brings the posterior up to date.
@@ -88,6 +91,9 @@ class BayesOpt final : public StrategyBase {
   void AddNeighboursOfBest();
   void AddToPool(Levels levels, CandidateSet& set);
 
+  // The bound looks where little is known, the improvement where much is hoped
+  // for; neither alone does as well.
+  static bool ChosenByBound(int started) { return started % 2 == 0; }
   // The candidate to try after so many others; -1 if none is left.
   int NextCandidate(int started, double best,
                     const std::vector<char>& taken) const;
@@ -104,19 +110,17 @@ class BayesOpt final : public StrategyBase {
   std::unique_ptr<CandidateSet> all_;
   std::vector<Levels> pool_;
   std::vector<float> pool_prior_;  // PriorMean
-  // Which trials the posterior has, in its order, behind those overheard.
+  // Trials that the posterior has, in its order: those of siblings, and behind
+  // them which ones of this task.
+  std::vector<SiblingTrial> modelled_siblings_;
   std::vector<int> modelled_;
   int fitted_at_ = 0;
   int neighbours_of_ = -1;
   absl::optional<double> expected_improvement_;
 
-  struct Overheard {
-    Levels levels;
-    int sibling;
-    double log_cost;  // infinite for a failure
-  };
-  std::vector<Overheard> overheard_;
-  int overheard_at_fit_ = 0;
+  SiblingTrials siblings_;
+  std::vector<SiblingTrial> overheard_;  // the usable ones of siblings_
+  bool has_siblings_ = false;
 };
 
 }  // namespace optrail::tuning

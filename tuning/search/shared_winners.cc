@@ -6,10 +6,10 @@
 namespace optrail::tuning {
 namespace {
 
-// What the first config of a sibling may save, before the two have any config
-// in common.
+// The first config of a sibling may save this much, before the two have any
+// config in common.
 constexpr double kFirstGain = 0.2;
-// What may save less than this is not worth a trial.
+// A trial is worth no less than this.
 constexpr double kLeastGain = 0.01;
 
 }  // namespace

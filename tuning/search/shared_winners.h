@@ -51,6 +51,11 @@ class SharedWinners {
   // already. The answer changes only with the calls of this class.
   absl::optional<Offer> For(int task) const;
 
+  // Returns whether the task took an offer that is not answered yet.
+  bool IsUnderWay(int task) const {
+    return states_[task].under_way.has_value();
+  }
+
   // The task is going to try it.
   void Take(int task, const Offer& offer);
 

@@ -12,59 +12,12 @@
 #include "gtest/gtest.h"
 #include "tuning/search/strategies.h"
 #include "tuning/search/testing/grid_domain.h"
+#include "tuning/search/testing/small_task.h"
 
 namespace optrail::tuning {
 namespace {
 
 using ::testing::HasSubstr;
-
-// 3 * 5 * 6 * 2 configs less those whose tile exceeds the block: 132.
-GridDomain SmallDomain() {
-  return GridDomain(
-      {GridDomain::Variants("algorithm", 3), GridDomain::Powers("block", 5),
-       GridDomain::Powers("tile", 6), GridDomain::Variants("pad", 2)},
-      [](absl::Span<const uint16_t> l) { return l[2] <= l[1] + 1; });
-}
-
-// A bowl with a preferred algorithm; failures where block and pad clash.
-Trial Measure(const Levels& levels) {
-  Trial trial;
-  trial.levels = levels;
-  if (levels[1] == 4 && levels[3] == 1) {
-    trial.outcome = proto::LAUNCH_ERROR;
-    return trial;
-  }
-  const double a = levels[1] - 2.0, b = levels[2] - 1.0;
-  trial.objectives = {100 * (1 + a * a + b * b) * (levels[0] == 1 ? 1 : 1.7) *
-                          (levels[3] == 0 ? 1 : 1.1),
-                      10.0 + levels[1] * levels[1] + levels[0]};
-  if (levels[2] == 5) trial.outcome = proto::CENSORED;
-  if (levels[2] == 0 && levels[0] == 2) trial.outcome = proto::CONTENDED;
-  return trial;
-}
-
-std::unique_ptr<Strategy> Make(const std::string& name, const Domain& domain,
-                               const StrategyOptions& options) {
-  auto strategy = MakeStrategy(name, domain, options);
-  EXPECT_TRUE(strategy.ok()) << strategy.status();
-  return std::move(*strategy);
-}
-
-// Ask and Tell until `trials` were told or nothing is left.
-std::vector<Levels> Drive(Strategy& strategy, int trials, int batch) {
-  std::vector<Levels> asked;
-  while (static_cast<int>(asked.size()) < trials) {
-    const std::vector<Levels> round = strategy.Ask(batch);
-    if (round.empty()) break;
-    std::vector<Trial> told;
-    for (const Levels& levels : round) {
-      asked.push_back(levels);
-      told.push_back(Measure(levels));
-    }
-    strategy.Tell(told);
-  }
-  return asked;
-}
 
 class StrategyContract : public ::testing::TestWithParam<std::string> {};
 
@@ -165,27 +118,6 @@ TEST_P(StrategyContract, WhatIsOverheardIsNeitherTriedNorTold) {
   EXPECT_EQ(asked.size(), unique.size());
   EXPECT_EQ(static_cast<int64_t>(unique.size()), *domain.size());
   EXPECT_EQ(strategy->Finalists(1).size(), 1);
-}
-
-TEST(BayesOptTest, FindsWhatSiblingsFoundSooner) {
-  const GridDomain domain = SmallDomain();
-  int alone = 0, helped = 0;
-  for (uint64_t seed = 1; seed <= 8; ++seed) {
-    StrategyOptions options;
-    options.seed = seed;
-    for (int* const trials : {&alone, &helped}) {
-      const auto strategy = Make("bayes_opt", domain, options);
-      Rng rng(seed);
-      for (int i = 0; i < 30 && trials == &helped; ++i) {
-        Trial trial = Measure(domain.Sample(rng));
-        for (double& objective : trial.objectives) objective *= 3;
-        strategy->Overhear(0, trial);
-      }
-      const Levels best = {1, 2, 1, 0};
-      while (Drive(*strategy, 1, 1)[0] != best) ++*trials;
-    }
-  }
-  EXPECT_LT(helped, .8 * alone) << "of 8 searches each";
 }
 
 TEST_P(StrategyContract, DoesNotProposeTheWarmStart) {
@@ -527,77 +459,6 @@ TEST(RandomSearchTest, FirstConfigIsUniform) {
   for (const int count : counts) chi2 += (count - 20.0) * (count - 20.0) / 20.0;
   const double freedom = counts.size() - 1.0;
   EXPECT_LT(std::abs(chi2 - freedom), 4 * std::sqrt(2 * freedom));
-}
-
-TEST(BayesOptTest, ExpectsLessAndLessImprovement) {
-  const GridDomain domain = SmallDomain();
-  const auto strategy = Make("bayes_opt", domain, {});
-  Drive(*strategy, 12, 1);
-  const double early = strategy->ExpectedImprovement().value();
-  Drive(*strategy, 60, 1);
-  const double late = strategy->ExpectedImprovement().value();
-  EXPECT_GT(early, 0);
-  EXPECT_LT(late, early);
-}
-
-// Trials until the best config of SmallDomain was asked for.
-int TrialsToTheBest(const Domain& domain, const StrategyOptions& options) {
-  const auto strategy = Make("bayes_opt", domain, options);
-  const std::vector<Levels> asked = Drive(*strategy, 200, 1);
-  return static_cast<int>(
-      std::find(asked.begin(), asked.end(), Levels{1, 2, 1, 0}) -
-      asked.begin());
-}
-
-TEST(BayesOptTest, AMisleadingSourceIsForgotten) {
-  const GridDomain domain = SmallDomain();
-  TransferSource misleading;
-  for (int64_t i = 0; i < *domain.size(); ++i) {
-    Trial trial = Measure(domain.At(i));
-    // What is fast here was slow there.
-    if (!trial.objectives.empty())
-      trial.objectives[0] = 1 / trial.objectives[0];
-    misleading.trials.push_back(trial);
-  }
-  double with = 0, without = 0;
-  for (int seed = 1; seed <= 5; ++seed) {
-    StrategyOptions options;
-    options.seed = seed;
-    without += TrialsToTheBest(domain, options) / 5.0;
-    options.sources = {misleading};
-    with += TrialsToTheBest(domain, options) / 5.0;
-  }
-  EXPECT_LT(with, without + 15);
-}
-
-TEST(BayesOptTest, ARoundOfEightNeedsLittleMoreThanEightRounds) {
-  const GridDomain domain(
-      {GridDomain::Powers("a", 12), GridDomain::Powers("b", 12),
-       GridDomain::Variants("c", 4), GridDomain::Powers("d", 6)});
-  const auto best_after = [&domain](int batch, int trials, int seed) {
-    StrategyOptions options;
-    options.seed = seed;
-    options.batch = batch;
-    const auto strategy = Make("bayes_opt", domain, options);
-    double best = HUGE_VAL;
-    for (int done = 0; done < trials; done += batch) {
-      std::vector<Trial> told;
-      for (const Levels& l : strategy->Ask(batch)) {
-        const double a = l[0] - 7.0, b = l[1] - l[0] + 2.0, d = l[3] - 3.0;
-        const double cost = 1 + a * a + 2 * b * b + d * d + (l[2] == 1 ? 0 : 3);
-        best = std::min(best, cost);
-        told.push_back({l, proto::OK, {cost}});
-      }
-      strategy->Tell(told);
-    }
-    return best;
-  };
-  double one = 0, eight = 0;
-  for (int seed = 1; seed <= 5; ++seed) {
-    one += best_after(1, 48, seed) / 5;
-    eight += best_after(8, 56, seed) / 5;
-  }
-  EXPECT_LE(eight, 1.5 * one);
 }
 
 TEST(WeightsTest, DecideWhichObjectiveCounts) {

@@ -50,7 +50,8 @@ TaskScheduler::TaskScheduler(std::vector<TuningTask> tasks,
 }
 
 bool TaskScheduler::HasStalled(int task) const {
-  return states_[task].idle_trials >= options_.patience_trials;
+  return states_[task].idle_trials >= options_.patience_trials &&
+         Promise(task) == 0 && !winners_.IsUnderWay(task);
 }
 
 bool TaskScheduler::AllStalled() const {
@@ -105,7 +106,7 @@ double TaskScheduler::ExpectedGain(int task) const {
 
 TaskScheduler::Tier TaskScheduler::TierOf(int task) const {
   const State& state = states_[task];
-  if (HasStalled(task) && Promise(task) == 0) return Tier::kStalled;
+  if (HasStalled(task)) return Tier::kStalled;
   return state.held && !WarmsUp(state) ? Tier::kHeld : Tier::kOpen;
 }
 

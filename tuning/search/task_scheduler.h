@@ -17,8 +17,7 @@
 //  - by its history: what the later half of its trials saved, per trial. The
 //    span grows with the trials, since gains come ever more rarely;
 //  - by its trials: the next one saves less than the mean of the later half,
-//  the
-//    more so the more there were (n^-1/4);
+//    the more so the more there were (n^-1/4);
 //  - by the strategy's model, if it has one: its expected improvement. History
 //    and model err in different ways; their geometric mean counts.
 //  - by its siblings: the best config of a task with the same knobs may save
@@ -120,10 +119,11 @@ class TaskScheduler {
   // weight * cost that the next trial is expected to save, per effort.
   double ExpectedGain(int task) const;
 
-  // Returns whether patience_trials went by without a gain.
+  // Returns whether patience_trials went by without a gain, and no sibling's
+  // best config is left to try or being tried.
   bool HasStalled(int task) const;
 
-  // Whether no task that is not finished is worth going on with.
+  // Returns whether every task that is not finished has stalled.
   bool AllStalled() const;
 
  private:

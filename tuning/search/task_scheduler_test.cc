@@ -100,6 +100,24 @@ TEST(TaskSchedulerTest, AGainEndsTheStall) {
   EXPECT_FALSE(scheduler.HasStalled(0));
 }
 
+TEST(TaskSchedulerTest, ASiblingsBestConfigKeepsATaskFromStalling) {
+  TaskScheduler scheduler({{"a", 1, 0, {1}}, {"b", 1, 0, {0}}, {"c"}});
+  for (int i = 0; i < 9; ++i) {
+    scheduler.Report(0, {8, 1.0, absl::nullopt, 0, "tile=1"});
+    scheduler.Report(2, {8, 1.0});
+  }
+  EXPECT_TRUE(scheduler.HasStalled(0));
+  EXPECT_TRUE(scheduler.HasStalled(2));
+  scheduler.Report(1, {8, 1.0, absl::nullopt, 0, "tile=2"});
+  EXPECT_FALSE(scheduler.HasStalled(0)) << "has tile=2 to try";
+  ASSERT_EQ(scheduler.TakeSuggestion(0), "tile=2");
+  EXPECT_FALSE(scheduler.HasStalled(0)) << "is trying it";
+  scheduler.Report(0, {4, 1.0, absl::nullopt, 0, "tile=1", false});
+  EXPECT_FALSE(scheduler.HasStalled(0)) << "has not answered yet";
+  scheduler.Report(0, {1, 1.0, absl::nullopt, 0, "tile=1", true});
+  EXPECT_TRUE(scheduler.HasStalled(0));
+}
+
 TEST(TaskSchedulerTest, DoesNotChaseWhatTheRooflineForbids) {
   TaskScheduler scheduler({{"at its floor", 10, 1.0}, {"far from it", 1, 0.1}});
   for (int i = 0; i < 4; ++i) {
