@@ -74,6 +74,15 @@ TEST_F(CarbonPlanCommandTest, SlackGoesBeyondTheDeadlinesOfTheFile) {
   EXPECT_THAT(out.str(), testing::ContainsRegex("\n0,[^\n]*,1\n"));
   EXPECT_THAT(out.str(), testing::ContainsRegex("\n1,[^\n]*,0\n"));
 
+  // Others keep their rows beside one beyond the end of the file.
+  command_.slacks = {absl::Hours(1), absl::Hours(9)};
+  out.str("");
+  code = RunCarbonPlan(command_, out);
+  ASSERT_TRUE(code.ok()) << code.status();
+  EXPECT_EQ(*code, ExitCode::kOk);
+  EXPECT_THAT(out.str(), testing::ContainsRegex("\n1,[^\n]*,0\n"));
+  EXPECT_THAT(out.str(), HasSubstr("\n9,,,,,\n"));
+
   command_.slacks = {absl::Hours(9)};
   EXPECT_THAT(std::string(RunCarbonPlan(command_, out).status().message()),
               HasSubstr("says nothing of zone Z at 2026-01-01T03:00:00Z"));
@@ -90,9 +99,11 @@ TEST_F(CarbonPlanCommandTest, RefusesAFlagWithoutEffectAndAnUnknownFile) {
   command_.out = JoinPath(folder_, "plan.txt");
   EXPECT_THAT(std::string(RunCarbonPlan(command_, out).status().message()),
               HasSubstr("expected a name that ends in .html"));
-  command_.out = JoinPath(folder_, "plan.html");
-  EXPECT_TRUE(RunCarbonPlan(command_, out).ok());
-  EXPECT_TRUE(FileExists(command_.out));
+  for (const char* name : {"plan.html", "plan.htm"}) {
+    command_.out = JoinPath(folder_, name);
+    EXPECT_TRUE(RunCarbonPlan(command_, out).ok());
+    EXPECT_TRUE(FileExists(command_.out));
+  }
 }
 
 }  // namespace

@@ -27,18 +27,21 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr absl::string_view kFormatName = "optrail-carbon-certificate/";
-// Since kWorkloadFormat certificates of workloads count each layer once; others
-// are as in kFormat.
-constexpr int kFormat = 2;
-constexpr int kWorkloadFormat = 3;
+// Says which side had changes that its commit lacks.
+constexpr int kFormat = 4;
+// The ones before, which are still checked: silent about that, of workloads
+// since each layer counts once, and of other runs.
+constexpr int kSilentWorkloadFormat = 3;
+constexpr int kSilentFormat = 2;
 constexpr absl::string_view kRunOf = "a run of ";  // functional unit
 constexpr char kMethod[] =
     "SCI (ISO/IEC 21031): (E x I + M) / R, without offsets";
 constexpr double kJoulesPerKwh = 3.6e6;
 constexpr double kSecondsPerHour = 3600;
 
-int FormatOfUnit(absl::string_view functional_unit) {
-  return absl::StartsWith(functional_unit, kRunOf) ? kWorkloadFormat : kFormat;
+int SilentFormatOf(absl::string_view functional_unit) {
+  return absl::StartsWith(functional_unit, kRunOf) ? kSilentWorkloadFormat
+                                                   : kSilentFormat;
 }
 
 double MeanIntensity(const std::vector<GridInterval>& intervals) {
@@ -79,7 +82,7 @@ absl::Status CheckNoneFailed(const proto::Run& run, const RE2& filter) {
         !RE2::PartialMatch(name, filter)) {
       continue;
     }
-    return absl::UnavailableError(absl::StrCat(
+    return absl::OutOfRangeError(absl::StrCat(
         "run ", run.run_id(), ": ", name,
         tuning::IsFailure(result.outcome()) ? " failed ("
                                             : " has no certain measurement (",
@@ -103,7 +106,7 @@ bool TakesWatts(const proto::Run& run, const std::vector<CountedCall>& work,
 // E, M and SCI of one side.
 absl::StatusOr<Json> Side(const Evidence& evidence,
                           const std::vector<CountedCall>& work,
-                          const CertificateInputs& inputs) {
+                          const CertificateInputs& inputs, int format) {
   const double intensity = MeanIntensity(inputs.intensity);
   Json benchmarks = Json::array();
   // Processes scatter on their own; one meter or model errs the same way in all
@@ -114,7 +117,7 @@ absl::StatusOr<Json> Side(const Evidence& evidence,
     const Energy energy =
         EnergyOfCall(*call.result, evidence.run.hardware(), inputs.model);
     if (!energy.known) {
-      return absl::UnavailableError(absl::StrCat(
+      return absl::OutOfRangeError(absl::StrCat(
           "run ", evidence.run.run_id(), ": the energy of ", call.benchmark,
           " is not known: it was not metered, and the power model does not "
           "know ",
@@ -171,8 +174,9 @@ absl::StatusOr<Json> Side(const Evidence& evidence,
       {"sci_low", std::max(sci - half, 0.0)},
       {"sci_high", sci + half},
   };
-  // Then the commit alone is not what was measured.
-  if (evidence.run.commit().dirty()) side["uncommitted_changes"] = true;
+  if (format >= kFormat && evidence.run.commit().dirty()) {
+    side["uncommitted_changes"] = true;
+  }
   return side;
 }
 
@@ -182,10 +186,12 @@ absl::Status CheckFilter(const RE2& filter) {
       "--filter=", filter.pattern(), ": expected a regular expression (RE2)"));
 }
 
-// Without digest and signature. What is new is held to more than what was
-// issued before.
+// Without digest and signature. `format`: kFormat, or a smaller one for a
+// certificate that was issued in a silent one. What is new is held to more than
+// what was issued before.
 absl::StatusOr<Json> Compute(const CertificateInputs& inputs,
-                             const tracker::History& history, bool is_new) {
+                             const tracker::History& history, int format,
+                             bool is_new) {
   OPTRAIL_RETURN_IF_ERROR(CheckInputs(inputs));
   const RE2 filter(inputs.filter, RE2::Quiet);
   OPTRAIL_RETURN_IF_ERROR(CheckFilter(filter));
@@ -205,12 +211,13 @@ absl::StatusOr<Json> Compute(const CertificateInputs& inputs,
       OPTRAIL_RETURN_IF_ERROR(CheckNoneFailed(*run, filter));
     }
   }
-  Json json = {{"format", absl::StrCat(kFormatName, FormatOfUnit(work.unit))},
+  if (format < kFormat) format = SilentFormatOf(work.unit);
+  Json json = {{"format", absl::StrCat(kFormatName, format)},
                {"method", kMethod}};
   json["inputs"] = InputsJson(inputs);
-  OPTRAIL_ASSIGN_OR_RETURN(json["base"], Side(base, work.base, inputs));
+  OPTRAIL_ASSIGN_OR_RETURN(json["base"], Side(base, work.base, inputs, format));
   OPTRAIL_ASSIGN_OR_RETURN(json["candidate"],
-                           Side(candidate, work.candidate, inputs));
+                           Side(candidate, work.candidate, inputs, format));
   if (is_new) {
     OPTRAIL_RETURN_IF_ERROR(CheckWattsAreTaken(
         inputs.model,
@@ -301,18 +308,18 @@ int FormatOf(const Json& json) {
   return number;
 }
 
-// The format that a certificate of this functional unit has to have.
-int ExpectedFormat(const Json& json) {
+// The oldest format that a certificate of this functional unit may have.
+int OldestFormat(const Json& json) {
   const Json* const unit = json.is_object() && json.contains("functional_unit")
                                ? &json["functional_unit"]
                                : nullptr;
   return unit != nullptr && unit->is_string()
-             ? FormatOfUnit(unit->get<std::string>())
-             : kFormat;
+             ? SilentFormatOf(unit->get<std::string>())
+             : kSilentFormat;
 }
 
 bool IsOlder(int format, const Json& json) {
-  return format > 0 && format < ExpectedFormat(json);
+  return format > 0 && format < OldestFormat(json);
 }
 
 // "BASE CANDIDATE", by their ids where the certificate has such.
@@ -332,22 +339,23 @@ std::string RunsToCertify(const Json& json) {
 
 absl::Status CheckFormat(const Json& json) {
   const int format = FormatOf(json);
-  const int expected = ExpectedFormat(json);
-  if (format == expected) return absl::OkStatus();
+  const int oldest = OldestFormat(json);
+  if (format == kFormat || format == oldest) return absl::OkStatus();
   if (IsOlder(format, json)) {
     return absl::DataLossError(absl::StrCat(
         "certificate: an older Optrail wrote it, in format ", format,
-        ", and this one checks format ", expected,
+        ", and this one checks formats ", oldest, " and ", kFormat,
         " only; next: optrail carbon certify ", RunsToCertify(json)));
   }
-  if (format > kWorkloadFormat) {
-    return absl::DataLossError(absl::StrCat(
-        "certificate: a newer Optrail wrote it, in format ", format,
-        ", and this one checks format ", expected, " only; next: update it"));
+  if (format > kFormat) {
+    return absl::DataLossError(
+        absl::StrCat("certificate: a newer Optrail wrote it, in format ",
+                     format, ", and this one checks formats up to ", kFormat,
+                     "; next: update this one"));
   }
   return absl::DataLossError(
       absl::StrCat("certificate: format is ", ShortJson(json.at("format")),
-                   ", expected \"", kFormatName, expected, "\""));
+                   ", expected \"", kFormatName, kFormat, "\""));
 }
 
 // The certificate by itself, where no history can tell: NotFound unless it is
@@ -370,7 +378,8 @@ absl::Status Verify(absl::string_view text, const Json& json,
                     const std::string& public_key_pem) {
   OPTRAIL_RETURN_IF_ERROR(CheckFormat(json));
   absl::StatusOr<Json> computed =
-      Compute(InputsOf(json.at("inputs")), history, /*is_new=*/false);
+      Compute(InputsOf(json.at("inputs")), history, FormatOf(json),
+              /*is_new=*/false);
   if (absl::IsNotFound(computed.status())) {
     return CheckAlone(text, json, public_key_pem, computed.status());
   }
@@ -396,7 +405,7 @@ absl::Status Verify(absl::string_view text, const Json& json,
 absl::StatusOr<std::string> MakeCertificate(const CertificateInputs& inputs,
                                             const tracker::History& history) {
   OPTRAIL_ASSIGN_OR_RETURN(Json json,
-                           Compute(inputs, history, /*is_new=*/true));
+                           Compute(inputs, history, kFormat, /*is_new=*/true));
   json["digest"] = DigestOf(json);
   return Text(json);
 }
@@ -434,7 +443,7 @@ absl::Status VerifyCertificate(absl::string_view json,
     const absl::Status verified =
         Verify(json, *parsed, history, public_key_pem);
     if (verified.ok() || absl::IsDataLoss(verified) ||
-        absl::IsNotFound(verified)) {
+        absl::IsNotFound(verified) || absl::IsUnavailable(verified)) {
       return verified;
     }
     return absl::DataLossError(

@@ -54,8 +54,8 @@ struct CertificateInputs {
   PowerModel model;  // where nothing was metered
 };
 
-// JSON with sorted keys. Unavailable, with the reason, where nobody knows what
-// a benchmark emits: it failed in either run, or its energy is not known.
+// JSON with sorted keys. OutOfRange, with the reason, where nobody knows what a
+// benchmark emits: it failed in either run, or its energy is not known.
 // FailedPrecondition where the runs have no benchmark in common;
 // InvalidArgument where nothing takes the model's device_watts; errors of the
 // history are its own.
@@ -73,7 +73,9 @@ absl::StatusOr<std::string> SignCertificate(absl::string_view json,
 
 // DataLoss, naming what does not follow, unless all of it is as MakeCertificate
 // would make it from this history today, to the byte; NotFound where the
-// history lacks a run of it, so that only digest and signature are checked.
+// history lacks a run of it, so that only digest and signature are checked;
+// Unavailable where the history can't be reached. Certificates of the formats
+// before that of today are checked as those formats were.
 // `public_key_pem`: it has to be signed by this key; "": a signature that is
 // there has to be right.
 absl::Status VerifyCertificate(absl::string_view json,
@@ -81,7 +83,7 @@ absl::Status VerifyCertificate(absl::string_view json,
                                const std::string& public_key_pem);
 
 // Returns whether the certificate says that an older Optrail wrote it, in a
-// format that VerifyCertificate does not check but refuses.
+// format so old that VerifyCertificate does not check but refuses.
 bool IsOfOlderFormat(absl::string_view json);
 
 // For people: one HTML file without scripts, which prints.

@@ -94,7 +94,7 @@ absl::StatusOr<ExitCode> RunCarbonCertify(const CarbonCertifyCommand& command,
       grid.Between(inputs.zone, hour_of(run.started_unix_ns()),
                    hour_of(run.started_unix_ns() + run.elapsed_ns()) + kHourS));
   absl::StatusOr<std::string> made = MakeCertificate(inputs, history);
-  if (absl::IsUnavailable(made.status())) {
+  if (absl::IsOutOfRange(made.status())) {
     // The standard output may be where the JSON is expected.
     std::cerr << "can't tell: " << EscapeForTerminal(made.status().message())
               << "\n";
@@ -142,6 +142,7 @@ absl::StatusOr<ExitCode> RunCarbonVerify(const CarbonVerifyCommand& command,
     OPTRAIL_RETURN_IF_ERROR(PublicKeyOf(key).status());
   }
   const absl::Status verified = VerifyCertificate(json, history, key);
+  if (absl::IsUnavailable(verified)) return verified;
   if (absl::IsNotFound(verified)) {
     out << "can't tell: " << EscapeForTerminal(verified.message()) << "\n";
     return ExitCode::kNotEnoughData;

@@ -197,6 +197,7 @@ absl::StatusOr<CheckedCertificates> CheckCertificates(
     const auto json = ReadRegularFile(path);
     const absl::Status verified =
         json.ok() ? VerifyCertificate(*json, history, "") : json.status();
+    if (json.ok() && absl::IsUnavailable(verified)) return verified;
     if (verified.ok()) {
       ++checked.verified;
     } else if (json.ok() && absl::IsNotFound(verified)) {

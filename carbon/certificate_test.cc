@@ -68,6 +68,42 @@ TEST_F(CertificateTest, SaysThatACommitIsNotAllThatWasMeasured) {
       HasSubstr("/candidate/uncommitted_changes does not follow"));
 }
 
+// The bytes of one that is silent about changes, as before format 4.
+std::string Silent(json certificate, int format) {
+  certificate["format"] = absl::StrCat("optrail-carbon-certificate/", format);
+  for (const char* side : {"base", "candidate"}) {
+    certificate[side].erase("uncommitted_changes");
+  }
+  certificate.erase("digest");
+  certificate["digest"] = Sha256Hex(certificate.dump(2) + "\n");
+  return certificate.dump(2) + "\n";
+}
+
+TEST_F(CertificateTest, AnEarlierOneOfATreeWithChangesStillVerifies) {
+  proto::Run run = *history_.ReadRun(inputs_.candidate);
+  run.mutable_commit()->set_dirty(true);
+  run.set_run_id("20260103T000000Z-000000000003");
+  ASSERT_TRUE(history_.AppendRun(run).ok());
+  inputs_.candidate = run.run_id();
+  const std::string silent = Silent(json::parse(Make()), 2);
+  absl::Status verified = VerifyCertificate(silent, history_, "");
+  EXPECT_TRUE(verified.ok()) << verified;
+  EXPECT_FALSE(IsOfOlderFormat(silent));
+  // It follows as little as ever where a number was changed, and a certificate
+  // of today is no earlier one.
+  json changed = json::parse(silent);
+  changed["candidate"]["joules_per_unit"] = 1;
+  verified = VerifyCertificate(Silent(changed, 2), history_, "");
+  EXPECT_THAT(std::string(verified.message()),
+              HasSubstr("/candidate/joules_per_unit does not follow"));
+  verified = VerifyCertificate(Silent(json::parse(Make()), 4), history_, "");
+  EXPECT_THAT(std::string(verified.message()),
+              HasSubstr("/candidate/uncommitted_changes does not follow"));
+  verified = VerifyCertificate(Silent(json::parse(Make()), 3), history_, "");
+  EXPECT_THAT(std::string(verified.message()),
+              HasSubstr("expected \"optrail-carbon-certificate/4\""));
+}
+
 TEST_F(CertificateTest, VerifiesFromACopyOfTheHistoryAlone) {
   const std::string certificate = Make();
   EXPECT_TRUE(VerifyCertificate(certificate, history_, "").ok());
@@ -161,6 +197,7 @@ TEST_F(CertificateTest, AWorkloadCountsEachLayerOnce) {
   EXPECT_TRUE(VerifyCertificate(certificate, history_, "").ok());
   EXPECT_THAT(*CertificatePage(certificate),
               HasSubstr(", tuned of the layer norm m=2/f32"));
+  EXPECT_TRUE(VerifyCertificate(Silent(made, 3), history_, "").ok());
   json older = made;
   older["format"] = "optrail-carbon-certificate/2";
   EXPECT_TRUE(IsOfOlderFormat(older.dump()));

@@ -168,15 +168,19 @@ absl::StatusOr<double> Grid::Mean(const std::string& zone, int64_t from_unix_s,
 int64_t Grid::HourPhaseS(const std::string& zone) const {
   const auto found = zones.find(zone);
   if (found == zones.end()) return 0;
-  std::map<int64_t, int> counts;
+  int64_t phase = -1;
   for (const GridInterval& interval : found->second) {
-    ++counts[interval.start_unix_s % kHourS];
+    if ((interval.end_unix_s - interval.start_unix_s) % kHourS != 0) continue;
+    const int64_t here = interval.start_unix_s % kHourS;
+    if (phase >= 0 && here != phase) return 0;
+    phase = here;
   }
-  int64_t phase = found->second.front().start_unix_s % kHourS;
-  for (const auto& [other, count] : counts) {
-    if (count > counts[phase]) phase = other;
-  }
-  return phase;
+  return std::max<int64_t>(phase, 0);
+}
+
+int64_t Grid::EndOf(const std::string& zone) const {
+  const auto found = zones.find(zone);
+  return found == zones.end() ? 0 : found->second.back().end_unix_s;
 }
 
 absl::StatusOr<std::vector<double>> Grid::Hourly(const std::string& zone,

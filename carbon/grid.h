@@ -49,9 +49,12 @@ class Grid {
                                                     int64_t from_unix_s,
                                                     int64_t to_unix_s) const;
   // Seconds into a UTC hour at which the zone's hours begin: 1800 for a file
-  // with clock hours of India. The first of the file counts if its intervals
-  // begin at several, as they do every half an hour. 0 for an unknown zone.
+  // with clock hours of India, where all intervals of whole hours begin so. 0
+  // if they differ or there are none, as in a file of half hours, and for an
+  // unknown zone.
   int64_t HourPhaseS(const std::string& zone) const;
+  // The end of the zone's last interval; 0 for an unknown zone.
+  int64_t EndOf(const std::string& zone) const;
   // One mean an hour.
   absl::StatusOr<std::vector<double>> Hourly(const std::string& zone,
                                              int64_t from_unix_s,

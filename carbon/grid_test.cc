@@ -46,14 +46,24 @@ TEST(GridTest, HoursBeginWhereThoseOfTheZoneDo) {
           "IN,2026-01-01T01:00:00+05:30,2026-01-01T02:00:00+05:30,1,average\n"
           "GB,2026-01-01T00:30:00Z,2026-01-01T01:00:00Z,3,average\n"
           "GB,2026-01-01T00:00:00Z,2026-01-01T00:30:00Z,1,average\n"
+          "IE,2026-01-01T00:30:00Z,2026-01-01T01:00:00Z,3,average\n"
+          "IE,2026-01-01T01:00:00Z,2026-01-01T01:30:00Z,1,average\n"
+          "IE,2026-01-01T01:30:00Z,2026-01-01T02:00:00Z,1,average\n"
+          "FR,2026-01-01T00:45:00Z,2026-01-01T01:00:00Z,3,average\n"
+          "AU,2026-01-01T00:30:00Z,2026-01-01T02:30:00Z,3,average\n"
+          "AU,2026-01-01T03:00:00Z,2026-01-01T04:00:00Z,3,average\n"
           "DE,2026-01-01T00:30:00Z,2026-01-01T01:00:00Z,3,average\n"
           "DE,2026-01-01T01:00:00Z,2026-01-01T02:00:00Z,3,average\n"
           "DE,2026-01-01T02:00:00Z,2026-01-01T03:00:00Z,1,average\n"),
       "g.csv");
   ASSERT_TRUE(grid.ok()) << grid.status();
   EXPECT_EQ(grid->HourPhaseS("IN"), 1800);
-  // Half hours begin at both; a file may begin within an hour.
+  // Half hours begin at both, whichever is the first of the file, as quarters
+  // do; a file may begin within an hour.
   EXPECT_EQ(grid->HourPhaseS("GB"), 0);
+  EXPECT_EQ(grid->HourPhaseS("IE"), 0);
+  EXPECT_EQ(grid->HourPhaseS("FR"), 0);
+  EXPECT_EQ(grid->HourPhaseS("AU"), 0);
   EXPECT_EQ(grid->HourPhaseS("DE"), 0);
   EXPECT_EQ(grid->HourPhaseS("XX"), 0);
 }

@@ -4,10 +4,12 @@
 #include <iostream>
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/types/optional.h"
 #include "base/file/file.h"
 #include "base/status_macros.h"
 #include "base/text/prose.h"
@@ -24,20 +26,58 @@
 namespace optrail::carbon {
 namespace {
 
-absl::Status SetHourly(const GridOptions& grid, const Grid& intensity,
-                       const JobsFile& jobs, int hours, PlanProblem* problem) {
-  OPTRAIL_ASSIGN_OR_RETURN(
-      problem->grams_per_kwh,
-      intensity.Hourly(grid.zone, jobs.start_unix_s, hours));
-  if (grid.tariff.empty()) return absl::OkStatus();
-  OPTRAIL_ASSIGN_OR_RETURN(const Grid tariff, ReadTariff(grid.tariff));
+// The files of a plan.
+struct Curves {
+  Grid intensity;
+  absl::optional<Grid> tariff;
+};
+
+absl::StatusOr<Curves> ReadCurves(const GridOptions& grid) {
+  Curves curves;
+  OPTRAIL_ASSIGN_OR_RETURN(curves.intensity, ReadIntensity(grid.intensity));
+  if (grid.tariff.empty()) return curves;
+  OPTRAIL_ASSIGN_OR_RETURN(curves.tariff, ReadTariff(grid.tariff));
+  return curves;
+}
+
+absl::Status SetHourly(const Curves& curves, const std::string& zone,
+                       int64_t start_unix_s, int hours, PlanProblem* problem) {
+  OPTRAIL_ASSIGN_OR_RETURN(problem->grams_per_kwh,
+                           curves.intensity.Hourly(zone, start_unix_s, hours));
+  if (!curves.tariff) return absl::OkStatus();
   OPTRAIL_ASSIGN_OR_RETURN(problem->price_per_kwh,
-                           tariff.Hourly(grid.zone, jobs.start_unix_s, hours));
+                           curves.tariff->Hourly(zone, start_unix_s, hours));
   return absl::OkStatus();
 }
 
+// "grid.csv ends at 2026-01-02T00:00:00Z" for the first file that says nothing
+// of the zone after its end, and that is before `unix_s`; "" if there is none.
+std::string EndText(const Curves& curves, const std::string& zone,
+                    int64_t unix_s) {
+  const Grid* const tariff = curves.tariff ? &*curves.tariff : nullptr;
+  for (const Grid* grid : {&curves.intensity, tariff}) {
+    if (grid == nullptr || grid->zones.count(zone) == 0) continue;
+    const int64_t end = grid->EndOf(zone);
+    if (end < unix_s) {
+      return absl::StrCat(grid->path, " ends at ", TimeText(end));
+    }
+  }
+  return "";
+}
+
+std::vector<Cell> CurveRow(int slack_hours, const Plan& plan) {
+  return {Cell::Number(slack_hours, absl::StrCat(slack_hours, "h")),
+          Cell::Number(plan.grams, Grams(plan.grams)),
+          Cell::Number(plan.SavedAgainstNow(),
+                       FormatPercent(plan.SavedAgainstNow())),
+          Cell::Number(plan.MostThatCanBeSaved(),
+                       FormatPercent(plan.MostThatCanBeSaved())),
+          Cell::Number(plan.Gap(), FormatPercent(plan.Gap(), 2)),
+          Cell::Integer(plan.unplaced)};
+}
+
 absl::StatusOr<ExitCode> PrintCurve(const CarbonPlanCommand& command,
-                                    const JobsFile& jobs, const Grid& intensity,
+                                    const JobsFile& jobs, const Curves& curves,
                                     const PlanProblem& problem,
                                     std::ostream& out) {
   int earliest_end = 0;
@@ -45,6 +85,9 @@ absl::StatusOr<ExitCode> PrintCurve(const CarbonPlanCommand& command,
     earliest_end = std::max(earliest_end, job.release + job.hours);
   }
   bool one_places_all = false;
+  bool one_is_known = false;
+  absl::Status beyond;  // why the first slack that has no row has none
+  std::vector<std::string> notes;
   Table table({{"slack", Align::kRight, "slack_hours"},
                {"emitted", Align::kRight, "gco2e"},
                {"saved", Align::kRight, "saved_against_now"},
@@ -57,20 +100,33 @@ absl::StatusOr<ExitCode> PrintCurve(const CarbonPlanCommand& command,
     for (PlanJob& job : one.jobs) {
       job.deadline = job.release + job.hours + hours;
     }
-    OPTRAIL_RETURN_IF_ERROR(
-        SetHourly(command.grid, intensity, jobs, earliest_end + hours, &one));
+    const int all_hours = earliest_end + hours;
+    const absl::Status set = SetHourly(curves, command.grid.zone,
+                                       jobs.start_unix_s, all_hours, &one);
+    const std::string end =
+        absl::IsNotFound(set) ? EndText(curves, command.grid.zone,
+                                        jobs.start_unix_s + all_hours * kHourS)
+                              : "";
+    if (!end.empty()) {
+      beyond.Update(set);
+      notes.push_back(absl::StrCat("a slack of ", hours, "h has no plan: ", end,
+                                   ", ", all_hours, "h after ",
+                                   TimeText(jobs.start_unix_s), " are needed"));
+      table.AddRow({Cell::Number(hours, absl::StrCat(hours, "h")), Cell::None(),
+                    Cell::None(), Cell::None(), Cell::None(), Cell::None()});
+      continue;
+    }
+    OPTRAIL_RETURN_IF_ERROR(set);
     OPTRAIL_ASSIGN_OR_RETURN(const Plan plan, MakePlan(one));
+    one_is_known = true;
     one_places_all |= plan.unplaced == 0;
-    table.AddRow({Cell::Number(hours, absl::StrCat(hours, "h")),
-                  Cell::Number(plan.grams, Grams(plan.grams)),
-                  Cell::Number(plan.SavedAgainstNow(),
-                               FormatPercent(plan.SavedAgainstNow())),
-                  Cell::Number(plan.MostThatCanBeSaved(),
-                               FormatPercent(plan.MostThatCanBeSaved())),
-                  Cell::Number(plan.Gap(), FormatPercent(plan.Gap(), 2)),
-                  Cell::Integer(plan.unplaced)});
+    table.AddRow(CurveRow(hours, plan));
   }
+  if (!one_is_known) OPTRAIL_RETURN_IF_ERROR(beyond);
   tracker::PrintTable(table, command.common.format, out);
+  for (const std::string& note : notes) {
+    std::cerr << "note: " << EscapeForTerminal(note) << "\n";
+  }
   return one_places_all ? ExitCode::kOk : ExitCode::kCheckFailed;
 }
 
@@ -113,6 +169,7 @@ absl::Status CheckPlanFlags(const CarbonPlanCommand& command) {
       command.out != "-", "out", command.out,
       "a path: the standard output has the table of the plan"));
   const bool is_named = absl::EndsWith(command.out, ".html") ||
+                        absl::EndsWith(command.out, ".htm") ||
                         absl::EndsWith(command.out, ".json") ||
                         absl::EndsWith(command.out, ".pdf");
   OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
@@ -159,21 +216,21 @@ absl::StatusOr<ExitCode> RunCarbonPlan(const CarbonPlanCommand& command,
   OPTRAIL_RETURN_IF_ERROR(CheckPlanFlags(command));
   OPTRAIL_ASSIGN_OR_RETURN(const tracker::History history,
                            tracker::OpenHistory(command.common));
-  OPTRAIL_ASSIGN_OR_RETURN(const Grid intensity,
-                           ReadIntensity(command.grid.intensity));
-  OPTRAIL_ASSIGN_OR_RETURN(const JobsFile jobs,
-                           ReadJobs(command.jobs, history, command.model,
-                                    intensity.HourPhaseS(command.grid.zone)));
+  OPTRAIL_ASSIGN_OR_RETURN(const Curves curves, ReadCurves(command.grid));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const JobsFile jobs,
+      ReadJobs(command.jobs, history, command.model,
+               curves.intensity.HourPhaseS(command.grid.zone)));
   OPTRAIL_RETURN_IF_ERROR(CheckWatts(command.model, jobs));
   PlanProblem problem;
   problem.jobs = jobs.jobs;
   problem.machines = command.machines;
   problem.most_cost = command.most_cost;
   if (!command.slacks.empty()) {
-    return PrintCurve(command, jobs, intensity, problem, out);
+    return PrintCurve(command, jobs, curves, problem, out);
   }
-  OPTRAIL_RETURN_IF_ERROR(
-      SetHourly(command.grid, intensity, jobs, jobs.hours, &problem));
+  OPTRAIL_RETURN_IF_ERROR(SetHourly(curves, command.grid.zone,
+                                    jobs.start_unix_s, jobs.hours, &problem));
   OPTRAIL_ASSIGN_OR_RETURN(const Plan plan, MakePlan(problem));
   Table table({{"job", Align::kLeft, "", Clip::kFold},
                {"energy", Align::kRight, "kwh"},

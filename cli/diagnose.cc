@@ -82,7 +82,7 @@ const std::vector<std::string>& AllFlags() {
 suites::FlagUse FlagsUsed(const std::vector<std::string>&) {
   if (!absl::GetFlag(FLAGS_calibration)) return {"", AllFlags()};
   return {"with --calibration, which reads all diagnoses of the history",
-          {"calibration", "history", "format"}};
+          {"calibration", "history", "format", "quiet"}};
 }
 
 }  // namespace

@@ -63,6 +63,15 @@ std::string ScoreText(const suites::GainPredictor& predictor) {
       score.predictions, score.covered, score.rank_correlation);
 }
 
+constexpr char kNextOfNone[] =
+    "; next: optrail tune for some shapes, or --history=FOLDER with sessions "
+    "of other hardware\n";
+
+std::string ReasonOfNone(const tracker::History& history) {
+  return absl::StrCat("no session of another task in ", history.dir(),
+                      " says what its winner gained");
+}
+
 absl::StatusOr<int> Predict() {
   OPTRAIL_ASSIGN_OR_RETURN(
       const suites::TaskSelection selection,
@@ -98,12 +107,8 @@ absl::StatusOr<int> Predict() {
     }
   }
   if (rows.empty()) {
-    const std::string reason =
-        absl::StrCat("no session of another task in ", history.dir(),
-                     " says what its winner gained");
-    std::cerr << reason
-              << "; next: optrail tune for some shapes, or --history=FOLDER "
-                 "with sessions of other hardware\n";
+    const std::string reason = ReasonOfNone(history);
+    std::cerr << reason << kNextOfNone;
     if (absl::GetFlag(FLAGS_format) == OutputFormat::kJson) {
       Table why({{"exit_code"}, {"reason"}});
       why.AddRow({Cell::Integer(ToInt(ExitCode::kNotEnoughData)), reason});
@@ -152,7 +157,11 @@ absl::StatusOr<int> Predict() {
   }
   std::cout << table.Format(absl::GetFlag(FLAGS_format), TerminalWidth());
   std::cerr << ScoreText(predictor);
-  return ToInt(ExitCode::kOk);
+  const bool one_is_predicted =
+      std::any_of(rows.begin(), rows.end(),
+                  [](const Row& row) { return row.prediction.has_value(); });
+  if (!one_is_predicted) std::cerr << ReasonOfNone(history) << kNextOfNone;
+  return ToInt(one_is_predicted ? ExitCode::kOk : ExitCode::kNotEnoughData);
 }
 
 }  // namespace

@@ -144,7 +144,12 @@ suites::FlagUse AllBut(const std::string& call,
 
 suites::FlagUse FlagsUsed(const std::vector<std::string>&) {
   if (!absl::GetFlag(FLAGS_session).empty()) {
-    return {"with --session, which judges nothing", {"session", "history"}};
+    suites::FlagUse use = {"with --session, which prints JSON",
+                           {"session", "history"}};
+    if (absl::GetFlag(FLAGS_format) == OutputFormat::kJson) {
+      use.flags.push_back("format");
+    }
+    return use;
   }
   if (absl::GetFlag(FLAGS_energy)) {
     return AllBut(

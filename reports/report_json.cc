@@ -184,13 +184,13 @@ Json NextCommandsJson(const AttentionRow& row) {
 // The nodes of a session over several; empty for one.
 Json NodesJson(const proto::Session& session) {
   return ListOf(session.nodes(), [](const proto::MeasuringNode& node) -> Json {
+    const std::string lost = tuning::LostBecause(node);
     return {{"name", node.name()},
             {"host", node.host()},
             {"device_uuid", node.device_uuid()},
             {"searches", node.searches()},
             {"proves", node.proves()},
-            {"lost", node.lost_because().empty() ? Json(nullptr)
-                                                 : Json(node.lost_because())},
+            {"lost", lost.empty() ? Json(nullptr) : Json(lost)},
             {"text", tuning::NodeText(node)}};
   });
 }

@@ -21,6 +21,7 @@
 #include "base/text/quote.h"
 #include "ops/core/device_type.h"
 #include "suites/bench/google_benchmark_face.h"
+#include "suites/command/command_line.h"
 #include "suites/command/tune_program.h"
 #include "suites/stopwatch/stopwatch.h"
 #include "suites/tune/objectives.h"
@@ -254,10 +255,12 @@ absl::Status CheckPricesCount(absl::string_view objectives) {
        {std::make_pair("price_per_kwh", absl::GetFlag(FLAGS_price_per_kwh)),
         std::make_pair("price_per_hour",
                        absl::GetFlag(FLAGS_price_per_hour))}) {
-    if (price == 0) continue;
+    // A preset's price may belong to an objective that the call replaces.
+    if (price == 0 || FlagOrigin(flag) != "command line") continue;
     return absl::InvalidArgumentError(
         absl::StrCat("flag --", flag, "=", price,
-                     ": it has no effect without --objective=cost"));
+                     ": it has no effect without --objective=cost; next: "
+                     "leave it out, or --objective=time,cost"));
   }
   return absl::OkStatus();
 }

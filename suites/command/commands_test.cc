@@ -361,6 +361,11 @@ TEST_F(PresetTest, AFlagWins) {
     EXPECT_EQ(session.header.seed(), 7);
   }
   EXPECT_THAT(err_, Not(HasSubstr("--total_trials=12")));
+  // The price of an objective that the flag replaces is nobody's error.
+  EXPECT_EQ(TuneWith("total_trials: 9 objective: \"cost\" price_per_kwh: .25",
+                     {"--objective=time"}),
+            0)
+      << err_;
 }
 
 TEST_F(PresetTest, SharesAreRecordedAndHeld) {

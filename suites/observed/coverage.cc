@@ -173,8 +173,9 @@ struct Expected {
 absl::StatusOr<int> RunCoverage(const CoverageCommand& command,
                                 std::ostream& out, std::ostream& notes) {
   const proto::Hardware& hardware = command.context.hardware;
-  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<ObservedShape> shapes,
-                           ReadObservedShapes(command.files, command.op_regex));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const std::vector<ObservedShape> shapes,
+      ReadObservedShapes(command.files, command.op_regex, &notes));
   std::vector<TaskEntry> entries;
   for (const ops::OperatorEntry* entry : ops::Registry::Get().List()) {
     entries.emplace_back().entry = entry;

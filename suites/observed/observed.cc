@@ -204,11 +204,18 @@ Table ShapesTable(const std::vector<ObservedShape>& shapes) {
 }  // namespace
 
 absl::StatusOr<std::vector<ObservedShape>> ReadObservedShapes(
-    const std::vector<std::string>& files, const std::string& op_regex) {
+    const std::vector<std::string>& files, const std::string& op_regex,
+    std::ostream* notes) {
   OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<RE2> pattern,
                            tracker::CompilePattern("op", op_regex));
+  std::vector<std::string> partial;
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<tuning::ObservedRow> rows,
-                           tuning::ReadObservedFiles(files));
+                           tuning::ReadObservedFiles(files, &partial));
+  if (notes != nullptr) {
+    for (const std::string& note : partial) {
+      *notes << "note: " << EscapeForTerminal(note) << "\n";
+    }
+  }
   std::vector<ObservedShape> matching;
   std::set<std::string> names;
   for (ObservedShape& shape : ObservedShapes(rows)) {
@@ -228,8 +235,9 @@ absl::StatusOr<std::vector<ObservedShape>> ReadObservedShapes(
 
 absl::StatusOr<int> RunObserve(const ObserveCommand& command, std::ostream& out,
                                std::ostream& notes) {
-  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<ObservedShape> shapes,
-                           ReadObservedShapes(command.files, command.op_regex));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const std::vector<ObservedShape> shapes,
+      ReadObservedShapes(command.files, command.op_regex, &notes));
   out << ShapesTable(shapes).Format(command.format, TerminalWidth());
   if (command.out.empty()) return 0;
   OPTRAIL_ASSIGN_OR_RETURN(const Where where, ChooseWhere(command, shapes));

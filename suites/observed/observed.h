@@ -67,9 +67,11 @@ struct ObservedShape {
 };
 
 // Those of the operators that `op_regex` matches ("": all), most calls first.
-// Never empty: NotFound says what there is.
+// Never empty: NotFound says what there is. `notes`, unless null, gets a line
+// for each file that could be read in part alone.
 absl::StatusOr<std::vector<ObservedShape>> ReadObservedShapes(
-    const std::vector<std::string>& files, const std::string& op_regex);
+    const std::vector<std::string>& files, const std::string& op_regex,
+    std::ostream* notes = nullptr);
 
 }  // namespace optrail::suites
 

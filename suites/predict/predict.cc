@@ -59,8 +59,9 @@ bool IsOfTime(const proto::Session& session) {
          !session.task().operator_name().empty();
 }
 
-// By the clock: elapsed_ns is what budgets pay for, and they do not pay for
-// opening processes. Waiting for other sessions is not the task's.
+// Returns what the task took by the clock: elapsed_ns is what budgets pay for,
+// and they do not pay for opening processes. Waiting for other sessions is not
+// the task's.
 double SecondsOf(const proto::Session& session) {
   return static_cast<double>(session.elapsed_ns() +
                              session.time().effort().open_ns()) /

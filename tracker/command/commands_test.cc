@@ -160,6 +160,9 @@ TEST_F(CommandsTest, WithoutARunTheNewestSessionIsNamed) {
   EXPECT_THAT(answer(),
               AllOf(HasSubstr("and 1 tuning session; next: optrail show " +
                               session.session_id())));
+  show.what = "latest~1";
+  EXPECT_THAT(answer(),
+              HasSubstr("next: optrail show " + session.session_id()));
 }
 
 TEST_F(CommandsTest, TrialsOfASessionAreThoseThatItMeasured) {

@@ -2,10 +2,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "tracker/history/selectors.h"
 
 namespace optrail::tracker {
 
-absl::Status CheckHasRuns(const History& history, absl::string_view command) {
+absl::Status CheckHasRuns(const History& history, absl::string_view selector,
+                          absl::string_view command) {
+  if (!IsLatest(selector)) return absl::OkStatus();
   OPTRAIL_ASSIGN_OR_RETURN(const RunList runs, history.ListRuns());
   // A damaged run is one that is there.
   if (!runs.runs.empty() || !runs.bad_files.empty()) return absl::OkStatus();

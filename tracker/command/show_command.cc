@@ -177,7 +177,7 @@ void ShowSession(const proto::Session& session, OutputFormat format,
   } else {
     std::vector<std::string> lost;
     for (const proto::MeasuringNode& node : session.nodes()) {
-      if (node.lost_because().empty()) continue;
+      if (tuning::LostBecause(node).empty()) continue;
       lost.push_back(tuning::NodeText(node));
     }
     PrintNotices(lost);
@@ -343,11 +343,11 @@ absl::StatusOr<int> RunShow(const ShowCommand& options, std::ostream& out) {
     ShowSession(session, options.common.format, out);
     return 0;
   }
-  if (options.what == "latest") {
-    OPTRAIL_RETURN_IF_ERROR(CheckHasRuns(history, "show"));
-  }
   const absl::StatusOr<Selection> selected =
       SelectRuns(history, options.what, GitIn(options.common.workspace));
+  if (absl::IsNotFound(selected.status())) {
+    OPTRAIL_RETURN_IF_ERROR(CheckHasRuns(history, options.what, "show"));
+  }
   if (absl::IsNotFound(selected.status()) && !options.what.empty()) {
     OPTRAIL_ASSIGN_OR_RETURN(const absl::optional<Series> series,
                              SeriesNamed(history, options.what));

@@ -26,8 +26,9 @@ std::vector<Finding> FindSessionFaults(const SessionAnalysis& session,
 // The relative standard deviation of a reading, as far as the session tells.
 double NoiseOf(const SessionAnalysis& session);
 
-// Every config of the space was tried: no other search of it finds a better
-// one.
+// Returns whether every config of the space was tried and has an answer, so
+// that no other search finds a better one. A CONTENDED trial has none; one that
+// was raced out (CENSORED) is known to be worse.
 bool IsExhausted(const SessionAnalysis& session);
 
 // Twice the session's trials, and no more than the space has configs.

@@ -121,6 +121,23 @@ TEST(FindFaults, AnotherProgramIsAnotherTask) {
   EXPECT_FALSE(Has(FindIn(sessions), FindingKind::kConvergedToWorse));
 }
 
+TEST(FindFaults, AContendedTrialIsNoAnswer) {
+  std::vector<proto::Session> sessions = CommandThatGotWorse();
+  for (proto::Session& session : sessions) {
+    session.set_stop_reason(proto::SPACE_EXHAUSTED);
+    session.add_trials()->set_outcome(proto::CONTENDED);
+    session.set_valid_config_count(session.trials_size());
+  }
+  bool found = false;
+  for (const Finding& finding : FindIn(sessions)) {
+    if (finding.kind != FindingKind::kConvergedToWorse) continue;
+    found = true;
+    EXPECT_EQ(finding.remedies[0].lever, Lever::kBudget);
+    EXPECT_THAT(finding.remedies[0].text, Not(HasSubstr("every config")));
+  }
+  EXPECT_TRUE(found);
+}
+
 TEST(FindFaults, NoSearchIsAdvisedWhereEveryConfigWasTried) {
   std::vector<proto::Session> sessions = CommandThatGotWorse();
   for (proto::Session& session : sessions) {

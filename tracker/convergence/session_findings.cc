@@ -357,9 +357,10 @@ double NoiseOf(const SessionAnalysis& session) {
 
 bool IsExhausted(const SessionAnalysis& session) {
   const proto::Session& header = session.header;
-  return header.stop_reason() == proto::SPACE_EXHAUSTED ||
+  const int contended = session.outcomes.contended;
+  return (header.stop_reason() == proto::SPACE_EXHAUSTED && contended == 0) ||
          (header.has_valid_config_count() &&
-          session.trial_count() >= header.valid_config_count());
+          session.trial_count() - contended >= header.valid_config_count());
 }
 
 int64_t TwiceTheTrials(const SessionAnalysis& session) {

@@ -331,7 +331,8 @@ void KnownChanges::NoteForgotten(GateReport* report) const {
     in_rows.insert(absl::StrCat(row.row.name, "|", row.hardware_id));
   }
   std::set<std::string> names;
-  std::vector<std::string> texts, patterns;
+  std::vector<std::string> texts;
+  std::set<std::string> patterns;  // the same of every machine
   for (const int i : lost_) {
     const SeriesKey& key = series_[i].key;
     const std::string name = DisplayName(key.benchmark);
@@ -342,12 +343,12 @@ void KnownChanges::NoteForgotten(GateReport* report) const {
     const Point& last = series_[i].points.back();
     texts.push_back(absl::StrCat(name, " (last at ",
                                  ShortHash(last.runs->commit.id()), ")"));
-    patterns.push_back(PatternOf(name));
+    patterns.insert(PatternOf(name));
   }
   if (texts.empty()) return;
   const bool is_one = texts.size() == 1;
-  // All of them, unless that is too long to read.
-  const std::string all = texts.size() > kNamed
+  // A list of all is too long to read where there are many.
+  const std::string all = patterns.size() > kNamed
                               ? "NAME"
                               : QuoteForShell(absl::StrJoin(patterns, "|"));
   AddNote(absl::StrCat(

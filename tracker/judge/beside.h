@@ -57,8 +57,8 @@ bool JumpsAt(const Series& series, int begin, const ChangePoint& change);
 absl::optional<ChangePoint> FindNewest(const Series& series, int begin,
                                        bool for_the_worse = true);
 
-// The same for the worse where the level has too few points from `begin` on:
-// its noise is that of the level before, from `before` on.
+// Does the same, for the worse only, where the level has too few points from
+// `begin` on: its noise is that of the level before, from `before` on.
 absl::optional<ChangePoint> FindNewestBehind(const Series& series, int before,
                                              int begin);
 

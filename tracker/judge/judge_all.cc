@@ -35,15 +35,15 @@ void AddRenaming(const Series& from, const Series& to, const ChangePoint& point,
   const Change& renamed = judgement.changes[0];
   const int points = static_cast<int>(to.points.size());
   const bool answered = renamed.opinion.state != ChangeState::kNew;
-  // Until it has a level of its own to be judged by. What was answered is not
-  // called unchanged later.
+  // Until it has a level of its own to be judged by. What got worse and was
+  // answered is not called unchanged later.
   const bool alert = renamed.IsAlert() && renamed.worse_by >= kLeastEffect;
   if (judgement.standing == Verdict::kSlower || renamed.undone ||
       !to.points.back().value ||
-      (!alert &&
-       (judgement.decided_by >= 0 ||
-        (points > options.recent_points &&
-         !(answered && judgement.standing == Verdict::kUnchanged))))) {
+      (!alert && (judgement.decided_by >= 0 ||
+                  (points > options.recent_points &&
+                   !(answered && renamed.worse_by > 0 &&
+                     judgement.standing == Verdict::kUnchanged))))) {
     return;
   }
   judgement.standing = renamed.worse_by < 0 && !answered

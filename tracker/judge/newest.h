@@ -19,8 +19,8 @@ struct NewestOff {
   int begin = 0;  // of the level that it was looked for in
 };
 
-// By the changes, levels and epochs of the judgement. nullopt where the newest
-// point is as its level, or what it shows is among the changes.
+// Judges by the changes, levels and epochs of the judgement. nullopt where the
+// newest point is as its level, or what it shows is among the changes.
 absl::optional<NewestOff> FindNewestOff(const Series& series,
                                         const Judgement& judgement);
 

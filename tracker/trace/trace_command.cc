@@ -23,13 +23,11 @@ absl::StatusOr<Trace> FindTrace(const History& history,
       !absl::IsInvalidArgument(session.status())) {
     return session.status();
   }
-  if (what == "latest") {
-    OPTRAIL_RETURN_IF_ERROR(CheckHasRuns(history, "trace"));
-  }
   std::vector<std::string> notes;
   const absl::StatusOr<RunInfo> info = history.FindRun(what, {}, &notes);
   PrintNotices(notes);
   if (absl::IsNotFound(info.status())) {
+    OPTRAIL_RETURN_IF_ERROR(CheckHasRuns(history, what, "trace"));
     return absl::NotFoundError(
         absl::StrCat(info.status().message(),
                      "; expected a run or a session; next: optrail log, "

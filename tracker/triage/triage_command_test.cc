@@ -209,10 +209,13 @@ TEST_F(TriageCommandTest, AnAckOfASlowDownDoesNotCoverTheGainBehindIt) {
   Changes(&json);
   EXPECT_EQ(json[0]["state"], "new");
   const LoadedTriage said = *History::Open(common_.history)->LoadTriage();
+  int looked_at = 0;
   for (const proto::AnsweredChange& answered : said.records[0].answered()) {
     if (answered.series().find("Quiet") != std::string::npos) continue;
+    ++looked_at;
     EXPECT_GT(answered.effect_low(), .05);
   }
+  EXPECT_EQ(looked_at, 1);
   // One of the commit of the gain covers it.
   ASSERT_TRUE(Add(proto::ACKNOWLEDGE, "BM_.*", 21).ok());
   Changes(&json);

@@ -192,7 +192,8 @@ ObservedCounter* ObservedFile::CounterOf(const ObservedKey& key) {
 }
 
 absl::Status ObservedFile::Read(const std::string& path,
-                                std::vector<ObservedRow>* rows) {
+                                std::vector<ObservedRow>* rows,
+                                std::vector<std::string>* notes) {
   OPTRAIL_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
   const auto refuse = [&](absl::string_view why) {
     return absl::InvalidArgumentError(
@@ -212,11 +213,20 @@ absl::Status ObservedFile::Read(const std::string& path,
       header.group_bytes != sizeof(Group)) {
     return refuse("no counts of calls of this version");
   }
-  // The blocks of a group are reserved together, those of the first before the
-  // magic is written.
+  // The blocks of the first group are reserved before the magic is written.
+  // Those of a later one may end anywhere where the disk is full, and while a
+  // file system that reserves block by block is at it: nothing is counted
+  // there.
   const size_t groups = (bytes.size() - kHeaderBytes) / sizeof(Group);
-  if (groups == 0 || (bytes.size() - kHeaderBytes) % sizeof(Group) != 0) {
+  if (groups == 0) {
     return refuse(absl::StrCat("cut off after ", bytes.size(), " bytes"));
+  }
+  const size_t rest = (bytes.size() - kHeaderBytes) % sizeof(Group);
+  if (rest != 0 && notes != nullptr) {
+    notes->push_back(absl::StrCat(
+        path, ": its last ", rest,
+        " bytes are no whole group of counts and were left out: the disk was "
+        "full, or the file was cut off"));
   }
   const size_t count =
       std::min<size_t>(header.keys.load(), groups * kGroupKeys);
@@ -248,14 +258,14 @@ absl::Status ObservedFile::Read(const std::string& path,
 }
 
 absl::StatusOr<std::vector<ObservedRow>> ReadObservedFiles(
-    const std::vector<std::string>& paths) {
+    const std::vector<std::string>& paths, std::vector<std::string>* notes) {
   std::vector<ObservedRow> all;
   std::map<std::string, std::string> given;  // by where it really is
   const auto read = [&](const std::string& path) -> absl::Status {
     std::error_code error;
     const std::string place = std::filesystem::canonical(path, error).string();
     const auto [first, is_new] = given.try_emplace(error ? path : place, path);
-    if (is_new) return ObservedFile::Read(path, &all);
+    if (is_new) return ObservedFile::Read(path, &all, notes);
     return absl::InvalidArgumentError(absl::StrCat(
         path, ": is the same file as ", first->second,
         ", expected each once, since its calls would count twice"));

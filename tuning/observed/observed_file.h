@@ -121,9 +121,11 @@ class ObservedFile {
   // Takes a lock; keep what it returns.
   ObservedCounter* CounterOf(const ObservedKey& key);
 
-  // Adds the rows of one file; its errors are those of ReadObservedFiles().
+  // Adds the rows of one file; notes and errors are those of
+  // ReadObservedFiles().
   static absl::Status Read(const std::string& path,
-                           std::vector<ObservedRow>* rows);
+                           std::vector<ObservedRow>* rows,
+                           std::vector<std::string>* notes = nullptr);
 
   // Around fork(): the lock is free in the child.
   void Lock() { mutex_.lock(); }
@@ -165,11 +167,14 @@ struct ObservedRow {
 
 // Of all files, and of all *.observed files in those that are folders: one row
 // for each key, most calls first. Rows of runs and of lookups of one key are
-// one. InvalidArgument for a file that is none of these, that was cut off or
-// that is given twice; NotFound for a path that is not there or a folder
-// without such files.
+// one. A file may end within a group of counts, as on a full disk: those before
+// are read, and `notes`, unless null, gets a sentence without a full stop.
+// InvalidArgument for a file that is none of these, that was cut off within its
+// first group or that is given twice; NotFound for a path that is not there or
+// a folder without such files.
 absl::StatusOr<std::vector<ObservedRow>> ReadObservedFiles(
-    const std::vector<std::string>& paths);
+    const std::vector<std::string>& paths,
+    std::vector<std::string>* notes = nullptr);
 
 }  // namespace optrail::tuning
 

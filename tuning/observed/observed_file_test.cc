@@ -171,6 +171,15 @@ TEST(ObservedFile, WrongFilesAreRefused) {
   ASSERT_TRUE(
       WriteFileAtomically(path, bytes->substr(0, bytes->size() - 1)).ok());
   EXPECT_THAT(refused(path), HasSubstr("cut off after"));
+  // Part of a second group is none, and loses nothing of the first.
+  ASSERT_TRUE(WriteFileAtomically(path, *bytes + std::string(8192, '\0')).ok());
+  std::vector<std::string> notes;
+  const auto rows = ReadObservedFiles({path}, &notes);
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  ASSERT_EQ(rows->size(), 1u);
+  EXPECT_EQ((*rows)[0].calls(), 1);
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_THAT(notes[0], HasSubstr("its last 8192 bytes are no whole group"));
   bytes->replace(4096 + 512, 7, "soft\tma");
   ASSERT_TRUE(WriteFileAtomically(path, *bytes).ok());
   EXPECT_THAT(refused(path), HasSubstr("how a lookup ended"));

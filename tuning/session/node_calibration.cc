@@ -195,6 +195,13 @@ NodeComparison NodeCalibration::Compare() const {
   return comparison;
 }
 
+std::string LostBecause(const proto::MeasuringNode& node) {
+  // The detail of an equal node has no other use.
+  return node.lost_because().empty() && node.verdict() == proto::NODE_EQUAL
+             ? node.detail()
+             : node.lost_because();
+}
+
 std::string NodeText(const proto::MeasuringNode& node) {
   std::string text = "node";
   if (!node.name().empty()) absl::StrAppend(&text, " ", node.name());
@@ -237,7 +244,10 @@ std::string NodeText(const proto::MeasuringNode& node) {
     default:
       break;
   }
-  if (!node.detail().empty()) absl::StrAppend(&text, ": ", node.detail());
+  const std::string lost_because = LostBecause(node);
+  if (!node.detail().empty() && node.detail() != lost_because) {
+    absl::StrAppend(&text, ": ", node.detail());
+  }
   if (node.proves()) {
     absl::StrAppend(&text, "; searches, ranks and proves");
   } else if (node.searches()) {
@@ -245,8 +255,8 @@ std::string NodeText(const proto::MeasuringNode& node) {
                                ? "; searches"
                                : "; an earlier sitting searched there");
   }
-  if (!node.lost_because().empty()) {
-    absl::StrAppend(&text, "; lost during the search: ", node.lost_because());
+  if (!lost_because.empty()) {
+    absl::StrAppend(&text, "; lost during the search: ", lost_because);
   }
   return text;
 }

@@ -68,6 +68,10 @@ class NodeCalibration {
   std::vector<Readings> nodes_;
 };
 
+// Returns why the node went away during the search; "" if it did not. Sessions
+// from before lost_because have the reason in the detail.
+std::string LostBecause(const proto::MeasuringNode& node);
+
 // One sentence about the node, for people; no full stop.
 std::string NodeText(const proto::MeasuringNode& node);
 

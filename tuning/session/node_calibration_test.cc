@@ -171,6 +171,28 @@ TEST(NodeCalibrationTest, ANodeOfAnEarlierSittingIsToldAsSuch) {
   EXPECT_EQ(NodeText(node), "node (gpu7); searches, ranks and proves");
 }
 
+TEST(NodeCalibrationTest, ALostNodeSaysWhyInOldSessionsToo) {
+  proto::MeasuringNode node;
+  node.set_host("gpu7");
+  node.set_searches(true);
+  node.set_verdict(proto::NODE_EQUAL);
+  EXPECT_EQ(LostBecause(node), "");
+  node.set_detail("the cable is out");
+  EXPECT_EQ(LostBecause(node), "the cable is out");
+  const std::string old_text = NodeText(node);
+  EXPECT_THAT(
+      old_text,
+      HasSubstr("; searches; lost during the search: the cable is out"));
+  node.clear_detail();
+  node.set_lost_because("the cable is out");
+  EXPECT_EQ(NodeText(node), old_text);
+  // The detail of another verdict says why it was left out.
+  node.set_verdict(proto::NODE_FAILED);
+  node.clear_lost_because();
+  node.set_detail("SIGBUS");
+  EXPECT_EQ(LostBecause(node), "");
+}
+
 TEST(NodeCalibrationTest, WithoutReadingsThereIsNoReference) {
   NodeCalibration calibration(Named(2));
   calibration.LeaveOut(0, proto::NODE_UNREACHED, "nobody answers");
