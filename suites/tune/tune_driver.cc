@@ -330,6 +330,11 @@ class RecordedByCall {
   std::vector<std::string> ids_;
 };
 
+void BreakOff(const absl::Status& error, TuneSummary* summary) {
+  summary->error = std::string(error.message());
+  summary->broke_off = true;
+}
+
 // One call of TuneTasks.
 class TuneCall {
  public:
@@ -640,11 +645,8 @@ std::vector<std::string> TuneCall::NotesOn(const proto::Session& session,
       !kept.empty() && !options_.incumbent) {
     notes.push_back(kept);
   }
-  if (options_.tune.batch_invariant && !session.has_winner()) {
-    notes.push_back("no config that was tried is batch-invariant");
-  } else if ((options_.tune.batch_invariant ||
-              options_.tune.class_of_default) &&
-             session.has_winner()) {
+  if ((options_.tune.batch_invariant || options_.tune.class_of_default) &&
+      session.has_winner()) {
     const std::string numerics = tuning::NumericsOf(session, session.winner());
     notes.push_back(absl::StrCat(
         "numerics ", numerics.empty() ? "as in the store" : numerics));
@@ -660,7 +662,7 @@ absl::Status TuneCall::Record(Pending& pending,
   TuneSummary& summary = summaries_[pending.summary];
   if (summary.skipped) return absl::OkStatus();
   if (!session.ok()) {
-    summary.error = std::string(session.status().message());
+    BreakOff(session.status(), &summary);
     return absl::OkStatus();
   }
   if (!options_.keep) {
@@ -912,8 +914,7 @@ void TuneCall::OpenAll() {
     if (session.ok()) {
       pending.session = *std::move(session);
     } else {
-      summaries_[pending.summary].error =
-          std::string(session.status().message());
+      BreakOff(session.status(), &summaries_[pending.summary]);
     }
   }
 }
@@ -980,7 +981,7 @@ void TuneCall::SearchAll() {
     Pending& pending = pending_[index[i]];
     pending.evaluator->Rest();
     if (searched[i].ok()) continue;
-    summaries_[pending.summary].error = std::string(searched[i].message());
+    BreakOff(searched[i], &summaries_[pending.summary]);
     pending.session.reset();
   }
 }
