@@ -323,8 +323,8 @@ void AddEnd(const proto::Session& session, std::vector<Cell>& row) {
   row.push_back(session.has_winner() ? CanonicalText(session.winner()) : "");
 }
 
-// `with_errors` adds a column for errors. Beside a table on a terminal people
-// read them in lines of their own.
+// `with_errors` adds a column for errors, which people read in lines of their
+// own below a table on a terminal.
 Table SummaryTable(const std::vector<TuneSummary>& summaries, bool with_configs,
                    bool with_speedup, bool with_errors) {
   const Objectives objectives = ObjectivesIn(summaries);
