@@ -16,7 +16,7 @@
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/file/file.h"
-#include "base/file/journal.h"
+#include "base/file/retry_while_held.h"
 #include "base/file/writable_folder.h"
 #include "base/hash/hash.h"
 #include "base/process/interrupt_note.h"
@@ -742,28 +742,24 @@ bool TuneCall::AdvanceNext(size_t i) {
   return next->Advance().ok();
 }
 
-// Another command may tune the same task: what it finds is this one's answer,
-// too, if nothing else is asked for.
+// Another command may tune the same task. What it finds answers this one, too,
+// if nothing else is asked for.
 absl::Status TuneCall::OpenWhenFree(Pending& pending) {
-  constexpr absl::Duration kLookAgain = absl::Milliseconds(200);
-  for (bool waited = false;; waited = true) {
-    if (waited || pending.is_new) {
-      OPTRAIL_RETURN_IF_ERROR(CheckIsNotTuned(pending));
-    }
-    Begin(pending);
-    auto session = OpenTuneSession(pending.setup, pending.tune,
-                                   *pending.evaluator, *Clock::Real());
-    if (session.ok()) {
-      pending.session = *std::move(session);
-      return absl::OkStatus();
-    }
-    if (!IsHeldByAnother(session.status())) return session.status();
-    if (!waited) {
-      std::cerr << "\nnote: " << ShortTaskText(pending.task->task)
-                << " waits: " << session.status().message() << "\n";
-    }
-    absl::SleepFor(kLookAgain);
-  }
+  return RetryWhileHeld(
+      [&](bool waited) -> absl::Status {
+        if (waited || pending.is_new) {
+          OPTRAIL_RETURN_IF_ERROR(CheckIsNotTuned(pending));
+        }
+        Begin(pending);
+        auto session = OpenTuneSession(pending.setup, pending.tune,
+                                       *pending.evaluator, *Clock::Real());
+        if (session.ok()) pending.session = *std::move(session);
+        return session.status();
+      },
+      [&](const std::string& why) {
+        std::cerr << "\nnote: " << ShortTaskText(pending.task->task)
+                  << " waits: " << why << "\n";
+      });
 }
 
 // Cancelled, and the task is skipped, if another command has tuned it since
