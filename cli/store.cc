@@ -7,23 +7,23 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/exit_code.h"
 #include "base/file/file.h"
 #include "base/process/git.h"
 #include "base/status_macros.h"
 #include "base/text/closest.h"
-#include "base/text/quote.h"
 #include "base/text/table.h"
-#include "base/text/units.h"
 #include "base/text/utf8.h"
 #include "cli/embedded_texts.h"
 #include "cli/flags.h"
+#include "cli/store_numerics.h"
+#include "cli/store_tables.h"
 #include "ops/core/registry.h"
 #include "suites/command/command_flags.h"
 #include "suites/tune/promotion.h"
@@ -31,8 +31,6 @@
 #include "suites/tune/tune_driver.h"
 #include "suites/worker/run_context.h"
 #include "tracker/command/command_support.h"
-#include "tuning/proto/canonical.h"
-#include "tuning/proto/numerics_text.h"
 #include "tuning/store/operator_folders.h"
 #include "tuning/store/store_files.h"
 
@@ -57,7 +55,8 @@ absl::StatusOr<tuning::OperatorFolders> FindOperators() {
       absl::StrCat("--tree=", tree, ": ", folders.status().message()));
 }
 
-// The overlay's folder. NotFound if --store names one that is not there.
+// Returns the overlay's folder. NotFound if --store names one that is not
+// there.
 absl::StatusOr<std::string> NamedStore() {
   const std::string folder = StoreFolder();
   if (absl::GetFlag(FLAGS_store).empty() || FileExists(folder)) return folder;
@@ -68,126 +67,56 @@ absl::StatusOr<std::string> NamedStore() {
       absl::GetFlag(FLAGS_store), " --op=OPERATOR"));
 }
 
-// Entries that were checked in since this program was built, which therefore
-// does not use them.
-absl::StatusOr<std::vector<proto::TunedConfigs>> NotBuiltIn(
+// The entries of the tree that this program lacks.
+struct NotBuiltIn {
+  // They were checked in, or changed, since it was built.
+  std::vector<proto::TunedConfigs> later;
+  // It has no operator of that name, so building it again brings none of them.
+  std::vector<proto::TunedConfigs> of_others;
+};
+
+absl::StatusOr<NotBuiltIn> FindNotBuiltIn(
     const tuning::OperatorFolders& folders) {
   OPTRAIL_ASSIGN_OR_RETURN(const tuning::TunedConfigStore built_in,
                            suites::LoadWholeStore({}));
   OPTRAIL_ASSIGN_OR_RETURN(const auto tree, tuning::ReadTree(folders));
-  return tuning::EntriesMissingFrom(built_in.Contents(), tree);
+  NotBuiltIn found;
+  for (proto::TunedConfigs& file :
+       tuning::EntriesMissingFrom(built_in.Contents(), tree)) {
+    const bool is_linked =
+        ops::Registry::Get().Find(file.operator_name()) != nullptr;
+    (is_linked ? found.later : found.of_others).push_back(std::move(file));
+  }
+  return found;
 }
 
-// Says on the log how many of them are of the operators of --op.
-absl::Status NoteNotBuiltIn(const tuning::OperatorFolders& folders,
-                            const RE2& op) {
-  OPTRAIL_ASSIGN_OR_RETURN(const auto files, NotBuiltIn(folders));
+// Logs how many entries of the operators of --op were checked in since this
+// program was built.
+void LogNotBuiltIn(const NotBuiltIn& found, const RE2& op) {
   int count = 0;
-  for (const proto::TunedConfigs& file : files) {
+  for (const proto::TunedConfigs& file : found.later) {
     if (!tracker::MatchesWhole(op, file.operator_name())) continue;
     count += file.tuned_size() + file.best_size();
   }
-  if (count > 0) {
-    std::cerr << "this program was built before " << count
-              << (count == 1 ? " checked-in config, and runs without it"
-                             : " checked-in configs, and runs without them")
-              << "; next: build it again\n";
-  }
-  return absl::OkStatus();
+  if (count == 0) return;
+  std::cerr << "this program was built before " << count
+            << (count == 1 ? " checked-in config, and runs without it"
+                           : " checked-in configs, and runs without them")
+            << "; next: build it again\n";
 }
 
-// What `store show` lists: for programs a column for each part of an entry's
-// key; for people, whose lines are short, one for all that.
-class StoreTable {
- public:
-  void Add(const proto::TunedConfigs& file, const proto::TunedConfig& tuned,
-           const char* layer) {
-    AddRow(file, tuned, layer, NameOf(file, tuned.backend()),
-           absl::StrCat(
-               tuning::EntryText(tuned),
-               tuned.bucket().empty() || tuned.bucket() == tuned.shape()
-                   ? ""
-                   : absl::StrCat(", for ", tuned.bucket()),
-               tuning::IsBatchInvariant(tuned.numerics()) ? ", batch-invariant"
-                                                          : ""),
-           tuned.time_ns(), tuning::SpeedUpOverDefault(tuned), tuned.config(),
-           tuned.numerics(), tuned.bucket());
+// The same after other work, whose verdict stands if the tree can't be read.
+void LogNotBuiltIn(const tuning::OperatorFolders& folders, const RE2& op) {
+  if (const auto found = FindNotBuiltIn(folders); found.ok()) {
+    LogNotBuiltIn(*found, op);
+  } else {
+    std::cerr << "note: not compared with the configs in this program: "
+              << SanitiseText(found.status().message()) << "\n";
   }
+}
 
-  // Which backend `bench --backend=best` takes: what its config gains over the
-  // device's own backend.
-  void Add(const proto::TunedConfigs& file, const proto::BestBackend& best,
-           const char* layer) {
-    const proto::BestBackend::Entry& first = best.entries(0);
-    double over_own = 0;
-    for (const proto::BestBackend::Entry& entry : best.entries()) {
-      if (entry.backend().empty()) over_own = entry.ratio();
-    }
-    const std::string name =
-        absl::StrCat("best: ", NameOf(file, first.backend()));
-    AddRow(file, best, layer, name,
-           absl::StrCat(tuning::EntryText(best), ", ", name), first.time_ns(),
-           over_own, first.config(), /*numerics=*/"", /*bucket=*/"");
-  }
-
-  std::string Format(OutputFormat format) const {
-    return format == OutputFormat::kTable ? short_.ToText(TerminalWidth())
-                                          : whole_.Format(format);
-  }
-
- private:
-  static std::string NameOf(const proto::TunedConfigs& file,
-                            const std::string& backend) {
-    return backend.empty() ? tuning::DeviceName(file.device_kind()) : backend;
-  }
-
-  template <typename Entry>
-  void AddRow(const proto::TunedConfigs& file, const Entry& entry,
-              const char* layer, const std::string& backend,
-              const std::string& key, double time_ns, double speedup,
-              const std::string& config, const std::string& numerics,
-              const std::string& bucket) {
-    const Cell time = time_ns > 0
-                          ? Cell::Number(time_ns, FormatDurationNs(time_ns))
-                          : Cell::None();
-    const Cell gain =
-        speedup > 0 ? Cell::Number(speedup, absl::StrFormat("%.2fx", speedup))
-                    : Cell::None();
-    whole_.AddRow({file.operator_name(), file.hardware_id(), entry.shape(),
-                   Cell::Integer(entry.threads()),
-                   tuning::CacheModeName(entry.cache_mode()), backend,
-                   entry.objective().empty() ? "time" : entry.objective(), time,
-                   gain, layer, config,
-                   numerics.empty() ? Cell::None() : Cell(numerics),
-                   bucket.empty() ? Cell::None() : Cell(bucket)});
-    short_.AddRow({file.operator_name(), key,
-                   absl::StrCat(file.hardware_id(), ", ", layer), time, gain,
-                   config});
-  }
-
-  Table whole_{{{"operator"},
-                {"hardware"},
-                {"shape"},
-                {"threads", Align::kRight},
-                {"cache"},
-                {"backend"},
-                {"for", Align::kLeft, "objective"},
-                {"time", Align::kRight, "time_ns"},
-                {"speed-up", Align::kRight, "speedup"},
-                {"layer"},
-                {"config"},
-                {"numerics"},
-                {"bucket"}}};
-  Table short_{{{"operator", Align::kLeft, "", Clip::kFold},
-                {"shape, threads, cache", Align::kLeft, "", Clip::kFold},
-                {"hardware", Align::kLeft, "", Clip::kFold},
-                {"time", Align::kRight},
-                {"speed-up", Align::kRight},
-                {"config", Align::kLeft, "", Clip::kFold}}};
-};
-
-// --op. NotFound if it matches neither an operator of this binary nor one of
-// the tree or the overlay.
+// Compiles --op. NotFound if it matches neither an operator of this binary nor
+// one of the tree or the overlay.
 absl::StatusOr<std::unique_ptr<RE2>> OperatorPattern(
     const tuning::OperatorFolders& folders,
     const std::vector<proto::TunedConfigs>& overlay) {
@@ -221,139 +150,23 @@ absl::StatusOr<int> ShowStore(const std::vector<std::string>&) {
   context.store = store;
   OPTRAIL_ASSIGN_OR_RETURN(const tuning::TunedConfigStore known,
                            suites::LoadWholeStore(context));
-  OPTRAIL_ASSIGN_OR_RETURN(const auto not_built_in, NotBuiltIn(folders));
+  OPTRAIL_ASSIGN_OR_RETURN(const NotBuiltIn not_built_in,
+                           FindNotBuiltIn(folders));
   StoreTable table;
   const auto add = [&](const std::vector<proto::TunedConfigs>& files,
                        const char* layer) {
     for (const proto::TunedConfigs& file : files) {
       if (!tracker::MatchesWhole(*op, file.operator_name())) continue;
-      for (const auto& tuned : file.tuned()) table.Add(file, tuned, layer);
-      for (const auto& best : file.best()) table.Add(file, best, layer);
+      table.Add(file, layer);
     }
   };
   add(known.Contents(tuning::StoreLayer::kOverlay), "overlay");
   add(known.Contents(tuning::StoreLayer::kCheckedIn), "checked in");
-  add(not_built_in, "checked in, not built in");
+  add(not_built_in.of_others, "checked in");
+  add(not_built_in.later, "checked in, not built in");
   std::cout << table.Format(absl::GetFlag(FLAGS_format));
-  OPTRAIL_RETURN_IF_ERROR(NoteNotBuiltIn(folders, *op));
+  LogNotBuiltIn(not_built_in, *op);
   return 0;
-}
-
-// The table that `store diff` prints for programs has a row for each entry that
-// differs.
-class DifferenceTable {
- public:
-  void Add(const tuning::StoreDifference& difference) {
-    if (difference.is_best) {
-      AddRow(difference, difference.overlay_best,
-             ConfigOf(difference.checked_in_best),
-             ConfigOf(difference.overlay_best),
-             difference.overlay_best.entries(0).backend());
-    } else {
-      AddRow(difference, difference.overlay, difference.checked_in.config(),
-             difference.overlay.config(), difference.overlay.backend());
-    }
-  }
-
-  std::string Format(OutputFormat format) const {
-    return table_.Format(format);
-  }
-
- private:
-  static std::string ConfigOf(const proto::BestBackend& best) {
-    return best.entries_size() > 0 ? best.entries(0).config() : "";
-  }
-
-  template <typename Entry>
-  void AddRow(const tuning::StoreDifference& difference, const Entry& entry,
-              const std::string& checked_in, const std::string& overlay,
-              const std::string& backend) {
-    const absl::optional<bool> changes = tuning::ChangesNumerics(difference);
-    table_.AddRow(
-        {difference.operator_name, difference.hardware_id, entry.shape(),
-         Cell::Integer(entry.threads()),
-         tuning::CacheModeName(entry.cache_mode()),
-         backend.empty() ? tuning::DeviceName(difference.device_kind) : backend,
-         entry.objective().empty() ? "time" : entry.objective(),
-         difference.is_best ? "best backend" : "tuned",
-         difference.is_new ? Cell::None() : Cell(checked_in), overlay,
-         !changes.has_value() ? Cell::None()
-                              : Cell(*changes ? "other bits" : "the same bits"),
-         difference.path.empty() ? Cell::None() : Cell(difference.path)});
-  }
-
-  Table table_{{{"operator"},
-                {"hardware"},
-                {"shape"},
-                {"threads", Align::kRight},
-                {"cache"},
-                {"backend"},
-                {"for", Align::kLeft, "objective"},
-                {"entry"},
-                {"checked in"},
-                {"overlay"},
-                {"numerics"},
-                {"file"}}};
-};
-
-// The command that finds a config with the bits of the default for an entry.
-std::string RetuneInClass(const tuning::StoreDifference& difference) {
-  const proto::TunedConfig& entry = difference.overlay;
-  std::string text =
-      absl::StrCat("optrail tune --op=", difference.operator_name,
-                   " --shape=", QuoteForShell(entry.shape()));
-  if (entry.threads() != 1) {
-    absl::StrAppend(&text, " --threads=", entry.threads());
-  }
-  if (difference.device_kind != proto::CPU) {
-    absl::StrAppend(&text,
-                    " --device=", tuning::DeviceName(difference.device_kind));
-  }
-  if (!entry.backend().empty()) {
-    absl::StrAppend(&text, " --backend=", entry.backend());
-  }
-  if (entry.cache_mode() == proto::COLD)
-    absl::StrAppend(&text, " --cache=cold");
-  if (entry.launch_mode() != proto::LAUNCH_MODE_UNSPECIFIED) {
-    absl::StrAppend(&text,
-                    " --launch=", tuning::LaunchModeName(entry.launch_mode()));
-  }
-  return absl::StrCat(text, " --retune --numerics=class-of-default");
-}
-
-// Says what --numerics=same found. Returns the exit code.
-int JudgeNumerics(const std::vector<const tuning::StoreDifference*>& tuned) {
-  constexpr size_t kMostCommands = 5;
-  int changed = 0, unknown = 0;
-  std::vector<std::string> next;
-  for (const tuning::StoreDifference* difference : tuned) {
-    const absl::optional<bool> changes = tuning::ChangesNumerics(*difference);
-    if (changes.has_value() && !*changes) continue;
-    changed += changes.has_value();
-    unknown += !changes.has_value();
-    next.push_back(RetuneInClass(*difference));
-  }
-  if (next.empty()) return 0;
-  std::vector<std::string> texts;
-  if (changed > 0) {
-    texts.push_back(absl::StrCat(
-        changed, changed == 1 ? " config changes" : " configs change",
-        " the bits of results"));
-  }
-  if (unknown > 0) {
-    texts.push_back(absl::StrCat("of ", unknown,
-                                 unknown == 1 ? " config" : " configs",
-                                 " nobody knows whether it does"));
-  }
-  std::cerr << absl::StrJoin(texts, ", ") << "; next:\n";
-  for (size_t i = 0; i < next.size() && i < kMostCommands; ++i) {
-    std::cerr << "  " << SanitiseText(next[i]) << "\n";
-  }
-  if (next.size() > kMostCommands) {
-    std::cerr << "  and so on, for " << next.size() - kMostCommands
-              << " more\n";
-  }
-  return ToInt(changed > 0 ? ExitCode::kCheckFailed : ExitCode::kNotEnoughData);
 }
 
 absl::StatusOr<int> DiffStore(const std::vector<std::string>&) {
@@ -417,7 +230,7 @@ absl::StatusOr<int> PromoteMeasured(const std::string& workload) {
   promotion.format = absl::GetFlag(FLAGS_format);
   OPTRAIL_ASSIGN_OR_RETURN(
       const int code, suites::RunPromotion(promotion, std::cout, std::cerr));
-  OPTRAIL_RETURN_IF_ERROR(NoteNotBuiltIn(promotion.folders, RE2(".*")));
+  LogNotBuiltIn(promotion.folders, RE2(".*"));
   return code;
 }
 
@@ -449,7 +262,7 @@ absl::StatusOr<int> PromoteStore(const std::vector<std::string>&) {
   for (const std::string& file : *files) std::cout << file << "\n";
   std::cerr << (files->empty() ? "nothing to promote\n"
                                : "written; review them and commit\n");
-  OPTRAIL_RETURN_IF_ERROR(NoteNotBuiltIn(folders, *op));
+  LogNotBuiltIn(folders, *op);
   return 0;
 }
 
@@ -483,7 +296,7 @@ absl::StatusOr<int> CheckStore(const std::vector<std::string>&) {
   check.format = absl::GetFlag(FLAGS_format);
   OPTRAIL_ASSIGN_OR_RETURN(const int code,
                            suites::RunStoreCheck(check, std::cout, std::cerr));
-  OPTRAIL_RETURN_IF_ERROR(NoteNotBuiltIn(folders, *op));
+  LogNotBuiltIn(folders, *op);
   return code;
 }
 

@@ -11,12 +11,11 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "base/clock.h"
 #include "base/file/file.h"
-#include "base/file/journal.h"
+#include "base/file/retry_while_held.h"
 #include "base/process/running_binary.h"
 #include "base/status_macros.h"
 #include "cli/flags.h"
@@ -109,36 +108,34 @@ absl::StatusOr<absl::optional<int>> PrintKnown(
 
 // Runs the session; or returns the exit code of printing what an earlier one
 // found. While another call tunes the same, this one waits, as for operators:
-// what that finds is its answer, too.
+// its answer may be enough.
 absl::StatusOr<absl::optional<int>> RunWhenFree(tuning::TuneCommand& command,
                                                 const tracker::History& history,
                                                 proto::Session* session) {
-  constexpr absl::Duration kLookAgain = absl::Milliseconds(500);
-  for (bool waited = false;; waited = true) {
-    OPTRAIL_ASSIGN_OR_RETURN(const tracker::SessionList earlier,
-                             history.ListSessions());
-    if (!absl::GetFlag(FLAGS_retune) && !command.has_journal()) {
-      OPTRAIL_ASSIGN_OR_RETURN(const absl::optional<int> code,
-                               PrintKnown(command, history, earlier));
-      if (code.has_value()) return code;
-    }
-    OPTRAIL_RETURN_IF_ERROR(tracker::CheckHistoryIsWritable(history.dir()));
-    std::vector<proto::Trial> known;
-    if (!absl::GetFlag(FLAGS_forget)) {
-      known = suites::KnownTrials(history, earlier.sessions, command.task());
-    }
-    absl::StatusOr<proto::Session> ran =
-        command.Run(std::move(known), std::cerr);
-    if (ran.ok()) {
-      *session = *std::move(ran);
-      return absl::optional<int>();
-    }
-    if (!IsHeldByAnother(ran.status())) return ran.status();
-    if (!waited) {
-      std::cerr << "note: waits: " << ran.status().message() << "\n";
-    }
-    absl::SleepFor(kLookAgain);
-  }
+  absl::optional<int> found;
+  OPTRAIL_RETURN_IF_ERROR(RetryWhileHeld(
+      [&](bool) -> absl::Status {
+        OPTRAIL_ASSIGN_OR_RETURN(const tracker::SessionList earlier,
+                                 history.ListSessions());
+        if (!absl::GetFlag(FLAGS_retune) && !command.has_journal()) {
+          OPTRAIL_ASSIGN_OR_RETURN(found,
+                                   PrintKnown(command, history, earlier));
+          if (found.has_value()) return absl::OkStatus();
+        }
+        OPTRAIL_RETURN_IF_ERROR(tracker::CheckHistoryIsWritable(history.dir()));
+        std::vector<proto::Trial> known;
+        if (!absl::GetFlag(FLAGS_forget)) {
+          known =
+              suites::KnownTrials(history, earlier.sessions, command.task());
+        }
+        OPTRAIL_ASSIGN_OR_RETURN(*session,
+                                 command.Run(std::move(known), std::cerr));
+        return absl::OkStatus();
+      },
+      [](const std::string& why) {
+        std::cerr << "note: waits: " << why << "\n";
+      }));
+  return found;
 }
 
 // Flags that say something only of a command that is tuned.

@@ -277,12 +277,14 @@ TEST(BuildReportDataTest, EveryFormatTellsTheTrialsAndTheProofOfASession) {
   data.hardware.emplace_back();
   data.sessions = ConvertSessions({WithProof()});
   const std::string markdown = WriteMarkdownReport(data, {});
-  EXPECT_THAT(markdown, HasSubstr("| 104 | 1.84 us |"));
+  EXPECT_THAT(markdown, HasSubstr("| 104 | 1.00 us |"));
   EXPECT_THAT(markdown, HasSubstr("| 1.12x | proven: "));
   EXPECT_THAT(markdown, Not(HasSubstr("0.62x")));
   const nlohmann::json session =
       nlohmann::json::parse(WriteJsonReport(data))["sessions"][0];
   EXPECT_NEAR(session["verified_speedup"].get<double>(), 1 / .895, 1e-9);
+  EXPECT_EQ(session["winner_value"], 1000);
+  EXPECT_NE(session["best_value"], session["winner_value"]);
   EXPECT_EQ(session["proof"]["gain"], .105);
   EXPECT_EQ(session["winner"], "tile=8");
   EXPECT_EQ(session["trials"].size(), 104);

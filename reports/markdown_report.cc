@@ -210,23 +210,21 @@ void AppendSessions(const ReportData& data, int max_rows, std::string* out) {
   if (data.sessions.empty()) return;
   absl::StrAppend(
       out,
-      "\n### Tuning\n\n| task | hardware | trials | best | to 95% | "
+      "\n### Tuning\n\n| task | hardware | trials | winner | to 95% | "
       "speedup | proof | winner's curse "
       "|\n|---|---|---:|---:|---:|---:|---|---:|\n");
   for (int i = 0; i < data.sessions.size() && i < max_rows; ++i) {
     const TuningSession& session = data.sessions[i];
     const tracker::SessionAnalysis& of = session.of;
-    // The winner was read again; the search's best reading is a lucky one.
-    const absl::optional<double> best =
-        of.winner_value ? of.winner_value : of.best_value();
     absl::StrAppend(
         out, "| ", EscapeForMarkdown(of.task_text), " | ",
         EscapeForMarkdown(data.hardware[session.hardware].id), " | ",
         of.trial_count(), " | ",
-        best ? EscapeForMarkdown(
-                   absl::StrCat(of.is_time() ? "" : of.metric() + " ",
-                                tracker::FormatValue(*best, of.unit())))
-             : "",
+        of.winner_value
+            ? EscapeForMarkdown(absl::StrCat(
+                  of.is_time() ? "" : of.metric() + " ",
+                  tracker::FormatValue(*of.winner_value, of.unit())))
+            : "",
         " | ",
         of.trials_to_95_percent ? absl::StrCat(*of.trials_to_95_percent) : "",
         " | ", SpeedupText(of), " | ",

@@ -225,6 +225,7 @@ Json SessionJson(const ReportData& data, const TuningSession& session) {
       {"metric", of.metric()},
       {"unit", of.unit()},
       {"best_value", Optional(of.best_value())},
+      {"winner_value", Optional(of.winner_value)},
       {"best_ns", of.is_time() ? Optional(of.best_value()) : Json(nullptr)},
       {"warm_start_trials", of.warm_start_trials},
       {"trials_to_95_percent", Optional(of.trials_to_95_percent)},

@@ -29,6 +29,7 @@
 #include "suites/workload/workload.h"
 #include "tracker/history/history.h"
 #include "tracker/workload/workload_time.h"
+#include "tuning/session/results.h"
 
 namespace optrail::suites {
 namespace {
@@ -57,11 +58,17 @@ bool IsTuned(const TuneSummary& summary) {
                                  fallback->outcome() != proto::CRASHED);
 }
 
-// True if a task could not be tuned: a worker that is gone, a full disk.
-bool HasError(const std::vector<TuneSummary>& summaries) {
+// True if the machine was too busy to find a winner.
+bool IsBusy(const TuneSummary& summary) {
+  return summary.session.has_value() &&
+         tuning::WhyNoWinner(*summary.session) == tuning::NoWinner::kBusy;
+}
+
+// True if an error stopped a search: a lost worker, a full disk.
+bool BrokeOff(const std::vector<TuneSummary>& summaries) {
   return std::any_of(
       summaries.begin(), summaries.end(),
-      [](const TuneSummary& summary) { return !summary.error.empty(); });
+      [](const TuneSummary& summary) { return summary.broke_off; });
 }
 
 // Nothing else came of any config.
@@ -261,15 +268,20 @@ absl::StatusOr<int> Tune(const std::string& op, const Preset& preset) {
                                            op, workload, context));
   }
   // An error that stopped a search is no finding about a config.
-  if (HasError(summaries)) return ToInt(ExitCode::kBadInput);
-  bool all_tuned =
-      WantsAllBackends(selection.backend) || tasks.size() == selected;
+  if (BrokeOff(summaries)) return ToInt(ExitCode::kBadInput);
+  bool failed =
+      !WantsAllBackends(selection.backend) && tasks.size() != selected;
+  bool busy = false;
   for (const TuneSummary& summary : summaries) {
-    all_tuned &=
-        summary.skipped || IsTuned(summary) ||
-        (WantsAllBackends(selection.backend) && IsUnsupported(summary));
+    if (summary.skipped || IsTuned(summary) ||
+        (WantsAllBackends(selection.backend) && IsUnsupported(summary))) {
+      continue;
+    }
+    (IsBusy(summary) ? busy : failed) = true;
   }
-  return ToInt(all_tuned ? ExitCode::kOk : ExitCode::kCheckFailed);
+  return ToInt(failed ? ExitCode::kCheckFailed
+               : busy ? ExitCode::kNotEnoughData
+                      : ExitCode::kOk);
 }
 
 absl::StatusOr<int> Bench(const std::string& op) {
@@ -514,7 +526,7 @@ absl::StatusOr<SuiteResult> RunSuite(const std::string& name) {
   ForgetJournal(measured);
   result.run_id = run.run_id();
   result.exit_code = ExitCodeOfRun(run, /*peers_may_lack=*/true);
-  if (HasError(summaries)) result.exit_code = ExitCode::kBadInput;
+  if (BrokeOff(summaries)) result.exit_code = ExitCode::kBadInput;
   return result;
 }
 

@@ -260,7 +260,7 @@ absl::Status Retune(const StoreCheckCommand& command, absl::Duration time,
   const TuneSummary& summary = summaries[0];
   if (!summary.error.empty() || !summary.session.has_value() ||
       !summary.session->has_winner()) {
-    entry->text = summary.error.empty() ? "no config works" : summary.error;
+    entry->text = WhyNotTuned(summary);
     return absl::OkStatus();
   }
   entry->state = State::kRetuned;

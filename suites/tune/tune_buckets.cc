@@ -31,7 +31,7 @@ using tuning::CanonicalText;
 constexpr double kLeastRatio = 1.5;
 constexpr char kTimeIsOver[] = "the total time is over";
 
-// A session of the task, which defends `incumbent` where there is one.
+// Runs a session of the task, which defends `incumbent` if there is one.
 absl::StatusOr<TuneSummary> Tune(
     const TuneBucketsCommand& command, const TaskEntry& task,
     const absl::optional<proto::Config>& incumbent) {
@@ -51,6 +51,11 @@ absl::StatusOr<TuneSummary> Tune(
   options.tune.incumbent_margin = command.most_loss;
   OPTRAIL_ASSIGN_OR_RETURN(std::vector<TuneSummary> summaries,
                            TuneTasks({task}, command.context, options));
+  // No shape of the range could be tuned then, and nothing is known of any.
+  if (summaries[0].broke_off) {
+    return absl::UnavailableError(
+        absl::StrCat(ShortTaskText(task.task), ": ", summaries[0].error));
+  }
   return std::move(summaries[0]);
 }
 
@@ -73,8 +78,7 @@ absl::StatusOr<CheckedConfig> CheckConfig(
   OPTRAIL_ASSIGN_OR_RETURN(const TuneSummary summary,
                            Tune(command, task, config));
   if (!summary.session.has_value() || !summary.session->has_winner()) {
-    checked.why =
-        at + (summary.error.empty() ? "no config works" : summary.error);
+    checked.why = at + WhyNotTuned(summary);
     return checked;
   }
   const proto::Session& session = *summary.session;
@@ -317,9 +321,7 @@ absl::StatusOr<std::string> BucketTuner::TuneEach(
         Tune(command_, At(shape), /*incumbent=*/absl::nullopt));
     ++*sessions;
     if (!summary.session.has_value() || !summary.session->has_winner()) {
-      return absl::StrCat(
-          "at ", text, ": ",
-          summary.error.empty() ? "no config works" : summary.error);
+      return absl::StrCat("at ", text, ": ", WhyNotTuned(summary));
     }
     proto::TunedConfig tuned = TunedConfigOf(*summary.session);
     tuning::ShortenEntry(&tuned);
@@ -367,9 +369,8 @@ absl::Status BucketTuner::Cover(const OpenRange& open) {
   OPTRAIL_ASSIGN_OR_RETURN(const TuneSummary summary,
                            Tune(command_, At(centre), incumbent));
   if (!summary.session.has_value() || !summary.session->has_winner()) {
-    AddPart(range, "not verified",
-            summary.error.empty() ? "no config works" : summary.error)
-        .sessions = open.sessions + 1;
+    AddPart(range, "not verified", WhyNotTuned(summary)).sessions =
+        open.sessions + 1;
     return absl::OkStatus();
   }
   const proto::Session& session = *summary.session;

@@ -16,7 +16,7 @@
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/file/file.h"
-#include "base/file/journal.h"
+#include "base/file/retry_while_held.h"
 #include "base/file/writable_folder.h"
 #include "base/hash/hash.h"
 #include "base/process/interrupt_note.h"
@@ -330,6 +330,11 @@ class RecordedByCall {
   std::vector<std::string> ids_;
 };
 
+void BreakOff(const absl::Status& error, TuneSummary* summary) {
+  summary->error = std::string(error.message());
+  summary->broke_off = true;
+}
+
 // One call of TuneTasks.
 class TuneCall {
  public:
@@ -640,11 +645,8 @@ std::vector<std::string> TuneCall::NotesOn(const proto::Session& session,
       !kept.empty() && !options_.incumbent) {
     notes.push_back(kept);
   }
-  if (options_.tune.batch_invariant && !session.has_winner()) {
-    notes.push_back("no config that was tried is batch-invariant");
-  } else if ((options_.tune.batch_invariant ||
-              options_.tune.class_of_default) &&
-             session.has_winner()) {
+  if ((options_.tune.batch_invariant || options_.tune.class_of_default) &&
+      session.has_winner()) {
     const std::string numerics = tuning::NumericsOf(session, session.winner());
     notes.push_back(absl::StrCat(
         "numerics ", numerics.empty() ? "as in the store" : numerics));
@@ -660,7 +662,7 @@ absl::Status TuneCall::Record(Pending& pending,
   TuneSummary& summary = summaries_[pending.summary];
   if (summary.skipped) return absl::OkStatus();
   if (!session.ok()) {
-    summary.error = std::string(session.status().message());
+    BreakOff(session.status(), &summary);
     return absl::OkStatus();
   }
   if (!options_.keep) {
@@ -740,28 +742,24 @@ bool TuneCall::AdvanceNext(size_t i) {
   return next->Advance().ok();
 }
 
-// Another command may tune the same task: what it finds is this one's answer,
-// too, if nothing else is asked for.
+// Another command may tune the same task. What it finds answers this one, too,
+// if nothing else is asked for.
 absl::Status TuneCall::OpenWhenFree(Pending& pending) {
-  constexpr absl::Duration kLookAgain = absl::Milliseconds(200);
-  for (bool waited = false;; waited = true) {
-    if (waited || pending.is_new) {
-      OPTRAIL_RETURN_IF_ERROR(CheckIsNotTuned(pending));
-    }
-    Begin(pending);
-    auto session = OpenTuneSession(pending.setup, pending.tune,
-                                   *pending.evaluator, *Clock::Real());
-    if (session.ok()) {
-      pending.session = *std::move(session);
-      return absl::OkStatus();
-    }
-    if (!IsHeldByAnother(session.status())) return session.status();
-    if (!waited) {
-      std::cerr << "\nnote: " << ShortTaskText(pending.task->task)
-                << " waits: " << session.status().message() << "\n";
-    }
-    absl::SleepFor(kLookAgain);
-  }
+  return RetryWhileHeld(
+      [&](bool waited) -> absl::Status {
+        if (waited || pending.is_new) {
+          OPTRAIL_RETURN_IF_ERROR(CheckIsNotTuned(pending));
+        }
+        Begin(pending);
+        auto session = OpenTuneSession(pending.setup, pending.tune,
+                                       *pending.evaluator, *Clock::Real());
+        if (session.ok()) pending.session = *std::move(session);
+        return session.status();
+      },
+      [&](const std::string& why) {
+        std::cerr << "\nnote: " << ShortTaskText(pending.task->task)
+                  << " waits: " << why << "\n";
+      });
 }
 
 // Cancelled, and the task is skipped, if another command has tuned it since
@@ -912,8 +910,7 @@ void TuneCall::OpenAll() {
     if (session.ok()) {
       pending.session = *std::move(session);
     } else {
-      summaries_[pending.summary].error =
-          std::string(session.status().message());
+      BreakOff(session.status(), &summaries_[pending.summary]);
     }
   }
 }
@@ -980,7 +977,7 @@ void TuneCall::SearchAll() {
     Pending& pending = pending_[index[i]];
     pending.evaluator->Rest();
     if (searched[i].ok()) continue;
-    summaries_[pending.summary].error = std::string(searched[i].message());
+    BreakOff(searched[i], &summaries_[pending.summary]);
     pending.session.reset();
   }
 }

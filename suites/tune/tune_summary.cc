@@ -49,6 +49,12 @@ bool HasFront(const proto::Session& session) {
          !tuning::ResultsOf(session).empty();
 }
 
+std::string WhyNotTuned(const TuneSummary& summary) {
+  if (!summary.error.empty()) return summary.error;
+  if (summary.session) return tuning::NoWinnerText(*summary.session);
+  return summary.skipped ? "" : "it was not tuned";
+}
+
 namespace {
 
 bool IsFailed(proto::Outcome outcome) {
@@ -79,11 +85,12 @@ std::string FailuresText(const std::vector<TuneSummary>& summaries) {
   std::string text;
   for (const TuneSummary& summary : summaries) {
     if (!summary.error.empty()) {
-      absl::StrAppend(&text, ShortTaskText(summary.task), ": ", summary.error,
-                      absl::StrContains(summary.error, "next: ")
-                          ? "\n"
-                          : "; next: mend the cause, and the same command goes "
-                            "on with the trials made so far\n");
+      absl::StrAppend(
+          &text, ShortTaskText(summary.task), ": ", summary.error,
+          !summary.broke_off || absl::StrContains(summary.error, "next: ")
+              ? "\n"
+              : "; next: mend the cause, and the same command goes "
+                "on with the trials made so far\n");
     }
     if (!summary.session.has_value()) continue;
     const proto::Session& session = *summary.session;
@@ -119,18 +126,20 @@ std::string FailuresText(const std::vector<TuneSummary>& summaries) {
       absl::StrAppend(&text, "  all of them: optrail show ",
                       session.session_id(), "\n");
     }
-    // Seen when they were ranked or proven, however good the search read them.
+    if (const std::string why = tuning::NoWinnerText(session); !why.empty()) {
+      absl::StrAppend(&text, ShortTaskText(summary.task), ": ", why, "\n");
+      continue;
+    }
+    // These failed in the ranking or the proof, however good the search read
+    // them. Without a winner the line above names them.
     for (const proto::Finalist& finalist : session.finalists()) {
-      if (!session.has_winner() || !IsFailed(finalist.outcome())) continue;
+      if (!IsFailed(finalist.outcome())) continue;
       absl::StrAppend(
           &text, ShortTaskText(summary.task), ": ",
           finalist.is_default() ? "the default, nothing is proven against it"
                                 : CanonicalText(finalist.config()),
           ": ", tuning::OutcomeName(finalist.outcome()),
           finalist.detail().empty() ? "" : ": ", finalist.detail(), "\n");
-    }
-    if (const std::string why = tuning::NoWinnerText(session); !why.empty()) {
-      absl::StrAppend(&text, ShortTaskText(summary.task), ": ", why, "\n");
     }
   }
   return text;
@@ -194,8 +203,8 @@ namespace {
 
 using Objectives = std::vector<proto::Objective>;
 
-// Those of the sessions but for time, which stands there anyway. One call has
-// the same for all tasks.
+// Returns the objectives of the sessions without time, which has its own
+// columns. One call has the same objectives for all tasks.
 Objectives ObjectivesIn(const std::vector<TuneSummary>& summaries) {
   Objectives objectives;
   for (const TuneSummary& summary : summaries) {
@@ -216,7 +225,7 @@ Cell ValueCell(const absl::optional<double>& value,
                : Cell::None();
 }
 
-// The session's own objective of that name: work per call differs by task.
+// Uses the session's own objective of that name: work per call differs by task.
 Cell ObjectiveCell(const proto::Session& session,
                    const proto::Finalist* finalist, const std::string& metric) {
   if (finalist == nullptr) return Cell::None();
@@ -228,9 +237,9 @@ Cell ObjectiveCell(const proto::Session& session,
   return Cell::None();
 }
 
-// The times of the default and of the winner. Those of a proof are of the
-// rounds in which its gain was found; the ranking before it measured both at
-// other moments.
+// The times of the default and of the winner. If a proof has them, they come
+// from the rounds in which its gain was found; the ranking before it measured
+// both at other moments.
 struct Times {
   absl::optional<double> fallback, winner;
 };
@@ -262,7 +271,7 @@ Times TimesOf(const proto::Session& session) {
   return {ranked(DefaultFinalist(session)), ranked(WinningFinalist(session))};
 }
 
-// A proven gain says all of a speed-up.
+// A speed-up says nothing more where the gain was proven.
 bool AllAreProven(const std::vector<TuneSummary>& summaries) {
   return std::all_of(summaries.begin(), summaries.end(),
                      [](const TuneSummary& summary) {
@@ -297,9 +306,9 @@ std::vector<Column> SummaryColumns(const Objectives& objectives,
   return columns;
 }
 
-// Trials that failed, why the search ended, and the config that won.
-void AddEnd(const proto::Session& session, bool has_winner,
-            std::vector<Cell>& row) {
+// Adds the trials, those that failed, why the search ended or has no winner,
+// and the config that won.
+void AddEnd(const proto::Session& session, std::vector<Cell>& row) {
   const int warm = session.warm_start_trial_count();
   int failed = 0;
   for (int i = warm; i < session.trials_size(); ++i) {
@@ -307,28 +316,25 @@ void AddEnd(const proto::Session& session, bool has_winner,
   }
   row.push_back(Cell::Integer(session.trials_size() - warm));
   row.push_back(Cell::Integer(failed));
-  const bool contended =
-      std::any_of(session.finalists().begin(), session.finalists().end(),
-                  [](const proto::Finalist& finalist) {
-                    return finalist.outcome() == proto::CONTENDED;
-                  });
-  row.push_back(!has_winner && !HasFront(session)
-                    ? contended ? "machine too busy" : "no config works"
-                    : tuning::StopReasonName(session.stop_reason()));
+  const tuning::NoWinner why = tuning::WhyNoWinner(session);
+  row.push_back(why == tuning::NoWinner::kHasOne
+                    ? tuning::StopReasonName(session.stop_reason())
+                    : tuning::NoWinnerName(why));
   row.push_back(session.has_winner() ? CanonicalText(session.winner()) : "");
 }
 
-// `for_programs`: with a column for what people read beside the table.
+// `with_errors` adds a column for errors, which people read in lines of their
+// own below a table on a terminal.
 Table SummaryTable(const std::vector<TuneSummary>& summaries, bool with_configs,
-                   bool with_speedup, bool for_programs) {
+                   bool with_speedup, bool with_errors) {
   const Objectives objectives = ObjectivesIn(summaries);
   std::vector<Column> columns =
       SummaryColumns(objectives, with_configs, with_speedup);
-  if (for_programs) columns.push_back({"error"});
+  if (with_errors) columns.push_back({"error"});
   Table table(columns);
   const auto add = [&](std::vector<Cell> row, const std::string& error) {
     if (!with_configs) row.resize(columns.size(), Cell::None());
-    if (for_programs) row.push_back(error.empty() ? Cell::None() : Cell(error));
+    if (with_errors) row.push_back(error.empty() ? Cell::None() : Cell(error));
     table.AddRow(std::move(row));
   };
   for (const TuneSummary& summary : summaries) {
@@ -338,7 +344,7 @@ Table SummaryTable(const std::vector<TuneSummary>& summaries, bool with_configs,
                  Cell::None());
       row.push_back(summary.skipped ? "in the store" : "failed");
       row.push_back("");
-      add(std::move(row), summary.error);
+      add(std::move(row), WhyNotTuned(summary));
       continue;
     }
     const proto::Session& session = *summary.session;
@@ -365,8 +371,8 @@ Table SummaryTable(const std::vector<TuneSummary>& summaries, bool with_configs,
       row.push_back(Cell::None());
     }
     row.push_back(GainCell(session));
-    AddEnd(session, winner != nullptr, row);
-    add(std::move(row), tuning::NoWinnerText(session));
+    AddEnd(session, row);
+    add(std::move(row), WhyNotTuned(summary));
   }
   return table;
 }
@@ -375,7 +381,7 @@ Table SummaryTable(const std::vector<TuneSummary>& summaries, bool with_configs,
 
 std::string FormatTuneSummaries(const std::vector<TuneSummary>& summaries,
                                 OutputFormat format) {
-  // The room beside the rest of a terminal's line tells nothing of a config.
+  // A narrower terminal has no room for a config beside the other columns.
   constexpr int kRoomForConfigs = 150;
   const int width = format == OutputFormat::kTable ? TerminalWidth() : 0;
   const bool with_configs = width == 0 || width >= kRoomForConfigs;
@@ -383,7 +389,7 @@ std::string FormatTuneSummaries(const std::vector<TuneSummary>& summaries,
       format == OutputFormat::kTable || format == OutputFormat::kMarkdown;
   return SummaryTable(summaries, with_configs,
                       /*with_speedup=*/!for_people || !AllAreProven(summaries),
-                      /*for_programs=*/!for_people)
+                      /*with_errors=*/format != OutputFormat::kTable)
       .Format(format, width);
 }
 

@@ -20,6 +20,9 @@ struct TuneSummary {
   bool skipped = false;  // the store has it
   absl::optional<proto::Session> session;
   std::string error;  // this task could not be tuned; others go on
+  // The error is no finding about the task: a worker is lost, a disk is full.
+  // The trials made so far are kept, and the same command goes on with them.
+  bool broke_off = false;
 };
 
 // The value of a call: "1.14 J", "20.3 us".
@@ -32,6 +35,10 @@ const proto::Finalist* DefaultFinalist(const proto::Session& session);
 
 // Whether several objectives name no winner, and configs were found.
 bool HasFront(const proto::Session& session);
+
+// Why the task was not tuned: its error, or the reason why no config won. "" if
+// it was, or if the store has it.
+std::string WhyNotTuned(const TuneSummary& summary);
 
 // Which outcomes the failed trials had, the first of each, and the command that
 // shows the others; of a task without a winner, why it has none, and of one

@@ -99,6 +99,7 @@ TEST(TuneSummaryTest, ShowsJoulesWhereTheyWereTheObjective) {
   TuneSummary failed;
   failed.task = summary.task;
   failed.error = "no device";
+  failed.broke_off = true;
   const std::string table =
       FormatTuneSummaries({failed, summary}, OutputFormat::kTable);
   // The error is said beside the table, with what to do about it.
@@ -111,6 +112,11 @@ TEST(TuneSummaryTest, ShowsJoulesWhereTheyWereTheObjective) {
   failed.error = "no worker; next: start one";
   EXPECT_THAT(FailuresText({failed}),
               EndsWith(": no worker; next: start one\n"));
+  // There are no trials to go on with if the task itself is wrong.
+  failed.error = "n: expected a multiple of 4";
+  failed.broke_off = false;
+  EXPECT_THAT(FailuresText({failed}),
+              EndsWith(": n: expected a multiple of 4\n"));
   EXPECT_THAT(table, HasSubstr("default joules"));
   EXPECT_THAT(table, HasSubstr("1.5 J"));
   EXPECT_THAT(table, HasSubstr("1.25 J"));
@@ -151,6 +157,49 @@ TEST(TuneSummaryTest, ADefaultThatIsWrongIsNoSilence) {
             "WRONG_RESULT: y: 3 of 8 elements are wrong\n");
   EXPECT_THAT(FormatTuneSummaries({summary}, OutputFormat::kCsv),
               HasSubstr("add n=8/f32,WRONG_RESULT,50,"));
+}
+
+TEST(TuneSummaryTest, AFinalistThatFailsOnAFrontIsNoSilence) {
+  TuneSummary summary = Tuned("n=8/f32", 1, 100, 50, 4, proto::TRIALS_SPENT);
+  proto::Session& session = *summary.session;
+  session.clear_winner();
+  for (const char* metric : {"time", "joules"}) {
+    session.add_objectives()->set_metric(metric);
+  }
+  ASSERT_TRUE(HasFront(session));
+  session.mutable_finalists(1)->set_outcome(proto::CRASHED);
+  session.mutable_finalists(1)->set_detail("signal 11");
+  EXPECT_EQ(FailuresText({summary}), "add n=8/f32: x=2: CRASHED: signal 11\n");
+  EXPECT_THAT(FormatTuneSummaries({summary}, OutputFormat::kCsv),
+              HasSubstr("trials_spent"));
+}
+
+TEST(TuneSummaryTest, OneReasonStandsForAMissingWinner) {
+  TuneSummary summary = Tuned("n=8/f32", 1, 100, 50, 4, proto::TRIALS_SPENT);
+  proto::Session& session = *summary.session;
+  session.clear_winner();
+  for (int i = 0; i < session.trials_size(); ++i) {
+    *session.mutable_trials(i)->mutable_config() =
+        *tuning::ParseConfig(absl::StrCat("x=", i + 1));
+    session.mutable_trials(i)->set_time_ns(100);
+  }
+  EXPECT_EQ(FailuresText({summary}),
+            "add n=8/f32: none of the configs that worked may win\n");
+  for (const auto format : {OutputFormat::kCsv, OutputFormat::kMarkdown}) {
+    EXPECT_THAT(FormatTuneSummaries({summary}, format),
+                AllOf(HasSubstr("none may win"),
+                      HasSubstr("none of the configs that worked may win"),
+                      Not(HasSubstr("no config works"))));
+  }
+  session.mutable_finalists(0)->set_outcome(proto::CRASHED);
+  session.mutable_finalists(1)->set_outcome(proto::CRASHED);
+  EXPECT_EQ(FailuresText({summary}),
+            "add n=8/f32: no config that was run again worked: x=1 failed when "
+            "it was run again: CRASHED; x=2 failed when it was run again: "
+            "CRASHED\n");
+  session.mutable_finalists(0)->set_outcome(proto::CONTENDED);
+  EXPECT_THAT(FormatTuneSummaries({summary}, OutputFormat::kCsv),
+              HasSubstr("machine too busy"));
 }
 
 TEST(TuneSummaryTest, ARunOfTheWorkloadIsCallsTimesTime) {

@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
+#include "base/exit_code.h"
 #include "base/file/file.h"
 #include "base/hash/hash.h"
 #include "base/process/interrupt_note.h"
@@ -403,14 +404,11 @@ absl::StatusOr<proto::Session> TuneCommand::Run(std::vector<proto::Trial> known,
 
 void TuneCommand::PrintProof(const proto::Session& session,
                              std::ostream& log) const {
-  for (const proto::Finalist& finalist : session.finalists()) {
-    if (finalist.outcome() != proto::OK &&
-        finalist.outcome() != proto::OUTCOME_UNSPECIFIED) {
-      log << CanonicalText(finalist.config())
-          << " failed when it was run again: "
-          << OutcomeName(finalist.outcome())
-          << (finalist.detail().empty() ? "" : ": ") << finalist.detail()
-          << "\n";
+  if (const std::string why = NoWinnerText(session); !why.empty()) {
+    log << why << "\n";
+  } else {
+    for (const std::string& failure : FinalistFailures(session)) {
+      log << failure << "\n";
     }
   }
   if (session.has_proof()) log << ProofText(session) << "\n";
@@ -421,9 +419,14 @@ int TuneCommand::Print(const proto::Session& session, std::ostream& out,
   PrintFailures(session, log);
   const std::vector<proto::Objective> objectives = ObjectivesOf(session);
   std::vector<Result> rows = ResultsOf(session);
+  // A config that the search ran once and nobody could run again is no result.
+  const NoWinner why = WhyNoWinner(session);
+  const ExitCode code = why == NoWinner::kHasOne ? ExitCode::kOk
+                        : why == NoWinner::kBusy ? ExitCode::kNotEnoughData
+                                                 : ExitCode::kCheckFailed;
   if (rows.empty()) {
     log << NoWinnerText(session) << "\n";
-    return 1;
+    return ToInt(code);
   }
   const bool front = !NamesWinner(objectives);
   if (front) {
@@ -431,7 +434,7 @@ int TuneCommand::Print(const proto::Session& session, std::ostream& out,
     for (const int i : FrontOf(objectives, rows)) of_front.push_back(rows[i]);
     rows = std::move(of_front);
   }
-  // One that was run again is known; what others read once is hearsay.
+  // Configs that were run again come first: one reading alone may be lucky.
   std::stable_sort(rows.begin(), rows.end(),
                    [&](const Result& a, const Result& b) {
                      if (a.verified != b.verified) return a.verified;
@@ -470,8 +473,7 @@ int TuneCommand::Print(const proto::Session& session, std::ostream& out,
     out << "\nbest: " << evaluator_->command().Fill(KnobTexts(session.winner()))
         << "\n";
   }
-  // What the search read once and nobody could read again is no result.
-  return front || session.has_winner() ? 0 : 1;
+  return ToInt(code);
 }
 
 }  // namespace optrail::tuning

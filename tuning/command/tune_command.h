@@ -95,10 +95,10 @@ class TuneCommand {
   // Once the session is stored.
   absl::Status RemoveJournal() const { return RemoveSessionJournal(setup_); }
 
-  // The best configs (or the front) with their metrics on `out`; failures, the
-  // reason to stop and what was proven on `log`. Returns the exit code: 0, or 1
-  // if no config worked, within the limits and when it was run again; the log
-  // then says why.
+  // Prints the best configs, or the front, with their metrics on `out`;
+  // failures, the reason to stop and what was proven on `log`. Returns the exit
+  // code: 0; without a winner or a front 3 if the machine was too busy to run a
+  // finalist again, else 1. The log then says why.
   int Print(const proto::Session& session, std::ostream& out,
             std::ostream& log) const;
 

@@ -9,6 +9,7 @@
 #include "base/status_macros.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tuning/proto/canonical.h"
 
 namespace optrail::tuning {
 namespace {
@@ -211,6 +212,40 @@ TEST_F(TuneCommandTest, FinalistsRunAgainAndOneThatThenFailsNeverWins) {
   EXPECT_THAT(out_.str(), Not(HasSubstr("mode=fast,x=5")));
   EXPECT_THAT(log_.str(),
               HasSubstr("mode=fast,x=5 failed when it was run again: CRASHED"));
+}
+
+// A session with one objective whose finalists, x=1 and x=2, could not be read
+// again; x=3 was no finalist.
+proto::Session WithoutAWinner(proto::Outcome of_finalists) {
+  proto::Session session;
+  session.add_objectives()->set_metric("time");
+  for (const char* config : {"x=1", "x=2", "x=3"}) {
+    proto::Trial& trial = *session.add_trials();
+    *trial.mutable_config() = *ParseConfig(config);
+    trial.set_outcome(proto::OK);
+    proto::MetricSamples& samples = *trial.add_objectives();
+    samples.set_metric("time");
+    samples.add_values(1);
+    if (session.finalists_size() == 2) continue;
+    proto::Finalist& finalist = *session.add_finalists();
+    *finalist.mutable_config() = trial.config();
+    finalist.set_outcome(of_finalists);
+  }
+  return session;
+}
+
+TEST_F(TuneCommandTest, WithoutAWinnerTheLogSaysWhyAndTheCodeWhatIsKnown) {
+  const auto command = TuneCommand::Prepare(options_);
+  ASSERT_TRUE(command.ok()) << command.status();
+  EXPECT_EQ((*command)->Print(WithoutAWinner(proto::CRASHED), out_, log_), 1);
+  EXPECT_THAT(out_.str(), HasSubstr("x=3"));
+  EXPECT_THAT(log_.str(),
+              HasSubstr("no config that was run again worked: x=1 failed when "
+                        "it was run again: CRASHED; x=2 failed"));
+  log_.str("");
+  EXPECT_EQ((*command)->Print(WithoutAWinner(proto::CONTENDED), out_, log_), 3);
+  EXPECT_THAT(log_.str(), HasSubstr("the machine was too busy to measure x=1"));
+  EXPECT_THAT(log_.str(), Not(HasSubstr("failed")));
 }
 
 TEST_F(TuneCommandTest, PrintsTheFrontOfSeveralMetricsWithinTheirLimits) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -13,7 +14,9 @@
 #include "base/stats/pareto.h"
 #include "base/text/units.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/proto/numerics_text.h"
 #include "tuning/proto/stop_reason.h"
+#include "tuning/session/numerics.h"
 #include "tuning/session/objective.h"
 
 namespace optrail::tuning {
@@ -50,7 +53,7 @@ std::string LimitText(const proto::Objective& objective) {
       absl::StrFormat("%.6g", objective.limit()));
 }
 
-// Those of the limits that `values` break; all of them without values.
+// Lists the limits that `values` break; all limits without values.
 std::string LimitsText(const Objectives& objectives,
                        const std::vector<absl::optional<double>>* values) {
   std::vector<std::string> texts;
@@ -65,8 +68,9 @@ std::string LimitsText(const Objectives& objectives,
   return absl::StrJoin(texts, " and ");
 }
 
-// With weights, what each metric alone became: "; t 100.0% worse, m 11.1%
-// worse". The gain of the proof is of their product.
+// Says how each metric alone changed if the objectives have weights: "; t
+// 100.0% worse, m 11.1% worse". The gain of the proof is the gain of their
+// product.
 std::string EachMetricText(const proto::Session& session) {
   const Objectives objectives = ObjectivesOf(session);
   const proto::Finalist* before = DefaultOf(session);
@@ -94,7 +98,7 @@ std::string EachMetricText(const proto::Session& session) {
   return texts.empty() ? "" : absl::StrCat("; ", absl::StrJoin(texts, ", "));
 }
 
-// How far beyond its limits a config is, as a ratio of costs.
+// Returns how far a config is beyond its limits, as a ratio of costs.
 double Excess(const Objectives& objectives,
               const std::vector<absl::optional<double>>& values) {
   double most = 0;
@@ -141,6 +145,18 @@ std::string NearestText(const proto::Session& session) {
   return absl::StrCat(
       "no config is within ", LimitsText(objectives, /*values=*/nullptr),
       ": the nearest is ", config, " with ", absl::StrJoin(texts, " and "));
+}
+
+// True if the trials that worked were tested for it and all of them failed.
+bool NoneIsBatchInvariant(const proto::Session& session) {
+  bool tested = false;
+  for (const proto::Trial& trial : session.trials()) {
+    if (trial.outcome() != proto::OK) continue;
+    const NumericsClass numerics = ParseNumerics(NumericsOf(trial));
+    if (numerics.batch_invariant.value_or(false)) return false;
+    tested |= numerics.batch_invariant.has_value();
+  }
+  return tested;
 }
 
 }  // namespace
@@ -213,7 +229,7 @@ std::string ProofText(const proto::Session& session) {
   if (proof.claimed()) return absl::StrCat("proven: ", than("the default"));
   if (session.has_winner() && !candidate.empty() && candidate == winner) {
     if (stored) return absl::StrCat(text, ": it is ", than("the default"));
-    // What is no result wins nothing, however the two compare.
+    // A default beyond a limit never wins, however the two compare.
     const Objectives objectives = ObjectivesOf(session);
     const proto::Finalist* fallback = DefaultOf(session);
     std::string beyond;
@@ -221,52 +237,119 @@ std::string ProofText(const proto::Session& session) {
       const auto values = ValuesOf(objectives, *fallback);
       beyond = LimitsText(objectives, &values);
     }
-    return absl::StrCat(beyond.empty()
-                            ? "the default may not win, and this is the best "
-                              "that may: "
-                            : absl::StrCat("the default is beyond ", beyond,
-                                           ", and this is the best within: "),
-                        than("the default"));
+    return absl::StrCat(
+        beyond.empty()
+            ? "the default may not win; the best config that may is "
+            : absl::StrCat("the default is beyond ", beyond,
+                           " and may not win; the best config within is "),
+        than("the default"));
   }
   return absl::StrCat(text, ": ",
                       candidate.empty() ? "the best other config" : candidate,
                       " is ", than(stored ? "the default" : "it"));
 }
 
-std::string NoWinnerText(const proto::Session& session) {
-  if (session.has_winner() || !NamesWinner(ObjectivesOf(session))) return "";
+NoWinner WhyNoWinner(const proto::Session& session) {
+  if (session.has_winner()) return NoWinner::kHasOne;
+  const bool any_result = !ResultsOf(session).empty();
+  if (any_result && !NamesWinner(ObjectivesOf(session))) {
+    return NoWinner::kHasOne;
+  }
+  bool failed = false, read = false;
+  for (const proto::Finalist& finalist : session.finalists()) {
+    if (finalist.outcome() == proto::CONTENDED) return NoWinner::kBusy;
+    failed |= Failed(finalist);
+    read |= finalist.outcome() == proto::OK;
+  }
+  if (!any_result) {
+    return NearestText(session).empty() ? NoWinner::kNothingWorked
+                                        : NoWinner::kBeyondLimits;
+  }
+  if (failed) return NoWinner::kFailedAgain;
+  // A session that ended lists the default at least. It reads nothing if no
+  // config may win.
+  return read || session.finalists_size() > 0 ? NoWinner::kMayNotWin
+                                              : NoWinner::kNotRunAgain;
+}
+
+const char* NoWinnerName(NoWinner why) {
+  switch (why) {
+    case NoWinner::kHasOne:
+      return "";
+    case NoWinner::kNothingWorked:
+      return "no config works";
+    case NoWinner::kBeyondLimits:
+      return "none within the limits";
+    case NoWinner::kBusy:
+      return "machine too busy";
+    case NoWinner::kFailedAgain:
+      return "none worked again";
+    case NoWinner::kNotRunAgain:
+      return "not run again";
+    case NoWinner::kMayNotWin:
+      return "none may win";
+  }
+  return "";
+}
+
+std::vector<std::string> FinalistFailures(const proto::Session& session) {
   std::set<std::string> worked;
   for (const proto::Trial& trial : session.trials()) {
     if (trial.outcome() == proto::OK) {
       worked.insert(CanonicalText(trial.config()));
     }
   }
-  std::vector<std::string> reasons;
+  std::vector<std::string> failures;
   for (const proto::Finalist& finalist : session.finalists()) {
     const std::string config = CanonicalText(finalist.config());
     const char* const again = worked.count(config) > 0 ? " again" : "";
     if (finalist.outcome() == proto::CONTENDED) {
-      reasons.push_back(
+      failures.push_back(
           absl::StrCat("the machine was too busy to measure ", config, again));
     } else if (Failed(finalist)) {
-      reasons.push_back(absl::StrCat(config, " failed when it was run", again,
-                                     ": ", OutcomeName(finalist.outcome()),
-                                     finalist.detail().empty() ? "" : ", ",
-                                     finalist.detail()));
+      failures.push_back(absl::StrCat(config, " failed when it was run", again,
+                                      ": ", OutcomeName(finalist.outcome()),
+                                      finalist.detail().empty() ? "" : ", ",
+                                      finalist.detail()));
     }
   }
-  const bool any_result = !ResultsOf(session).empty();
-  // A session may ask for more than limits: the bits of the default, say.
-  if (reasons.empty() && any_result) {
-    return "none of the configs that worked may win";
+  return failures;
+}
+
+std::string NoWinnerText(const proto::Session& session) {
+  const NoWinner why = WhyNoWinner(session);
+  const std::string failures = absl::StrJoin(FinalistFailures(session), "; ");
+  const auto with_failures = [&](const std::string& text, const char* sep) {
+    return failures.empty() ? text : absl::StrCat(text, sep, failures);
+  };
+  switch (why) {
+    case NoWinner::kHasOne:
+      return "";
+    case NoWinner::kNothingWorked:
+      return with_failures("no config worked", ": ");
+    case NoWinner::kBeyondLimits:
+      return with_failures(NearestText(session), "; ");
+    case NoWinner::kBusy: {
+      const std::string nearest =
+          ResultsOf(session).empty() ? NearestText(session) : "";
+      return nearest.empty() ? failures : with_failures(nearest, "; ");
+    }
+    case NoWinner::kFailedAgain: {
+      const bool any_read = absl::c_any_of(
+          session.finalists(),
+          [](const auto& finalist) { return finalist.outcome() == proto::OK; });
+      return with_failures(any_read ? "no config that was run again may win"
+                                    : "no config that was run again worked",
+                           ": ");
+    }
+    case NoWinner::kNotRunAgain:
+      return "the session ended before it ran its best configs again";
+    case NoWinner::kMayNotWin:
+      return NoneIsBatchInvariant(session)
+                 ? "no config that was tried is batch-invariant"
+                 : "none of the configs that worked may win";
   }
-  const std::string nearest = any_result ? "" : NearestText(session);
-  if (!nearest.empty()) {
-    reasons.insert(reasons.begin(), nearest);
-    return absl::StrJoin(reasons, "; ");
-  }
-  return absl::StrCat("no config worked", reasons.empty() ? "" : ": ",
-                      absl::StrJoin(reasons, "; "));
+  return "";
 }
 
 std::vector<int> FrontOf(const std::vector<proto::Objective>& objectives,

@@ -1,9 +1,11 @@
 #include "tuning/session/results.h"
 
+#include <cstdint>
 #include <string>
 
 #include "gtest/gtest.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/session/numerics.h"
 
 namespace optrail::tuning {
 namespace {
@@ -15,7 +17,8 @@ void AddValue(const std::string& metric, double value, Stored* stored) {
   samples.add_values(value);
 }
 
-// Of a command with b=1, the default, and b=2: t is 1 and 2, m 9 and 8.
+// A session of a command with the configs b=1, the default, where t is 1 and m
+// is 9, and b=2, where t is 2 and m is 8.
 proto::Session CommandSession() {
   proto::Session session;
   for (const char* metric : {"t", "m"}) {
@@ -90,9 +93,11 @@ TEST(ResultsTest, ADefaultBeyondALimitDoesNotStay) {
   session.mutable_objectives(1)->set_limit(8);
   Compare(-1, /*claimed=*/false, &session);
   *session.mutable_winner() = *ParseConfig("b=2");
-  EXPECT_EQ(ProofText(session),
-            "the default is beyond m<=8, and this is the best within: 100.0% "
-            "worse than the default in t (98.0% to 102.0%, 44 paired rounds)");
+  EXPECT_EQ(
+      ProofText(session),
+      "the default is beyond m<=8 and may not win; the best config within "
+      "is 100.0% worse than the default in t (98.0% to 102.0%, 44 paired "
+      "rounds)");
 }
 
 TEST(ResultsTest, AWeightedGainSaysWhatEachMetricBecame) {
@@ -131,8 +136,66 @@ TEST(ResultsTest, WithoutAWinnerTheReasonIsNamed) {
   EXPECT_EQ(NoWinnerText(proto::Session()), "no config worked");
 }
 
+// As CommandSession, judged by t alone, with b=3, which was not run again.
+proto::Session WithAnUnreadConfig() {
+  proto::Session session = CommandSession();
+  session.mutable_objectives()->RemoveLast();
+  proto::Trial& trial = *session.add_trials();
+  *trial.mutable_config() = *ParseConfig("b=3");
+  trial.set_outcome(proto::OK);
+  AddValue("t", 3, &trial);
+  return session;
+}
+
+TEST(ResultsTest, ConfigsThatWorkedAreNotDeniedWhereAllFinalistsFail) {
+  proto::Session session = WithAnUnreadConfig();
+  for (proto::Finalist& finalist : *session.mutable_finalists()) {
+    finalist.set_outcome(proto::CRASHED);
+  }
+  EXPECT_EQ(ResultsOf(session).size(), 1u);
+  EXPECT_EQ(WhyNoWinner(session), NoWinner::kFailedAgain);
+  EXPECT_EQ(NoWinnerText(session),
+            "no config that was run again worked: b=1 failed when it was run "
+            "again: CRASHED; b=2 failed when it was run again: CRASHED");
+  session.mutable_finalists(0)->set_outcome(proto::OK);
+  EXPECT_EQ(NoWinnerText(session),
+            "no config that was run again may win: b=2 failed when it was run "
+            "again: CRASHED");
+  session.mutable_finalists(0)->set_outcome(proto::CONTENDED);
+  EXPECT_EQ(WhyNoWinner(session), NoWinner::kBusy);
+  EXPECT_EQ(NoWinnerText(session),
+            "the machine was too busy to measure b=1 again; b=2 failed when it "
+            "was run again: CRASHED");
+  session.clear_finalists();
+  EXPECT_EQ(WhyNoWinner(session), NoWinner::kNotRunAgain);
+  EXPECT_EQ(NoWinnerText(session),
+            "the session ended before it ran its best configs again");
+}
+
+TEST(ResultsTest, WhatMayNotWinIsNamedWhereItIsKnown) {
+  proto::Session session = WithAnUnreadConfig();
+  EXPECT_EQ(WhyNoWinner(session), NoWinner::kMayNotWin);
+  for (proto::Trial& trial : *session.mutable_trials()) {
+    AddNumerics(uint64_t{1} << 60, trial.mutable_facts());
+    AddBatchInvariance(false, trial.mutable_facts());
+  }
+  EXPECT_EQ(NoWinnerText(session),
+            "no config that was tried is batch-invariant");
+  session.mutable_trials(1)->clear_facts();
+  AddNumerics(uint64_t{1} << 60, session.mutable_trials(1)->mutable_facts());
+  AddBatchInvariance(true, session.mutable_trials(1)->mutable_facts());
+  EXPECT_EQ(NoWinnerText(session), "none of the configs that worked may win");
+}
+
 TEST(ResultsTest, AFrontNamesNoWinnerAndMissesNone) {
-  EXPECT_EQ(NoWinnerText(CommandSession()), "");
+  proto::Session session = CommandSession();
+  EXPECT_EQ(WhyNoWinner(session), NoWinner::kHasOne);
+  EXPECT_EQ(NoWinnerText(session), "");
+  for (proto::Trial& trial : *session.mutable_trials()) {
+    trial.set_outcome(proto::CRASHED);
+  }
+  session.clear_finalists();
+  EXPECT_EQ(NoWinnerText(session), "no config worked");
 }
 
 }  // namespace
