@@ -8,8 +8,7 @@
 //   SharedWinners winners({{1}, {0}});  // two tasks, each the other's sibling
 //   winners.Report(0, "tile=64", 3.0, /*answered=*/true);
 //   if (const auto offer = winners.For(1)) {
-//     winners.Take(1, *offer);
-//     ... task 1 tries offer->config, then Report(1, ...) ...
+//     winners.Take(1, *offer);  // task 1 tries offer->config, then reports
 //   }
 //
 // How much an offer may save is judged by what both tasks know. Two that had a

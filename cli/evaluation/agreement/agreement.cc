@@ -3,7 +3,7 @@
 //
 //   bazel run //cli/evaluation/agreement:agreement -- --histories=2000
 //   bazel run //cli/evaluation/agreement:agreement -- --first=17 --histories=1
-//   --keep=/tmp/17
+//   --keep_in=/tmp/17
 //
 // Exit code 1 if an invariant is broken by a history that is not among its
 // known failures, or holds for one that is. Each contradiction is printed with
@@ -33,7 +33,7 @@ ABSL_FLAG(uint64_t, first, 1, "Seed of the first history.");
 ABSL_FLAG(int32_t, histories, 100, "How many.");
 ABSL_FLAG(int32_t, printed, 3, "Contradictions printed of each invariant.");
 ABSL_FLAG(std::string, only, "", "The one invariant to check; by default all.");
-ABSL_FLAG(std::string, keep, "", "Keep the last history in this folder.");
+ABSL_FLAG(std::string, keep_in, "", "Keep the last history in this folder.");
 
 namespace optrail::agreement {
 namespace {
@@ -70,7 +70,7 @@ void Print(const Invariant& invariant, const MadeHistory& history,
   std::cout << "  reproduce: bazel run //cli/evaluation/agreement:agreement -- "
                "--histories=1 --first="
             << history.seed << " --only=" << invariant.name
-            << " --keep=$PWD/history\n";
+            << " --keep_in=$PWD/history\n";
 }
 
 // The part of the histories that this process is to take, as `bazel test` says
@@ -95,7 +95,7 @@ Shard ThisShard() {
 
 int Run() {
   const std::string optrail = Absolute(absl::GetFlag(FLAGS_optrail));
-  const std::string keep = Absolute(absl::GetFlag(FLAGS_keep));
+  const std::string keep = Absolute(absl::GetFlag(FLAGS_keep_in));
   const std::string only = absl::GetFlag(FLAGS_only);
   std::map<std::string, Count> counts;
   bool is_wrong = false;
