@@ -44,7 +44,8 @@ absl::StatusOr<std::set<std::string>> PilotKeeper::Hear() {
 
 absl::StatusOr<bool> PilotKeeper::Counts(const PilotJob& job, bool is_heard,
                                          Changes* changes) {
-  if (cancelled_.count(job.id) != 0) return false;
+  const bool was_cancelled = cancelled_.count(job.id) != 0;
+  if (was_cancelled && (job.completes || !job.runs)) return false;
   if (!job.runs) {
     running_since_.erase(job.id);
     return true;
@@ -52,14 +53,17 @@ absl::StatusOr<bool> PilotKeeper::Counts(const PilotJob& job, bool is_heard,
   const absl::Duration now = Now();
   const absl::Duration since =
       running_since_.emplace(job.id, now).first->second;
-  if (!trusts_silence_ || is_heard || now - since <= patience_) return true;
+  if (!trusts_silence_ || is_heard || now - since <= patience_) {
+    return !was_cancelled;
+  }
+  // A slurmctld that is killed just then forgets that it was cancelled.
   const absl::Status cancelled = CancelPilotJob(job.id);
   if (absl::IsUnavailable(cancelled)) return cancelled;
   const std::string why =
       absl::StrCat(": it runs, and no pilot of it was heard of for ",
                    absl::FormatDuration(patience_));
+  running_since_[job.id] = now;
   if (!cancelled.ok()) {
-    running_since_[job.id] = now;
     changes->push_back(absl::StrCat("Slurm job ", job.id,
                                     " should be cancelled", why, "; ",
                                     cancelled.message()));

@@ -75,7 +75,7 @@ class PilotKeeper {
   // to the second one without a gap.
   absl::optional<absl::Duration> reached_since_, reached_;
   bool trusts_silence_ = false;
-  // By job: when it was first seen to run, or last could not be cancelled.
+  // By job: when it was first seen to run, or last was to be cancelled.
   std::map<std::string, absl::Duration> running_since_;
   std::set<std::string> cancelled_;   // they may be listed for a while
   std::map<std::string, bool> seen_;  // by job: its pilot was heard of

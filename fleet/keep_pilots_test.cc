@@ -255,6 +255,14 @@ TEST_F(KeepPilotsTest, WhatCannotBeCancelledEndsNothing) {
                                    "Slurm job 3"));
   // Job 2 stays listed until its node answers, and is not cancelled again.
   EXPECT_THAT(*keeper.Look(), IsEmpty());
+  EndJob("1");
+  Change("RUNNING", "COMPLETING");
+  EXPECT_THAT(*keeper.Look(), ElementsAre("Slurm job 4"));
+  EXPECT_THAT(LookFor(keeper, 2 * kPatience), IsEmpty());
+  // Slurm forgot that.
+  Change("COMPLETING", "RUNNING");
+  EXPECT_THAT(LookFor(keeper, absl::Seconds(20)),
+              ElementsAre(HasSubstr("Slurm job 2 is cancelled")));
 }
 
 TEST_F(KeepPilotsTest, AJobThatIsRequeuedWhileItCompletesIsThere) {

@@ -138,8 +138,8 @@ absl::StatusOr<std::vector<PilotJob>> ListPilotJobs(
     const std::vector<std::string>& options,
     const std::vector<std::string>& pilot) {
   const std::string mark = MarkOf(options, pilot);
-  // Without --states, which looks at a job's base state alone: one that is
-  // requeued and still completes has another.
+  // Without --states it lists those that complete, too: a job that was requeued
+  // may be among them.
   OPTRAIL_ASSIGN_OR_RETURN(
       const std::string said,
       RunSlurm({"squeue", "--me", "--noheader", "--format=%A|%T|%k"}));
@@ -150,8 +150,8 @@ absl::StatusOr<std::vector<PilotJob>> ListPilotJobs(
     if (fields.size() != 3 || fields[2] != mark || HasEnded(fields[1])) {
       continue;
     }
-    jobs.push_back(
-        {fields[0], fields[1] == "RUNNING" || fields[1] == "COMPLETING"});
+    const bool completes = fields[1] == "COMPLETING";
+    jobs.push_back({fields[0], completes || fields[1] == "RUNNING", completes});
   }
   return jobs;
 }

@@ -28,7 +28,8 @@ absl::StatusOr<std::vector<std::string>> SubmitPilots(
 
 struct PilotJob {
   std::string id;
-  bool runs = false;  // as far as Slurm knows; else it waits
+  bool runs = false;       // as far as Slurm knows; else it waits
+  bool completes = false;  // it runs to its end, or is requeued
 };
 
 // InvalidArgument for options with which ListPilotJobs() would not find what
