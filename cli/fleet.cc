@@ -389,47 +389,21 @@ absl::StatusOr<std::vector<fleet::PilotsToKeep>> PilotsOfUp() {
   return pilots;
 }
 
-// Until no task is left that these pilots may take. A database or a Slurm that
-// is away is asked again.
 absl::StatusOr<int> KeepUp(const std::vector<fleet::PilotsToKeep>& pilots) {
   OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
       !absl::GetFlag(FLAGS_machines_file).empty(), "keep", "true",
       "--machines_file=FILE beside it, which says for which hardware"));
-  const absl::Duration lease = absl::GetFlag(FLAGS_lease);
-  const absl::Duration patience = std::max(2 * lease, absl::Minutes(1));
-  OPTRAIL_ASSIGN_OR_RETURN(fleet::JobQueue queue, OpenQueue());
-  std::vector<fleet::PilotKeeper> keepers;
   for (const fleet::PilotsToKeep& each : pilots) {
-    keepers.emplace_back(&queue, each, patience);
+    OPTRAIL_RETURN_IF_ERROR(fleet::CheckOptionsToKeep(each.options));
   }
-  std::string said;
-  while (true) {
-    bool has_work = false;
-    absl::Status away;
-    for (size_t i = 0; i < keepers.size(); ++i) {
-      const absl::StatusOr<bool> work = queue.HasWork(pilots[i].info);
-      const absl::StatusOr<std::vector<std::string>> changes =
-          work.ok() ? keepers[i].Look() : work.status();
-      has_work |= work.value_or(true);
-      if (!changes.ok() && !absl::IsUnavailable(changes.status())) {
-        return changes.status();
-      }
-      away.Update(changes.status());
-      if (!changes.ok()) continue;
-      for (const std::string& change : *changes) {
-        std::cout << change
-                  << (pilots[i].info.hardware_id.empty() ? "" : " on ")
-                  << pilots[i].info.hardware_id << "\n"
-                  << std::flush;
-      }
-    }
-    if (!has_work) return 0;
-    if (!away.ok() && said != away.message()) {
-      std::cerr << SanitiseText(away.message()) << "; trying again\n";
-    }
-    said = std::string(away.message());
-    absl::SleepFor(std::min(lease / 2, absl::Seconds(15)));
-  }
+  const absl::Duration lease = absl::GetFlag(FLAGS_lease);
+  OPTRAIL_ASSIGN_OR_RETURN(fleet::JobQueue queue, OpenQueue());
+  OPTRAIL_RETURN_IF_ERROR(
+      fleet::KeepPilots(queue, pilots,
+                        {std::max(2 * lease, absl::Minutes(1)),
+                         std::min(lease / 2, absl::Seconds(15))},
+                        std::cout, std::cerr));
+  return 0;
 }
 
 absl::StatusOr<int> Up(const std::vector<std::string>&) {

@@ -3,7 +3,9 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <utility>
@@ -203,6 +205,66 @@ TEST(FleetCommands, UpRefusesWhatSlurmWouldShowAndWhatItWouldIgnore) {
               HasSubstr("--machines_file"));
   EXPECT_THAT(Fleet({"up", "--keep"}, 2),
               AllOf(HasSubstr("--keep"), HasSubstr("--machines_file")));
+}
+
+// A Slurm that starts each job at once, as a process of this machine.
+TEST(FleetCommands, UpStaysUntilItsPilotsHaveDoneAllTasks) {
+  const auto server = tracker::PostgresServer::Start();
+  if (absl::IsUnimplemented(server.status())) GTEST_SKIP() << server.status();
+  ASSERT_TRUE(server.ok()) << server.status();
+  history = (*server)->Url("postgres", "postgres");
+  EXPECT_THAT(Fleet({"init"}), HasSubstr("ready"));
+  EXPECT_THAT(Fleet({"submit", "--hardware=here", "--task_time=5m",
+                     "bench --op=relu --shape=n=64/f32 --processes=1 --quiet",
+                     "bench --op=add --shape=n=64/f32 --processes=1 --quiet"}),
+              HasSubstr("job 1: 2 tasks"));
+  const std::string folder = (*server)->folder() + "/slurm";
+  const auto made =
+      RunCommand({"sh", "-ec",
+                  absl::StrCat(R"sh(
+mkdir )sh",
+                               folder, R"sh(; cd )sh", folder, R"sh(
+cat > sbatch <<'END'
+#!/bin/sh
+cd )sh",
+                               folder, R"sh(
+for word; do case $word in --comment=*) mark=${word#*=};; esac; done
+id=$(($(ls | grep -c '^script') + 1))
+cat > script$id
+SLURM_JOB_ID=$id setsid sh script$id > out$id 2>&1 &
+echo "$id|RUNNING|$mark" > job$!
+echo $id
+END
+cat > squeue <<'END'
+#!/bin/sh
+cd )sh",
+                               folder, R"sh(
+for job in job*; do kill -0 ${job#job} 2>/dev/null && cat $job; done
+exit 0
+END
+chmod +x sbatch squeue
+echo 'hardware { id: "here" pilots: 1 }' > machines.textproto)sh")});
+  ASSERT_TRUE(made.ok() && made->exit.ok()) << made->stderr_text;
+  const char* const path = std::getenv("PATH");
+  const std::string before = path == nullptr ? "" : path;
+  setenv("PATH", absl::StrCat(folder, ":", before).c_str(), 1);
+  EXPECT_THAT(
+      Fleet({"up", "--keep", "--lease=5s", "--run_as=root",
+             absl::StrCat("--machines_file=", folder, "/machines.textproto")}),
+      HasSubstr("Slurm job 1 on here"));
+  setenv("PATH", before.c_str(), 1);
+  EXPECT_THAT(Fleet({"status"}), HasSubstr("here"));
+  EXPECT_THAT(Fleet({"cancel", "1"}), HasSubstr("0 tasks cancelled"));
+  EXPECT_THAT(Fleet({"logs", "1"}),
+              AllOf(HasSubstr("op=relu"), HasSubstr("op=add")));
+}
+
+TEST(FleetCommands, UpRefusesToKeepWhatItWouldNotFindAgain) {
+  history = "postgresql://db/optrail";
+  const std::string machines = ::testing::TempDir() + "/array.textproto";
+  std::ofstream(machines) << "hardware { id: \"gpu\" sbatch: \"-a0-3\" }";
+  EXPECT_THAT(Fleet({"up", "--keep", "--machines_file=" + machines}, 2),
+              AllOf(HasSubstr("-a0-3"), HasSubstr("--array")));
 }
 
 }  // namespace

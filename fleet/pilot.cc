@@ -23,7 +23,7 @@ namespace {
 
 // How long a database may be away before a pilot gives up.
 constexpr absl::Duration kPatience = absl::Minutes(10);
-// The same before the pilot has ever reached it: its address may be wrong.
+// Before the pilot has ever reached it, its address may be wrong.
 constexpr absl::Duration kPatienceAtStart = absl::Minutes(1);
 
 std::atomic<bool> told_to_end{false};

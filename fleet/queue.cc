@@ -191,8 +191,6 @@ absl::StatusOr<int64_t> JobQueue::Drain(const std::string& pilot) {
   return static_cast<int64_t>(rows.size());
 }
 
-// Tasks of pilots that fell silent go back into the queue, or fail for good
-// where they had their attempts or their deadline is past.
 absl::Status JobQueue::TakeBackLost() {
   const int64_t now_ns = Clock::Real()->NowNs();
   if (took_back_ns_.has_value() &&

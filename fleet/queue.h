@@ -133,13 +133,6 @@ struct FleetStatus {
   std::map<std::string, int64_t> verdicts;
 };
 
-// Slurm's numbers of the jobs whose pilots said that they are there.
-struct PilotsHeardOf {
-  std::set<std::string> slurm_jobs;
-  // False: the server has just started, so silence tells nothing.
-  bool is_complete = false;
-};
-
 class JobQueue {
  public:
   // How long a pilot may be silent before another one gets its task.
@@ -154,9 +147,10 @@ class JobQueue {
   // Tells pilots, or all for "", to end after their task. Their number.
   absl::StatusOr<int64_t> Drain(const std::string& pilot);
   absl::StatusOr<FleetStatus> Status();
-  // Pilots of Slurm that were heard of within `patience`.
-  absl::StatusOr<PilotsHeardOf> HeardOf(absl::Duration patience);
-  // Returns whether any task waits or runs that such a pilot may take.
+  // Slurm's numbers of the jobs whose pilots were heard of within `patience`.
+  absl::StatusOr<std::set<std::string>> HeardOf(absl::Duration patience);
+  // Returns whether any task waits or runs that such a pilot may take. A task
+  // that was not started before its deadline is none.
   absl::StatusOr<bool> HasWork(const PilotInfo& pilot);
   // The tasks of a job, in the order in which they were submitted.
   absl::StatusOr<std::vector<TaskResult>> Results(int64_t job);
@@ -168,6 +162,10 @@ class JobQueue {
   // The logs of a job's attempts, oldest first.
   absl::StatusOr<std::string> Logs(int64_t job);
 
+  // Tasks of pilots that fell silent go back into the queue, or fail for good
+  // where they had their attempts or their deadline is past. Claim() does this
+  // too; at most four times a lease.
+  absl::Status TakeBackLost();
   // nullopt: there is nothing to do for this pilot now, or it was told to end.
   absl::StatusOr<absl::optional<Task>> Claim(const PilotInfo& pilot);
   // False: the task is no longer this attempt's, stop it.
@@ -197,7 +195,6 @@ class JobQueue {
   using Values = std::vector<tracker::Postgres::Value>;
   // Over a new connection where the old one broke.
   absl::StatusOr<Rows> Query(const std::string& sql, const Values& values);
-  absl::Status TakeBackLost();
   absl::Status AddJobs(FleetStatus* status);
   absl::Status AddPilots(FleetStatus* status);
   absl::Status AddCounts(FleetStatus* status);

@@ -1,5 +1,7 @@
-// What the queue tells people, dashboards and those who start pilots.
+// The queue answers people, dashboards and those who start pilots.
 
+#include <set>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,15 +12,8 @@
 
 namespace optrail::fleet {
 
-absl::StatusOr<PilotsHeardOf> JobQueue::HeardOf(absl::Duration patience) {
-  const std::string seconds = absl::StrCat(absl::ToDoubleSeconds(patience));
-  PilotsHeardOf heard;
-  // While the server was away nobody could say anything.
-  OPTRAIL_ASSIGN_OR_RETURN(const Rows up,
-                           Query("SELECT pg_postmaster_start_time() < now() - "
-                                 "make_interval(secs => $1)",
-                                 {seconds}));
-  heard.is_complete = !up.empty() && Text(up[0][0]) == "t";
+absl::StatusOr<std::set<std::string>> JobQueue::HeardOf(
+    absl::Duration patience) {
   // A pilot that runs a task says so by its lease.
   OPTRAIL_ASSIGN_OR_RETURN(
       const Rows rows,
@@ -27,16 +22,18 @@ absl::StatusOr<PilotsHeardOf> JobQueue::HeardOf(absl::Duration patience) {
             "make_interval(secs => $1) OR EXISTS (SELECT FROM optrail.tasks t "
             "WHERE t.pilot = p.pilot AND t.state = 'leased' AND "
             "t.lease_until > now() - make_interval(secs => $1)))",
-            {seconds}));
-  for (const auto& row : rows) heard.slurm_jobs.insert(Text(row[0]));
-  return heard;
+            {absl::StrCat(absl::ToDoubleSeconds(patience))}));
+  std::set<std::string> slurm_jobs;
+  for (const auto& row : rows) slurm_jobs.insert(Text(row[0]));
+  return slurm_jobs;
 }
 
 absl::StatusOr<bool> JobQueue::HasWork(const PilotInfo& pilot) {
   OPTRAIL_ASSIGN_OR_RETURN(
       const Rows rows,
       Query("SELECT EXISTS (SELECT FROM optrail.tasks WHERE "
-            "state IN ('waiting', 'queued', 'leased') AND "
+            "(state = 'leased' OR (state IN ('waiting', 'queued') AND "
+            "(deadline IS NULL OR deadline > now()))) AND "
             "hardware_id IN ('', $1) AND ($2 OR NOT needs_repository))",
             {pilot.hardware_id, pilot.has_repository ? "t" : "f"}));
   return !rows.empty() && Text(rows[0][0]) == "t";

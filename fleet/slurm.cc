@@ -5,6 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "base/hash/hash.h"
 #include "base/process/subprocess.h"
@@ -74,7 +76,40 @@ std::string MarkOf(const std::vector<std::string>& options,
                                            absl::StrJoin(pilot, "\n"))));
 }
 
+bool HasEnded(absl::string_view state) {
+  for (const char* const end :
+       {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED",
+        "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "REVOKED", "TIMEOUT"}) {
+    if (state == end) return true;
+  }
+  return false;
+}
+
+// The name of a long option, which sbatch lets people cut; that of a short one
+// is its letter.
+absl::string_view NameOf(absl::string_view option) {
+  if (!absl::ConsumePrefix(&option, "--")) return option.substr(0, 2);
+  return option.substr(0, option.find('='));
+}
+
 }  // namespace
+
+absl::Status CheckOptionsToKeep(const std::vector<std::string>& options) {
+  for (const std::string& option : options) {
+    const absl::string_view name = NameOf(option);
+    bool hides = name == "-a" || name == "-M";
+    for (const absl::string_view full : {"array", "clusters", "comment"}) {
+      hides |= name.size() > 1 && absl::StartsWith(full, name);
+    }
+    if (!hides) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--keep: option '", option,
+        "' of sbatch, expected none of --array, --clusters and --comment, with "
+        "which jobs are not found again; next: leave it out, or `fleet up` "
+        "without --keep"));
+  }
+  return absl::OkStatus();
+}
 
 absl::StatusOr<std::vector<std::string>> SubmitPilots(
     int count, const std::vector<std::string>& options,
@@ -103,17 +138,20 @@ absl::StatusOr<std::vector<PilotJob>> ListPilotJobs(
     const std::vector<std::string>& options,
     const std::vector<std::string>& pilot) {
   const std::string mark = MarkOf(options, pilot);
+  // Without --states it lists those that complete, too: a job that was requeued
+  // may be among them.
   OPTRAIL_ASSIGN_OR_RETURN(
       const std::string said,
-      RunSlurm({"squeue", "--me", "--noheader", "--name=optrail-pilot",
-                "--states=PENDING,CONFIGURING,RUNNING,SUSPENDED",
-                "--format=%i|%t|%k"}));
+      RunSlurm({"squeue", "--me", "--noheader", "--format=%A|%T|%k"}));
   std::vector<PilotJob> jobs;
   for (const absl::string_view line : absl::StrSplit(said, '\n')) {
     const std::vector<std::string> fields = absl::StrSplit(
         absl::StripAsciiWhitespace(line), absl::MaxSplits('|', 2));
-    if (fields.size() != 3 || fields[2] != mark) continue;
-    jobs.push_back({fields[0], fields[1] == "R"});
+    if (fields.size() != 3 || fields[2] != mark || HasEnded(fields[1])) {
+      continue;
+    }
+    const bool completes = fields[1] == "COMPLETING";
+    jobs.push_back({fields[0], completes || fields[1] == "RUNNING", completes});
   }
   return jobs;
 }

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 namespace optrail::fleet {
@@ -27,11 +28,17 @@ absl::StatusOr<std::vector<std::string>> SubmitPilots(
 
 struct PilotJob {
   std::string id;
-  bool runs = false;  // as far as Slurm knows; else it waits
+  bool runs = false;       // as far as Slurm knows; else it waits
+  bool completes = false;  // it runs to its end, or is requeued
 };
 
+// InvalidArgument for options with which ListPilotJobs() would not find what
+// SubmitPilots() submitted: arrays, other clusters, a comment.
+absl::Status CheckOptionsToKeep(const std::vector<std::string>& options);
+
 // This user's jobs that run or wait and were submitted with the same words.
-// Errors as SubmitPilots().
+// Those that end count as running until Slurm has done with them, as do those
+// that it requeues. Errors as SubmitPilots().
 absl::StatusOr<std::vector<PilotJob>> ListPilotJobs(
     const std::vector<std::string>& options,
     const std::vector<std::string>& pilot);

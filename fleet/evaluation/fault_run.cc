@@ -327,8 +327,9 @@ class FaultRun {
           "greatest(lease_until, pg_postmaster_start_time()))), 0) "
           "FROM optrail.tasks WHERE state = 'leased'");
       const absl::StatusOr<double> silent = Number(
-          "SELECT coalesce(extract(epoch FROM now() - max(seen)), 1e9) "
-          "FROM optrail.pilots");
+          "SELECT coalesce(extract(epoch FROM now() - max(greatest(seen, "
+          "(SELECT max(lease_until) FROM optrail.tasks t WHERE t.state = "
+          "'leased' AND t.pilot = p.pilot)))), 1e9) FROM optrail.pilots p");
       if (overdue.ok() && silent.ok()) {
         NoteOverdue(*overdue / absl::ToDoubleSeconds(options_.lease),
                     absl::Seconds(*silent));
@@ -338,7 +339,7 @@ class FaultRun {
     } while (absl::Now() < until);
   }
 
-  // `silent`: since when no pilot said that it is there.
+  // `silent`: since when no pilot said that it is there, or that it works.
   void NoteOverdue(double leases, absl::Duration silent) {
     report_.most_overdue = std::max(report_.most_overdue, leases);
     if (silent > options_.lease) pilots_since_ = absl::Now();

@@ -62,6 +62,9 @@ absl::StatusOr<PilotOptions> PilotOptionsOf(
   options.lease = absl::Milliseconds(lease_ms);
   options.poll = absl::Milliseconds(poll_ms);
   options.info = {"", "host", "hw", ""};
+  // Pilots of `optrail fleet up` end so, too: none stays to take back what is
+  // lost.
+  options.until_idle = true;
   options.program.assign(arguments.begin() + 5, arguments.end());
   return options;
 }

@@ -21,15 +21,15 @@ namespace optrail::fleet {
 
 // Makes a history for each of `count` tasks below `folder`, which others may
 // read, and a program that copies the one which its first flag names to where
-// --history says.
-// Each takes `task_time`.
+// --history says. Each takes `task_time`.
 absl::StatusOr<std::vector<std::string>> PrepareTasks(
     const std::string& folder, int count,
     absl::Duration task_time = absl::Milliseconds(50));
 // Commands for the tasks from `first` on.
 std::vector<std::string> CommandsOf(int first, int count);
 
-// A pilot of the fault run as arguments, for a process that Slurm starts.
+// A pilot of the fault run as arguments, for a process that Slurm starts. It
+// ends where nothing is queued, as those of `optrail fleet up` do.
 std::vector<std::string> ArgumentsOf(const PilotOptions& options);
 absl::StatusOr<PilotOptions> PilotOptionsOf(
     const std::vector<std::string>& arguments);

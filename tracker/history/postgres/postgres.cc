@@ -4,11 +4,15 @@
 
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 
 namespace optrail::tracker {
@@ -90,6 +94,20 @@ using Result = std::unique_ptr<PGresult, Clear>;
 bool IsFine(const PGresult* result) {
   const ExecStatusType status = Pq().PQresultStatus(result);
   return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK;
+}
+
+std::string PercentDecoded(absl::string_view text) {
+  std::string decoded;
+  while (!text.empty()) {
+    const bool is_escape = text.size() > 2 && text[0] == '%' &&
+                           absl::ascii_isxdigit(text[1]) &&
+                           absl::ascii_isxdigit(text[2]);
+    absl::StrAppend(&decoded, is_escape
+                                  ? absl::HexStringToBytes(text.substr(1, 2))
+                                  : std::string(text.substr(0, 1)));
+    text.remove_prefix(is_escape ? 3 : 1);
+  }
+  return decoded;
 }
 
 std::string OneLine(const char* text) {
@@ -276,21 +294,27 @@ std::string Postgres::NameOf(absl::string_view url) {
   std::string name(url);
   const size_t scheme = name.find("://");
   if (scheme == std::string::npos) return name;
+  // As libpq, which takes a question mark before an @ for part of the password.
   const size_t host = scheme + 3;
-  const size_t end = name.find_first_of("/?", host);
-  const size_t at = name.rfind('@', end);
+  const size_t at = name.rfind('@', name.find('/', host));
   if (at != std::string::npos && at > host) {
     const size_t colon = name.find(':', host);
     if (colon < at) name.erase(colon, at - colon);
   }
-  // Passwords may stand behind the question mark, too: password, sslpassword.
-  constexpr absl::string_view kPassword = "password=";
-  for (size_t found = name.find(kPassword.data()); found != std::string::npos;
-       found = name.find(kPassword.data(), found)) {
-    found += kPassword.size();
-    const size_t next = name.find('&', found);
-    name.replace(found, next == std::string::npos ? next : next - found, "...");
+  const size_t question = name.find('?', host);
+  if (question == std::string::npos) return name;
+  // Passwords may stand behind it, too: password, sslpassword.
+  std::vector<std::string> parameters =
+      absl::StrSplit(name.substr(question + 1), '&');
+  for (std::string& parameter : parameters) {
+    const size_t equals = parameter.find('=');
+    if (equals != std::string::npos &&
+        absl::EndsWith(PercentDecoded(parameter.substr(0, equals)),
+                       "password")) {
+      parameter.replace(equals + 1, std::string::npos, "...");
+    }
   }
+  name.replace(question + 1, std::string::npos, absl::StrJoin(parameters, "&"));
   return name;
 }
 

@@ -203,6 +203,10 @@ TEST_F(PostgresStoreTest, SaysWhatIsWrongAndWhatToDo) {
   EXPECT_EQ(Postgres::NameOf("postgresql://me:secret@h/d?sslpassword=secret&"
                              "port=1&password=secret"),
             "postgresql://me@h/d?sslpassword=...&port=1&password=...");
+  // libpq decodes keywords, and ends a password at the @.
+  EXPECT_EQ(Postgres::NameOf("postgresql://me:s?cret@h/d?p%61ssword=secret&"
+                             "passwor%64=%&port=1%"),
+            "postgresql://me@h/d?p%61ssword=...&passwor%64=...&port=1%");
 
   const auto empty = History::Open(Url());
   EXPECT_TRUE(absl::IsFailedPrecondition(empty.status())) << empty.status();
