@@ -231,8 +231,10 @@ cd )sh",
 for word; do case $word in --comment=*) mark=${word#*=};; esac; done
 id=$(($(ls | grep -c '^script') + 1))
 cat > script$id
-SLURM_JOB_ID=$id setsid sh script$id > out$id 2>&1 &
+SLURM_JOB_ID=$id setsid sh -c "echo > up$id; exec sh script$id" > out$id 2>&1 &
 echo "$id|RUNNING|$mark" > job$!
+# What is still of this process group ends with it.
+while [ ! -e up$id ]; do sleep .05; done
 echo $id
 END
 cat > squeue <<'END'
