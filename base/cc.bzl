@@ -15,7 +15,8 @@ that are not named after the target are listed, as everywhere:
 
 All targets may include the headers of Abseil listed below, tests those of
 GoogleTest and GoogleMock as well: nobody lists them. They are shared libraries
-of the system, and the linker drops those that are not used.
+of the system, which every program of ours needs anyway; one that must not need
+them takes cc_binary (lib/BUILD).
 
 Tests are of Bazel's size medium, five minutes at the most, unless `size` or
 `test_size` says otherwise: most take a second, but not on a busy machine.

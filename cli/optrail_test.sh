@@ -98,7 +98,7 @@ operator_name: "add" hardware_id: "hw" device_kind: CPU
 tuned { shape: "n=1/f32" config: "u=1" threads: 1 cache_mode: HOT }
 END
 expect 2 "declares operator \"add\"" store promote
-expect 3 "  on hw: optrail tune --op=add --shape=n=1/f32 --retune --numerics=class-of-default" \
+expect 3 "  on hw: optrail tune --op=add --shape='n=1/f32' --retune --numerics=class-of-default" \
   store diff --numerics=same
 cp -r .optrail/store .optrail/joules
 sed -i 's|^tuned {|& objective: "time:min@2,joules:min@1<=0.5"|' .optrail/joules/add/hw.textproto
