@@ -238,7 +238,7 @@ expect 0 "winner x=2 with time 2: the default is beyond" show "$(newest)"
 limited 1 "no config is within bytes<=99: the nearest is x=40 with bytes 4056" 99
 expect 0 "winner none: no config is within bytes<=99" show "$(newest)"
 echo '[ -e ran.$1 ] && exit 7; touch ran.$1; echo "{\"time\": $1}"' > once.sh
-expect 1 "x=1 failed when it was run again: CRASHED, exit code 7" tune --quiet \
+expect 1 "x=1 failed when it was run again: CRASHED, exited with code 7" tune --quiet \
   --space=sleep.space.textproto --metric=time:min --command='sh once.sh {x}'
 
 # A second call waits for the first, and finds its answer.
