@@ -233,7 +233,7 @@ id=$(($(ls | grep -c '^script') + 1))
 cat > script$id
 SLURM_JOB_ID=$id setsid sh -c "echo > up$id; exec sh script$id" > out$id 2>&1 &
 echo "$id|RUNNING|$mark" > job$!
-# What is still of this process group ends with it.
+# Processes that are still of this group end with it.
 while [ ! -e up$id ]; do sleep .05; done
 echo $id
 END

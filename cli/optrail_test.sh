@@ -126,7 +126,7 @@ rm -r .optrail/store/scan
 mkdir -p kernels/sum
 echo 'operator(name = "add")' >kernels/sum/BUILD
 expect 0 "kernels/sum/tuned/hw.textproto" store promote
-# What was checked in since the build is none of this program's.
+# Configs that were checked in since the build are none of this program's.
 expect 0 "checked in, not built in" store show --op=add
 expect 0 "was built before 1 checked-in config, and runs without it" store show
 expect 0 "and runs without it" store check --op=add --dry_run
@@ -227,7 +227,7 @@ expect 0 "time  bytes  runs  config" tune --quiet \
 expect 0 "trial  outcome  time  bytes  config" show "$(newest)"
 expect 0 " 4056" show "$(newest)"
 
-# What breaks a limit is neither the best nor the winner, the default included.
+# A config beyond a limit is neither the best nor the winner, nor is the default.
 limited() {
   expect "$1" "$2" tune --quiet --space=sleep.space.textproto --proof_time=1s \
     --metric="time:min,bytes:min<=$3" --command='sh front.sh {x}'

@@ -115,7 +115,7 @@ absl::StatusOr<std::vector<std::string>> PilotKeeper::Look() {
   for (const PilotJob& job : jobs) {
     const absl::StatusOr<bool> counts =
         Counts(job, heard.count(job.id) != 0, &changes);
-    // What was changed before is told; the next look meets Slurm away again.
+    // Earlier changes are told; the next look meets Slurm away again.
     if (!counts.ok() && changes.empty()) return counts.status();
     if (!counts.ok()) return changes;
     there += *counts;

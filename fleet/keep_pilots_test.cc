@@ -105,7 +105,7 @@ class KeepPilotsTest : public FleetTest {
   // Takes lost tasks back at every look.
   JobQueue OpenForKeeper() { return Open(absl::Milliseconds(4)); }
 
-  // What changes while somebody looks often, for so long or until it does.
+  // Looks often, for so long or until something changes, and returns that.
   static std::vector<std::string> LookFor(PilotKeeper& keeper,
                                           absl::Duration time) {
     const absl::Time until = absl::Now() + time;
@@ -183,7 +183,7 @@ TEST_F(KeepPilotsTest, TheLastTaskIsTakenBackWithoutAPilot) {
   EXPECT_THAT(*keeper.Look(), IsEmpty()) << "its lease has not ended";
   Sql("UPDATE optrail.tasks SET lease_until = now() - interval '1s'");
   EXPECT_THAT(LookFor(keeper, absl::Seconds(20)), ElementsAre("Slurm job 2"));
-  // What nobody begins before its deadline has failed.
+  // A task that nobody begins before its deadline has failed.
   EXPECT_TRUE(*queue.HasWork(Named("")));
   Sql("UPDATE optrail.tasks SET deadline = now() - interval '1s'");
   EXPECT_FALSE(*queue.HasWork(Named("")));
@@ -276,7 +276,7 @@ TEST_F(KeepPilotsTest, AJobThatIsRequeuedWhileItCompletesIsThere) {
   EXPECT_THAT(*keeper.Look(), SizeIs(2));
 }
 
-// What `optrail fleet up --keep` runs.
+// `optrail fleet up --keep` runs this.
 TEST_F(KeepPilotsTest, StaysUntilAllTasksAreDone) {
   JobQueue pilots = Open();
   ASSERT_TRUE(pilots.Submit({"job", {"bench a"}}).ok());

@@ -117,7 +117,7 @@ TEST_F(FleetTest, TheDatabaseRefusesWhatASubmitterCouldForge) {
       (*Postgres::Connect(url))->Execute("SELECT optrail.cancel_job(1)")));
 }
 
-// What nothing would ever queue, and what would hide a failure from a gate.
+// Else nothing would ever queue it, or it would hide a failure from a gate.
 TEST_F(FleetTest, ATaskWaitsForOneOfItsJobThatHasNotEnded) {
   Sql("DROP ROLE IF EXISTS submits_waits; "
       "CREATE ROLE submits_waits LOGIN IN ROLE optrail_submitter");

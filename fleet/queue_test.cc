@@ -229,7 +229,7 @@ TEST_F(FleetTest, WhatFailedToCompileAheadKeepsNoGateFromItsVerdict) {
     ASSERT_TRUE(queue.Finish(**queue.Claim(gpu), {true, 0, ""}, {}).ok());
   }
   EXPECT_TRUE(queue.Unfinished(job)->MayEnd());
-  // What cannot be compiled there either has failed.
+  // A task that cannot be compiled there either has failed.
   ASSERT_TRUE(queue.Finish(**queue.Claim(gpu), {false, 2, ""}, {}).ok());
   EXPECT_FALSE(queue.Unfinished(job)->MayEnd());
   EXPECT_EQ(queue.Unfinished(job)->Text(job),
@@ -375,7 +375,7 @@ TEST_F(FleetTest, OddNamesArriveAsTheyWere) {
   EXPECT_EQ(queue.Results(job)->at(0).hardware_id, odd);
   EXPECT_THAT(*queue.Logs(job), HasSubstr(odd));
   EXPECT_EQ(*queue.Drain(odd), 1);
-  // What is no text for PostgreSQL is refused, and nothing breaks by it.
+  // Bytes that are no text for PostgreSQL are refused, and nothing breaks.
   EXPECT_EQ(queue.Submit({"\xff", {"bench a"}}).status().code(),
             absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(queue.Submit({"job", {"bench \xff"}}).status().code(),

@@ -340,7 +340,7 @@ TEST_F(StoredSeriesTest, AnIndexThatCannotBeWrittenCostsTimeAlone) {
   EXPECT_NE((*HistoryIndex::Open(history))->path(), "");
   ExpectSame(Stored(history, {}), page);
   EXPECT_EQ(read_, 0);
-  // What it lacks is read each time.
+  // Digests that it lacks are read each time.
   const auto answer = AnswerTo(data_, 2, proto::ACKNOWLEDGE, runs[30].commit());
   for (int report = 0; report < 2; ++report) {
     ExpectSame(Stored(history, {answer}), Fresh(history, {answer}));

@@ -323,8 +323,8 @@ class Inliner {
     return nullptr;
   }
 
-  // What it defines gets new names too: otherwise it would hide values of the
-  // caller that have the same name.
+  // Values that it defines get new names too: otherwise they would hide values
+  // of the caller that have the same name.
   absl::StatusOr<std::shared_ptr<const OnnxGraph>> GraphInCall(
       const OnnxGraph& graph, const Call& call, const Scope& outer) {
     OPTRAIL_RETURN_IF_ERROR(Spend(1, BytesOf(graph)));

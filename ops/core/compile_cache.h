@@ -14,10 +14,10 @@
 //   OPTRAIL_ASSIGN_OR_RETURN(const Artifact artifact,
 //                            CompileCached(backend, request, folder));
 //
-// What a cache of files promises (base/file/file_cache.h) holds here: shared by
-// many processes, damaged entries are misses, the oldest go first. The folder
-// is one user's; a second level (artifact_level.h) may be shared among users
-// and machines. What comes from there is kept in the folder, too.
+// The promises of a cache of files (base/file/file_cache.h) hold here: shared
+// by many processes, damaged entries are misses, the oldest go first. The
+// folder is one user's; a second level (artifact_level.h) may be shared among
+// users and machines. What comes from there is kept in the folder, too.
 
 #include <cstdint>
 #include <string>

@@ -359,7 +359,7 @@ TEST_F(KnownTimes, EverySessionIsCountedOnce) {
   EXPECT_EQ(*Run(), 1) << out_.str();
   EXPECT_EQ(SumOfColumn(out_.str(), 6), all()) << out_.str();
 
-  // What was measured before the time was over is counted, too.
+  // Sessions that ended before the time was over are counted, too.
   sessions_.clear();
   command_.range = Range("n=2048..8192/f32");
   command_.tune.total_time_ns = absl::ToInt64Nanoseconds(2 * session_time_);

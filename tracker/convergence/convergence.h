@@ -128,7 +128,8 @@ struct SessionAnalysis {
   // there is no winner or no reading.
   absl::optional<double> winner_cost;
   absl::optional<double> winner_value;
-  // What was proven, or why there is no winner (tuning/session/results.h).
+  // The first says what was proven, the second why there is no winner
+  // (tuning/session/results.h).
   std::string proof_text;
   std::string no_winner_text;
   // verified / first - 1: of the winner, and the median over all finalists but

@@ -114,7 +114,7 @@ void FindTimeExplosions(const Sessions& task, const FindingOptions& options,
 
 // A worse end -----------------------------------------------------------------
 
-// Where every config was tried, no search is to blame.
+// No search is to blame if every config was tried.
 std::vector<Remedy> SearchRemedies(const SessionAnalysis& session,
                                    double loss) {
   if (IsExhausted(session)) {

@@ -1,4 +1,4 @@
-// What people have said of changes, in the judge's answers.
+// The judge's answers hold what people have said of changes.
 
 #include <utility>
 

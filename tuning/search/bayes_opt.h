@@ -74,7 +74,7 @@ class BayesOpt final : public StrategyBase {
   // From the first usable trial of a sibling on, the task is a knob of the
   // model.
   void JoinSiblings();
-  // Of modelled_siblings_: what the model takes, and Targets' costs and values.
+  // These are of modelled_siblings_: the model's inputs, costs and values.
   std::vector<GpInput> SiblingInputs() const;
   std::vector<double> SiblingCosts(const Targets& targets) const;
   std::vector<double> SiblingValues(const Targets& targets) const;

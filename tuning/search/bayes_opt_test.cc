@@ -58,7 +58,7 @@ TEST(BayesOptTest, AMisleadingSourceIsForgotten) {
   TransferSource misleading;
   for (int64_t i = 0; i < *domain.size(); ++i) {
     Trial trial = Measure(domain.At(i));
-    // What is fast here was slow there.
+    // A config that is fast here was slow there.
     if (!trial.objectives.empty())
       trial.objectives[0] = 1 / trial.objectives[0];
     misleading.trials.push_back(trial);

@@ -136,7 +136,7 @@ TEST(ResultsTest, WithoutAWinnerTheReasonIsNamed) {
   EXPECT_EQ(NoWinnerText(proto::Session()), "no config worked");
 }
 
-// As CommandSession, judged by t alone, with b=3, which was not run again.
+// CommandSession judged by t alone, with b=3, which was not run again.
 proto::Session WithAnUnreadConfig() {
   proto::Session session = CommandSession();
   session.mutable_objectives()->RemoveLast();

@@ -1,4 +1,4 @@
-// What people say of changes: it covers the change that they saw, for every
+// An answer to a change covers the change that its author saw, for every
 // command alike.
 
 #include <string>
@@ -179,7 +179,7 @@ void AnAcknowledgedGainIsAcknowledgedOnThePage(Workbench& bench,
                absl::StrCat("counts: ", At(report, "verdicts").dump()));
 }
 
-// What was answered is not new again when runs are thinned.
+// An answered change is not new again when runs are thinned.
 void ThinningTakesNoAnswerBack(Workbench& bench, Findings& found) {
   RecordAnsweredChanges(bench, found);
   found.ExpectExit(bench.Ask({"history", "thin", "--keep_runs=5",
@@ -210,7 +210,7 @@ void AnAckOfASlowDownDoesNotCoverTheGainBehindIt(Workbench& bench,
                absl::StrCat("an ack of +15% covers the gain: ", row.dump()));
 }
 
-// Where an acknowledged level has only a few points, both know what comes next.
+// Gate and changes know the step behind an acknowledged level of a few points.
 void WhatTheGateFailsBehindAnAckChangesLists(Workbench& bench,
                                              Findings& found) {
   for (const int between : {2, 3, 4}) {

@@ -294,7 +294,8 @@ std::string Postgres::NameOf(absl::string_view url) {
   std::string name(url);
   const size_t scheme = name.find("://");
   if (scheme == std::string::npos) return name;
-  // As libpq, which takes a question mark before an @ for part of the password.
+  // Like libpq, this takes a question mark before an @ for part of the
+  // password.
   const size_t host = scheme + 3;
   const size_t at = name.rfind('@', name.find('/', host));
   if (at != std::string::npos && at > host) {
