@@ -1,8 +1,6 @@
 // `optrail bisect`: the commit that made a benchmark slower.
 
-#include <algorithm>
 #include <iostream>
-#include <set>
 #include <utility>
 
 #include "absl/flags/declare.h"
@@ -65,19 +63,13 @@ const std::vector<std::string>& AllFlags() {
 
 // A look by itself leaves --history unheeded, but pilots give it to every task.
 suites::FlagUse FlagsUsed(const std::vector<std::string>&) {
-  suites::FlagUse use = {"with --nodes, where pilots look", AllFlags()};
-  std::set<std::string> unused = {"look"};
-  if (absl::GetFlag(FLAGS_nodes) == 0) {
-    use.call = "without --nodes=K";
-    unused = {"hardware", "task_time", "priority"};
-    if (absl::GetFlag(FLAGS_look).empty()) unused.insert("history");
+  if (absl::GetFlag(FLAGS_nodes) != 0) {
+    return suites::UseAllBut("with --nodes, where pilots look", AllFlags(),
+                             {"look"});
   }
-  use.flags.erase(std::remove_if(use.flags.begin(), use.flags.end(),
-                                 [&unused](const std::string& flag) {
-                                   return unused.count(flag) > 0;
-                                 }),
-                  use.flags.end());
-  return use;
+  std::vector<std::string> unused = {"hardware", "task_time", "priority"};
+  if (absl::GetFlag(FLAGS_look).empty()) unused.push_back("history");
+  return suites::UseAllBut("without --nodes=K", AllFlags(), unused);
 }
 
 absl::StatusOr<tracker::BisectLook> LookFromFlag() {

@@ -1,6 +1,5 @@
 // `optrail gate`: a run judged by a policy.
 
-#include <algorithm>
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -159,9 +158,9 @@ const std::vector<std::string>& FlagsOfBoth() {
 // A policy file names the metrics, so that --metric would go unheeded.
 suites::FlagUse WithoutMetricOfPolicy(suites::FlagUse use) {
   if (absl::GetFlag(FLAGS_policy).empty()) return use;
-  use.flags.erase(std::find(use.flags.begin(), use.flags.end(), "metric"));
-  absl::StrAppend(&use.call, ", and with --policy, whose rules name metrics");
-  return use;
+  return suites::UseAllBut(
+      use.call + ", and with --policy, whose rules name metrics", use.flags,
+      {"metric"});
 }
 
 suites::FlagUse FlagsUsed(const std::vector<std::string>&) {

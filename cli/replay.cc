@@ -1,6 +1,5 @@
 // `optrail replay`: search strategies judged on recorded spaces.
 
-#include <algorithm>
 #include <iostream>
 #include <string>
 #include <tuple>
@@ -131,15 +130,7 @@ const std::vector<std::string>& AllFlags() {
 
 suites::FlagUse AllBut(const std::string& call,
                        const std::vector<std::string>& unused) {
-  suites::FlagUse use = {call, AllFlags()};
-  use.flags.erase(std::remove_if(use.flags.begin(), use.flags.end(),
-                                 [&](const std::string& flag) {
-                                   return std::find(unused.begin(),
-                                                    unused.end(),
-                                                    flag) != unused.end();
-                                 }),
-                  use.flags.end());
-  return use;
+  return suites::UseAllBut(call, AllFlags(), unused);
 }
 
 suites::FlagUse FlagsUsed(const std::vector<std::string>&) {

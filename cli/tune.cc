@@ -1,6 +1,5 @@
 // `optrail tune`: operators, or with --command any command line.
 
-#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -180,15 +179,7 @@ suites::FlagUse FlagsUsed(const std::vector<std::string>& all) {
     call = "without --command='./program {knob}' --metric=NAME:min";
     unused = Together({FlagsOfCommands(), {"metric"}});
   }
-  suites::FlagUse use = {call, all};
-  use.flags.erase(std::remove_if(use.flags.begin(), use.flags.end(),
-                                 [&](const std::string& flag) {
-                                   return std::find(unused.begin(),
-                                                    unused.end(),
-                                                    flag) != unused.end();
-                                 }),
-                  use.flags.end());
-  return use;
+  return suites::UseAllBut(call, all, unused);
 }
 
 absl::StatusOr<int> TuneAnyCommand() {

@@ -7,6 +7,7 @@
 #include <iostream>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "absl/flags/commandlineflag.h"
 #include "absl/flags/reflection.h"
@@ -494,6 +495,17 @@ int Run(Call call, const Words& args) {
 }
 
 }  // namespace
+
+FlagUse UseAllBut(std::string call, std::vector<std::string> flags,
+                  const std::vector<std::string>& unused) {
+  flags.erase(std::remove_if(flags.begin(), flags.end(),
+                             [&](const std::string& flag) {
+                               return std::find(unused.begin(), unused.end(),
+                                                flag) != unused.end();
+                             }),
+              flags.end());
+  return {std::move(call), std::move(flags)};
+}
 
 std::string FlagOrigin(const std::string& flag) {
   const auto found = Origins().find(flag);

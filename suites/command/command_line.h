@@ -31,6 +31,10 @@ struct FlagUse {
   std::vector<std::string> flags;
 };
 
+// A call that uses all of `flags` but those in `unused`.
+FlagUse UseAllBut(std::string call, std::vector<std::string> flags,
+                  const std::vector<std::string>& unused);
+
 // A flag and a text about it.
 using FlagText = std::pair<std::string, std::string>;
 
