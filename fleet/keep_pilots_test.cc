@@ -120,19 +120,17 @@ class KeepPilotsTest : public FleetTest {
 
   // The server stays, as it does where a network or a pool of connections ends.
   void AllowConnections(bool are_allowed) const {
-    const std::string name = url_.substr(url_.find("/fleet") + 1);
-    const std::string database = name.substr(0, name.find('?'));
     const auto db =
         *tracker::Postgres::Connect(server_->Url("postgres", "postgres"));
     absl::Status changed = db->Execute(
-        absl::StrCat("ALTER DATABASE ", database, " ALLOW_CONNECTIONS ",
+        absl::StrCat("ALTER DATABASE ", database_, " ALLOW_CONNECTIONS ",
                      are_allowed ? "true" : "false")
             .c_str());
     if (changed.ok() && !are_allowed) {
       changed = db->Execute(
           absl::StrCat("SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
                        "WHERE datname = '",
-                       database, "'")
+                       database_, "'")
               .c_str());
     }
     ASSERT_TRUE(changed.ok()) << changed;

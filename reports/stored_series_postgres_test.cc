@@ -13,7 +13,7 @@
 #include "tracker/history/index/history_index.h"
 #include "tracker/history/postgres/postgres.h"
 #include "tracker/history/postgres/schema.h"
-#include "tracker/history/postgres/testing/postgres_server.h"
+#include "tracker/history/postgres/testing/postgres_fixture.h"
 
 namespace optrail::reports {
 namespace {
@@ -21,34 +21,16 @@ namespace {
 using tracker::History;
 using tracker::HistoryIndex;
 using tracker::Postgres;
-using tracker::PostgresServer;
 
 constexpr int kSeries = 5;
 
-class StoredSeriesPostgresTest : public ::testing::Test, protected StoredPages {
+class StoredSeriesPostgresTest : public tracker::PostgresTest,
+                                 protected StoredPages {
  protected:
-  static void SetUpTestSuite() {
-    auto started = PostgresServer::Start();
-    if (started.ok()) {
-      server_ = started->release();
-    } else {
-      why_not_ = new absl::Status(started.status());
-    }
-  }
-  static void TearDownTestSuite() {
-    delete server_;
-    server_ = nullptr;
-  }
-
   void SetUp() override {
-    if (server_ == nullptr) {
-      if (absl::IsUnimplemented(*why_not_)) GTEST_SKIP() << *why_not_;
-      FAIL() << *why_not_;
-    }
-    database_ = absl::StrCat("db", ++databases_);
-    Sql("postgres", absl::StrCat("CREATE DATABASE ", database_));
-    ASSERT_TRUE(
-        tracker::InitHistorySchema(**Postgres::Connect(Url("postgres"))).ok());
+    PostgresTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    ASSERT_TRUE(tracker::InitHistorySchema(**Postgres::Connect(Url())).ok());
     runs_ = MakeSlower(60, 40, "slower");
     const History history = Open();
     for (size_t i = 0; i < 50; ++i) {
@@ -56,15 +38,6 @@ class StoredSeriesPostgresTest : public ::testing::Test, protected StoredPages {
     }
   }
 
-  std::string Url(const std::string& user) const {
-    return server_->Url(user, database_);
-  }
-  static void Sql(const std::string& database, const std::string& sql) {
-    const absl::Status status =
-        (*Postgres::Connect(server_->Url("postgres", database)))
-            ->Execute(sql.c_str());
-    EXPECT_TRUE(status.ok()) << status;
-  }
   History Open(const std::string& user = "postgres") const {
     auto history = History::Open(Url(user));
     EXPECT_TRUE(history.ok()) << history.status();
@@ -76,12 +49,6 @@ class StoredSeriesPostgresTest : public ::testing::Test, protected StoredPages {
         ->at(0)[0]
         .value_or("");
   }
-  std::string NewRole(const std::string& group) const {
-    const std::string name = absl::StrCat("role_of_", database_, "_", group);
-    Sql(database_,
-        absl::StrCat("CREATE ROLE ", name, " LOGIN IN ROLE ", group));
-    return name;
-  }
   // By a process that knows nothing of the others.
   void Rebuild() const {
     auto index = HistoryIndex::Open(Open());
@@ -89,16 +56,8 @@ class StoredSeriesPostgresTest : public ::testing::Test, protected StoredPages {
     ASSERT_TRUE((*index)->Rebuild().ok());
   }
 
-  static PostgresServer* server_;
-  static const absl::Status* why_not_;
-  static int databases_;
-  std::string database_;
   std::vector<proto::Run> runs_;
 };
-
-PostgresServer* StoredSeriesPostgresTest::server_ = nullptr;
-const absl::Status* StoredSeriesPostgresTest::why_not_ = nullptr;
-int StoredSeriesPostgresTest::databases_ = 0;
 
 TEST_F(StoredSeriesPostgresTest, AReaderSeesThePageAndKeepsNothing) {
   const History owner = Open();

@@ -13,38 +13,14 @@
 namespace optrail::fleet {
 
 using tracker::Postgres;
-using tracker::PostgresServer;
 
-PostgresServer* FleetTest::server_ = nullptr;
-const absl::Status* FleetTest::why_not_ = nullptr;
-int FleetTest::databases_ = 0;
 int FleetTest::pilots_ = 0;
 int FleetTest::scripts_ = 0;
 
-void FleetTest::SetUpTestSuite() {
-  auto started = PostgresServer::Start();
-  if (started.ok()) {
-    server_ = started->release();
-  } else {
-    why_not_ = new absl::Status(started.status());
-  }
-}
-
-void FleetTest::TearDownTestSuite() {
-  delete server_;
-  server_ = nullptr;
-}
-
 void FleetTest::SetUp() {
-  if (server_ == nullptr) {
-    if (absl::IsUnimplemented(*why_not_)) GTEST_SKIP() << *why_not_;
-    FAIL() << *why_not_;
-  }
-  const std::string database = absl::StrCat("fleet", ++databases_);
-  ASSERT_TRUE((*Postgres::Connect(server_->Url("postgres", "postgres")))
-                  ->Execute(absl::StrCat("CREATE DATABASE ", database).c_str())
-                  .ok());
-  url_ = server_->Url("postgres", database);
+  PostgresTest::SetUp();
+  if (IsSkipped() || HasFatalFailure()) return;
+  url_ = Url();
   const absl::Status ready = InitFleet(url_);
   ASSERT_TRUE(ready.ok()) << ready;
 }

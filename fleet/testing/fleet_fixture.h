@@ -17,19 +17,15 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "fleet/pilot.h"
 #include "fleet/queue.h"
-#include "gtest/gtest.h"
-#include "tracker/history/postgres/testing/postgres_server.h"
+#include "tracker/history/postgres/testing/postgres_fixture.h"
 
 namespace optrail::fleet {
 
-class FleetTest : public testing::Test {
+class FleetTest : public tracker::PostgresTest {
  protected:
-  static void SetUpTestSuite();
-  static void TearDownTestSuite();
   void SetUp() override;
 
   JobQueue Open(absl::Duration lease = absl::Seconds(60));
@@ -47,9 +43,7 @@ class FleetTest : public testing::Test {
   // In a process of its own.
   static pid_t StartPilot(const PilotOptions& options);
 
-  static tracker::PostgresServer* server_;
-  static const absl::Status* why_not_;
-  static int databases_, pilots_, scripts_;
+  static int pilots_, scripts_;
   std::string url_;
 };
 

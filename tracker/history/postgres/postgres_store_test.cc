@@ -18,7 +18,7 @@
 #include "tracker/history/index/history_index.h"
 #include "tracker/history/postgres/postgres.h"
 #include "tracker/history/postgres/schema.h"
-#include "tracker/history/postgres/testing/postgres_server.h"
+#include "tracker/history/postgres/testing/postgres_fixture.h"
 #include "tracker/history/repair.h"
 #include "tracker/history/retention.h"
 
@@ -28,53 +28,16 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-class PostgresStoreTest : public testing::Test {
+class PostgresStoreTest : public PostgresTest {
  protected:
-  static void SetUpTestSuite() {
-    auto started = PostgresServer::Start();
-    if (started.ok()) {
-      server_ = started->release();
-    } else {
-      why_not_ = new absl::Status(started.status());
-    }
-  }
-  static void TearDownTestSuite() {
-    delete server_;
-    server_ = nullptr;
-  }
-
-  void SetUp() override {
-    if (server_ == nullptr) {
-      if (absl::IsUnimplemented(*why_not_)) GTEST_SKIP() << *why_not_;
-      FAIL() << *why_not_;
-    }
-    database_ = absl::StrCat("db", ++databases_);
-    Sql("postgres", absl::StrCat("CREATE DATABASE ", database_));
-  }
-
-  std::string Url(const std::string& user = "postgres") const {
-    return server_->Url(user, database_);
-  }
   static std::shared_ptr<Postgres> Connect(const std::string& url) {
     auto db = Postgres::Connect(url);
     EXPECT_TRUE(db.ok()) << db.status();
     return *db;
   }
-  void Sql(const std::string& database, const std::string& sql) {
-    const absl::Status status =
-        Connect(server_->Url("postgres", database))->Execute(sql.c_str());
-    EXPECT_TRUE(status.ok()) << status;
-  }
   void Init() {
     const absl::Status status = InitHistorySchema(*Connect(Url()));
     ASSERT_TRUE(status.ok()) << status;
-  }
-  // A role that may log in and is member of `group`.
-  std::string NewRole(const std::string& group) {
-    const std::string name = absl::StrCat("role", ++roles_);
-    Sql(database_,
-        absl::StrCat("CREATE ROLE ", name, " LOGIN IN ROLE ", group));
-    return name;
   }
   std::string FreshFolder(const std::string& name) const {
     return absl::StrCat(testing::TempDir(), "/", database_, "_", name);
@@ -99,17 +62,7 @@ class PostgresStoreTest : public testing::Test {
     options.oddities = true;
     return GenerateHistory(options, history);
   }
-
-  static PostgresServer* server_;
-  static const absl::Status* why_not_;
-  static int databases_, roles_;
-  std::string database_;
 };
-
-PostgresServer* PostgresStoreTest::server_ = nullptr;
-const absl::Status* PostgresStoreTest::why_not_ = nullptr;
-int PostgresStoreTest::databases_ = 0;
-int PostgresStoreTest::roles_ = 0;
 
 TEST_F(PostgresStoreTest, AnswersAsTheFolderThatWasCopied) {
   Init();
