@@ -204,7 +204,8 @@ int InChild(const std::function<bool()>& body) {
 }
 
 TEST_F(Matmul, AChildOfForkHasPlansButNoThreads) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(OPTRAIL_SANITIZED) || defined(__SANITIZE_ADDRESS__) || \
+    defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "GCC's sanitizers leave their allocator locked in the child "
                   "of a process with threads; observe_test forks without";
 #endif
