@@ -18,7 +18,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/random.h"
@@ -35,6 +37,8 @@
 
 ABSL_FLAG(uint64_t, seed, 1, "Seed of searches and of drawn shapes.");
 ABSL_FLAG(std::string, device, "cpu", "Kind of device: cpu or cuda.");
+ABSL_FLAG(std::vector<std::string>, op, {},
+          "Which of matmul, softmax and layer_norm; empty: all three.");
 ABSL_FLAG(int, shapes, 20, "Random shapes of each operator.");
 ABSL_FLAG(int, trials, 20, "Trials of each session.");
 ABSL_FLAG(absl::Duration, proof_time, absl::Seconds(3),
@@ -150,7 +154,16 @@ absl::StatusOr<ExitCode> EvaluateAll() {
   OPTRAIL_ASSIGN_OR_RETURN(const RunContext context,
                            ContextIn(absl::GetFlag(FLAGS_state), device));
   Rng rng(absl::GetFlag(FLAGS_seed));
-  for (const Case& c : device == proto::CUDA ? kCudaCases : kCpuCases) {
+  const Cases& cases = device == proto::CUDA ? kCudaCases : kCpuCases;
+  const std::vector<std::string> ops = absl::GetFlag(FLAGS_op);
+  for (const std::string& op : ops) {
+    if (absl::c_none_of(cases, [&](const Case& c) { return c.op == op; })) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "flag --op: no \"", op, "\", but matmul, softmax or layer_norm"));
+    }
+  }
+  for (const Case& c : cases) {
+    if (!ops.empty() && !absl::c_linear_search(ops, c.op)) continue;
     OPTRAIL_ASSIGN_OR_RETURN(const Bucket range, Bucket::Parse(c.tuned));
     TuneBucketsCommand command{context, {}, range, {}};
     command.tune.quiet = true;
