@@ -20,6 +20,20 @@ constexpr int64_t kMostElements = 64;
 constexpr int64_t kMaxElements = kMostElements + 8;
 constexpr int64_t kInFlight = 4;
 
+// Threads of a row of `words` accesses: `threads`, or fewer with more accesses
+// each where rows are a little longer than a power of two, so that nearly half
+// of the accesses would load nothing. On an H200, 512 rows of 4,435 to 9,590
+// bfloat16 took 17 to 42% less time that way, in blocks of 256 threads.
+int64_t WithFewIdle(int64_t threads, int64_t words) {
+  constexpr int64_t kLeast = 256;
+  const auto idle_percent = [&] {
+    return 100 - 100 * words / (threads * CeilDiv(words, threads));
+  };
+  if (idle_percent() <= 30) return threads;
+  while (threads > kLeast && idle_percent() > 20) threads /= 2;
+  return threads;
+}
+
 // How threads and blocks share rows.
 struct Threads {
   int64_t per_row, rows_per_block, cluster;
@@ -40,6 +54,7 @@ Threads ThreadsOf(const proto::Config& config, const RowLayout& layout,
   int64_t threads = ThreadsOfRow(layout.words, rows, multiprocessors,
                                  kMostInBlock * (few ? most_blocks : 1),
                                  /*most_accesses=*/8);
+  if (!few) threads = WithFewIdle(threads, layout.words);
   const bool fits = threads * kMostElements >= layout.words * layout.vector;
   if (threads <= kInBlock || most_blocks == 1 || (!few && fits)) {
     return {threads, std::max<int64_t>(1, kLeastInBlock / threads), 1, false};
