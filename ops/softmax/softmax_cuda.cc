@@ -20,48 +20,47 @@ constexpr int64_t kMostElements = 64;
 constexpr int64_t kMaxElements = kMostElements + 8;
 constexpr int64_t kInFlight = 4;
 
-// Threads of a row of `words` accesses: `threads`, or fewer with more accesses
-// each where rows are a little longer than a power of two, so that nearly half
-// of the accesses would load nothing. On an H200, 512 rows of 4,435 to 9,590
-// bfloat16 took 17 to 42% less time that way, in blocks of 256 threads.
-int64_t WithFewIdle(int64_t threads, int64_t words) {
-  constexpr int64_t kLeast = 256;
-  const auto idle_percent = [&] {
-    return 100 - 100 * words / (threads * CeilDiv(words, threads));
-  };
-  if (idle_percent() <= 30) return threads;
-  while (threads > kLeast && idle_percent() > 20) threads /= 2;
-  return threads;
-}
-
 // How threads and blocks share rows.
 struct Threads {
   int64_t per_row, rows_per_block, cluster;
   bool must_fit;  // else rows that they cannot hold are read twice
+  bool may_keep;  // exponentials, which take registers
 };
 
-Threads ThreadsOf(const proto::Config& config, const RowLayout& layout,
-                  int64_t rows, int64_t multiprocessors) {
-  const bool resident = cuda::Knob(config, "resident") != 0;
-  if (const int64_t per_row = cuda::Knob(config, "threads_per_row");
-      per_row > 0) {
-    return {per_row, cuda::Knob(config, "rows_per_block"),
-            cuda::Knob(config, "cluster"), resident};
-  }
+// Where the knob threads_per_row is 0. The constants are of 60 random configs
+// each of 21 shapes of bfloat16 on an H200.
+Threads ByFormula(const RowLayout& layout, int64_t rows,
+                  int64_t multiprocessors, int64_t most_blocks) {
   constexpr int64_t kInBlock = 512, kMostInBlock = 1024, kLeastInBlock = 128;
-  const int64_t most_blocks = cuda::Knob(config, "cluster");
+  constexpr int64_t kInSharedBlock = 256;
+  // Blocks share a row where others would leave multiprocessors idle, and
+  // where it is too long for one.
+  const int64_t per_block = kMostInBlock * kMostElements;
+  if (layout.words * layout.vector <= per_block) {
+    while (most_blocks > 1 && most_blocks * rows > multiprocessors) {
+      most_blocks /= 2;
+    }
+  }
   const bool few = rows <= 2 * multiprocessors;
   int64_t threads = ThreadsOfRow(layout.words, rows, multiprocessors,
                                  kMostInBlock * (few ? most_blocks : 1),
                                  /*most_accesses=*/8);
-  if (!few) threads = WithFewIdle(threads, layout.words);
+  // Up to five accesses a thread are quicker than larger blocks, of which one
+  // waits for the slowest of its warps.
+  if (rows >= multiprocessors && layout.words <= 5 * kInSharedBlock) {
+    threads = std::min(threads, kInSharedBlock);
+  }
   const bool fits = threads * kMostElements >= layout.words * layout.vector;
   if (threads <= kInBlock || most_blocks == 1 || (!few && fits)) {
-    return {threads, std::max<int64_t>(1, kLeastInBlock / threads), 1, false};
+    // Several blocks on a multiprocessor have no registers to spare.
+    const bool may_keep = rows <= multiprocessors || threads < kInBlock ||
+                          layout.words <= 2 * threads;
+    return {threads, std::max<int64_t>(1, kLeastInBlock / threads), 1, false,
+            may_keep};
   }
   // Blocks of 256 threads with four accesses each; of 512 and 1024 where rows
   // are longer.
-  constexpr int64_t kInSharedBlock = 256, kAccesses = 4;
+  constexpr int64_t kAccesses = 4;
   const int64_t cluster =
       std::min(most_blocks, std::max<int64_t>(threads / kInSharedBlock, 2));
   threads = kInSharedBlock;
@@ -72,7 +71,16 @@ Threads ThreadsOf(const proto::Config& config, const RowLayout& layout,
              layout.words) {
     threads *= 2;
   }
-  return {threads, 1, cluster, false};
+  return {threads, 1, cluster, false, true};
+}
+
+Threads ThreadsOf(const proto::Config& config, const RowLayout& layout,
+                  int64_t rows, int64_t multiprocessors) {
+  const int64_t per_row = cuda::Knob(config, "threads_per_row");
+  const int64_t cluster = cuda::Knob(config, "cluster");
+  if (per_row == 0) return ByFormula(layout, rows, multiprocessors, cluster);
+  return {per_row, cuda::Knob(config, "rows_per_block"), cluster,
+          cuda::Knob(config, "resident") != 0, true};
 }
 
 class SoftmaxCuda : public ElementsCuda {
@@ -94,7 +102,8 @@ class SoftmaxCuda : public ElementsCuda {
                        " elements, at most ", kMaxElements));
     }
     const bool resident = fits && cuda::Knob(config, "resident") != 0;
-    const bool keep = resident && cuda::Knob(config, "keep") != 0;
+    const bool keep =
+        resident && threads.may_keep && cuda::Knob(config, "keep") != 0;
     cuda::CudaPlan plan;
     plan.source = "softmax_cuda.cu";
     plan.function = "softmax";
