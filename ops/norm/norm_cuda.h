@@ -66,7 +66,7 @@ class NormCuda : public ElementsCuda {
     constexpr int64_t kMostThreads = 1024;
     const NormThreads threads = NormThreadsOf(
         config, ThreadsOfRow(CeilDiv(vectors, cluster), rows, hardware.cores(),
-                             kMostThreads, /*most_accesses=*/4));
+                             kMostThreads, /*most_accesses=*/2));
     const int64_t rows_at_once = cuda::Knob(config, "rows");
     const int64_t items = CeilDiv(vectors, threads.per_row * cluster);
     const bool resident = items * layout.vector <= kMaxElements;
