@@ -16,6 +16,7 @@
 #include "base/text/units.h"
 #include "ops/core/registry.h"
 #include "suites/tune/bucket_parts.h"
+#include "suites/tune/task_store.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/store/store.h"
 #include "tuning/store/store_files.h"
