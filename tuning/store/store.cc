@@ -16,10 +16,14 @@
 #include "base/status_macros.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/store/bucket.h"
-#include "tuning/store/store_files.h"
+#include "tuning/store/tuned_entry.h"
+#include "tuning/store/tuned_text.h"
 
 namespace optrail::tuning {
 namespace {
+
+template <typename Value>
+using TunedEntries = std::map<EntryKey, Value>;
 
 // The remembered answer of the predicate.
 enum Validity : uint8_t { kUnknown, kValid, kInvalid };

@@ -15,6 +15,7 @@
 #include "tuning/store/bucket.h"
 #include "tuning/store/operator_folders.h"
 #include "tuning/store/store_files.h"
+#include "tuning/store/tuned_text.h"
 
 namespace optrail::tuning {
 namespace {
