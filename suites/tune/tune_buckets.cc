@@ -161,6 +161,9 @@ class BucketTuner {
     int sessions = 0;  // of the wider range, if this is its first half
   };
   absl::Status Cover(const OpenRange& open);
+  // Checks what a session found in the middle of the range, keeps it, and opens
+  // the halves if it does not hold for all shapes.
+  absl::Status CoverBy(const proto::Session& session, const OpenRange& open);
   TaskEntry At(const proto::Shape& shape) const {
     TaskEntry task = task_;
     *task.task.mutable_shape() = shape;
@@ -199,7 +202,7 @@ class BucketTuner {
                          const proto::TunedConfig& tuned,
                          const absl::optional<proto::Config>& config) const;
   BucketPart& AddPart(const Bucket& range, const char* state,
-                      const std::string& why);
+                      const std::string& why, int sessions);
 
   const TuneBucketsCommand& command_;
   const TaskEntry task_;
@@ -212,7 +215,7 @@ class BucketTuner {
 };
 
 BucketPart& BucketTuner::AddPart(const Bucket& range, const char* state,
-                                 const std::string& why) {
+                                 const std::string& why, int sessions) {
   BucketPart& part = parts_.emplace_back(range);
   const proto::Task& task = task_.task;
   part.task = absl::StrCat(
@@ -221,7 +224,31 @@ BucketPart& BucketTuner::AddPart(const Bucket& range, const char* state,
       task.backend().empty() ? "" : absl::StrCat(" by ", task.backend()));
   part.state = state;
   part.why = why;
+  part.sessions = sessions;
   return part;
+}
+
+// The entry of a session with a winner.
+proto::TunedConfig EntryOf(const proto::Session& session) {
+  proto::TunedConfig tuned = TunedConfigOf(session);
+  tuning::ShortenEntry(&tuned);
+  return tuned;
+}
+
+// The entry of a session as if it had proved nothing better than the default.
+proto::TunedConfig DefaultEntryOf(const proto::Session& session) {
+  proto::TunedConfig tuned = TunedConfigOf(session);
+  tuned.set_config(CanonicalText(DefaultFinalist(session)->config()));
+  tuned.set_time_ns(tuned.default_time_ns());
+  tuned.mutable_proof()->set_claimed(false);
+  tuning::ShortenEntry(&tuned);
+  return tuned;
+}
+
+// Absent: the default stayed.
+absl::optional<proto::Config> ConfigOf(const proto::TunedConfig& tuned,
+                                       const proto::Session& session) {
+  return tuned.ties() ? absl::nullopt : absl::make_optional(session.winner());
 }
 
 // Adds what one shape says to what the shapes before it say.
@@ -324,11 +351,9 @@ absl::StatusOr<std::string> BucketTuner::TuneEach(
     if (!summary.session.has_value() || !summary.session->has_winner()) {
       return absl::StrCat("at ", text, ": ", WhyNotTuned(summary));
     }
-    proto::TunedConfig tuned = TunedConfigOf(*summary.session);
-    tuning::ShortenEntry(&tuned);
-    absl::optional<proto::Config> config;
-    if (!tuned.ties()) config = summary.session->winner();
-    tuned.set_bucket(BucketLeft(shape, tuned, config));
+    proto::TunedConfig tuned = EntryOf(*summary.session);
+    tuned.set_bucket(
+        BucketLeft(shape, tuned, ConfigOf(tuned, *summary.session)));
     OPTRAIL_RETURN_IF_ERROR(Keep(tuned));
   }
   return std::string();
@@ -354,11 +379,11 @@ absl::Status BucketTuner::Cover(const OpenRange& open) {
   const Bucket& range = open.range;
   const absl::optional<proto::Config>& inherited = open.inherited;
   if (!command_.tune.retune && IsStored(range)) {
-    AddPart(range, "verified", "tuned already").sessions = open.sessions;
+    AddPart(range, "verified", "tuned already", open.sessions);
     return absl::OkStatus();
   }
   if (command_.now() > deadline_) {
-    AddPart(range, "not reached", kTimeIsOver).sessions = open.sessions;
+    AddPart(range, "not reached", kTimeIsOver, open.sessions);
     return absl::OkStatus();
   }
   const proto::Shape centre = range.Centre();
@@ -370,15 +395,18 @@ absl::Status BucketTuner::Cover(const OpenRange& open) {
   OPTRAIL_ASSIGN_OR_RETURN(const TuneSummary summary,
                            Tune(command_, At(centre), incumbent));
   if (!summary.session.has_value() || !summary.session->has_winner()) {
-    AddPart(range, "not verified", WhyNotTuned(summary)).sessions =
-        open.sessions + 1;
+    AddPart(range, "not verified", WhyNotTuned(summary), open.sessions + 1);
     return absl::OkStatus();
   }
-  const proto::Session& session = *summary.session;
-  proto::TunedConfig tuned = TunedConfigOf(session);
-  tuning::ShortenEntry(&tuned);
-  absl::optional<proto::Config> config;
-  if (!tuned.ties()) config = session.winner();
+  return CoverBy(*summary.session, open);
+}
+
+absl::Status BucketTuner::CoverBy(const proto::Session& session,
+                                  const OpenRange& open) {
+  const Bucket& range = open.range;
+  const proto::Shape centre = range.Centre();
+  proto::TunedConfig tuned = EntryOf(session);
+  const absl::optional<proto::Config> config = ConfigOf(tuned, session);
   const auto halves = range.Split(kLeastRatio);
   const double gain = session.has_proof() ? session.proof().gain() : 0;
   const bool default_may_hold =
@@ -395,19 +423,12 @@ absl::Status BucketTuner::Cover(const OpenRange& open) {
       holds && default_holds &&
       (!checked.config.holds || std::max(0.0, gain) + checked.default_loss_sum <
                                     std::max(0.0, -gain) + checked.loss_sum);
-  if (by_default) {
-    // The entry is that of a session which proved nothing better.
-    tuned = TunedConfigOf(session);
-    tuned.set_config(CanonicalText(DefaultFinalist(session)->config()));
-    tuned.set_time_ns(tuned.default_time_ns());
-    tuned.mutable_proof()->set_claimed(false);
-    tuning::ShortenEntry(&tuned);
-  }
+  if (by_default) tuned = DefaultEntryOf(session);
   tuned.set_bucket(holds ? range.Text() : BucketLeft(centre, tuned, config));
   OPTRAIL_RETURN_IF_ERROR(Keep(tuned));
   int sessions = open.sessions + 1 + checked.sessions;
   if (checked.is_cut) {
-    AddPart(range, "not reached", kTimeIsOver).sessions = sessions;
+    AddPart(range, "not reached", kTimeIsOver, sessions);
     return absl::OkStatus();
   }
   if (!holds && halves.has_value()) {
@@ -425,8 +446,7 @@ absl::Status BucketTuner::Cover(const OpenRange& open) {
                              why.empty()          ? "verified"
                              : why == kTimeIsOver ? "not reached"
                                                   : "not verified",
-                             why);
-  part.sessions = sessions;
+                             why, sessions);
   if (!shapes.empty() && why.empty()) {
     part.config = "one for each shape";
     return absl::OkStatus();
