@@ -26,7 +26,7 @@ inline void InPieces(int64_t count,
   });
 }
 
-// What `of` says of each MiB of some bytes, such as its hash.
+// Returns what `of` says of each MiB of some bytes, such as its hash.
 template <typename T>
 std::vector<T> OfPieces(absl::string_view bytes,
                         absl::FunctionRef<T(absl::string_view)> of) {

@@ -1,7 +1,7 @@
 #ifndef OPTRAIL_SUITES_COMMAND_SHARED_FLAGS_H_
 #define OPTRAIL_SUITES_COMMAND_SHARED_FLAGS_H_
 
-// What tune_flags.cc and bench_flags.cc share, and private to command_flags.h:
+// Shared by tune_flags.cc and bench_flags.cc, and private to command_flags.h:
 // flags that both commands have. InvalidArgument names the flag, its value and
 // what was expected.
 

@@ -1,7 +1,6 @@
 #include "suites/tune/tune_buckets.h"
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 #include <string>
 #include <utility>

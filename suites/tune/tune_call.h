@@ -51,7 +51,7 @@ class RecordedByCall {
   std::vector<std::string> ids_;
 };
 
-// What the progress bar says of a task.
+// Returns what the progress bar says of a task.
 std::string ProgressDetail(const tuning::TuneProgress& progress,
                            const TuneOptions& options);
 

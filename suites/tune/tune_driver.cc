@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/file/file.h"
 #include "base/file/writable_folder.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <list>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"

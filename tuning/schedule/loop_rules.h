@@ -1,7 +1,7 @@
 #ifndef OPTRAIL_TUNING_SCHEDULE_LOOP_RULES_H_
 #define OPTRAIL_TUNING_SCHEDULE_LOOP_RULES_H_
 
-// What the rules about the loops of one stage share (tiling_rule.cc cuts and
+// Shared by the rules about the loops of one stage (tiling_rule.cc cuts and
 // orders them, loop_rules.cc marks them), and private to them.
 
 #include <cstdint>

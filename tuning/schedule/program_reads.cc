@@ -1,4 +1,4 @@
-// What the stages of a program read of each other, and how much of it.
+// Tells what the stages of a program read of each other, and how much of it.
 
 #include <algorithm>
 #include <functional>

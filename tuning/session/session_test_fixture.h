@@ -1,7 +1,7 @@
 #ifndef OPTRAIL_TUNING_SESSION_SESSION_TEST_FIXTURE_H_
 #define OPTRAIL_TUNING_SESSION_SESSION_TEST_FIXTURE_H_
 
-// What the tests of sessions share: a task whose times are a formula.
+// A task whose times are a formula, which the tests of sessions share.
 
 #include <map>
 #include <memory>

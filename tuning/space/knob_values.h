@@ -13,7 +13,7 @@ namespace optrail::tuning {
 
 // Such that the canonical text of a config needs no quoting and reads back.
 bool IsVariantName(absl::string_view name);
-// Of dimensions and attributes.
+// The same for names of dimensions and attributes.
 bool IsDimName(absl::string_view name);
 
 // Fills in kind and values of *parsed. InvalidArgument with the place, the

@@ -59,7 +59,7 @@ class StoreEntries {
     const Entry* entry;
   };
 
-  // Of the operator.
+  // Returns the entries of the operator.
   const std::vector<const Entry*>& EntriesOf(absl::string_view op) const;
   const Entry* FindExact(const LookupRequest& request) const;
   absl::optional<LookupResult> FindBucket(const LookupRequest& request) const;
@@ -79,7 +79,7 @@ class StoreEntries {
   std::map<std::string, std::vector<const Entry*>, std::less<>> by_operator_;
 };
 
-// What was looked up, for people.
+// Says what was looked up, for people.
 std::string DescribeRequest(const LookupRequest& request);
 
 }  // namespace optrail::tuning

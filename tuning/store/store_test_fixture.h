@@ -8,7 +8,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/file/file.h"
-#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/store/store.h"

@@ -8,7 +8,7 @@
 //                            ParseTunedConfigs(text, path));
 //   const std::string canonical = FormatTunedConfigs(configs);
 //
-// Where the files lie is store_files.h's.
+// store_files.h knows where the files lie.
 
 #include <string>
 #include <vector>

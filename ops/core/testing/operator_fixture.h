@@ -68,7 +68,7 @@ inline double TotalElements(const std::vector<OperandSpec>& operands) {
 
 class OperatorTest : public testing::Test {
  public:
-  // Whether --config was one of a backend's space.
+  // True once --config was one of a backend's space.
   static bool only_ran() { return only_ran_; }
 
  protected:
