@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/check.h"
+#include "base/hash/hash.h"
 #include "base/process/machine_memory.h"
 #include "base/status_macros.h"
 #include "base/text/units.h"
@@ -321,41 +322,6 @@ uint64_t CheckedOperands::BitsOf(const ResultBytes& bytes) const {
     absl::StrAppend(&hashes, Fingerprint(ViewOf(bytes[i])));
   }
   return StableHash(hashes);
-}
-
-absl::StatusOr<double> CheckedOperands::Results::Compare() const {
-  if (error_) return *error_;
-  const CheckedOperands& all = *operands_;
-  const DataSet& data = *data_;
-  const Tolerance tolerance = all.op_.ToleranceFor(all.shape_);
-  double max_error = 0;
-  size_t result = 0;
-  for (int i = 0; i < static_cast<int>(all.specs_.size()); ++i) {
-    const OperandSpec& spec = all.specs_[i];
-    if (!IsResult(spec)) continue;
-    const char* const bytes = (*bytes_)[i].data();
-    const CompareResult compared =
-        data.part
-            ? ComparePartially(spec.data_type, bytes, *data.part, tolerance,
-                               PartOf(all.op_, all.shape_,
-                                      [&] { return all.AllValues(data); }))
-            : ops::Compare(spec.data_type, bytes, data.reference[result],
-                           tolerance);
-    ++result;
-    max_error = std::max(max_error, compared.max_error_in_tolerances);
-    if (!compared.ok()) {
-      return absl::DataLossError(absl::StrCat(
-          all.Name(i), " is wrong in ", data.part ? "at least " : "",
-          compared.wrong_count, " of ", spec.elements(),
-          " elements; first at index ", compared.first_wrong_index, ": ",
-          compared.first_wrong_value, ", expected ",
-          compared.first_wrong_expected, " within ", tolerance.absolute, " + ",
-          tolerance.relative, " * |expected|; largest error ",
-          compared.max_error_in_tolerances, " tolerances (input seed ",
-          data.seed, data.values == Values::kHard ? ", hard values)" : ")"));
-    }
-  }
-  return max_error;
 }
 
 absl::optional<uint64_t> CheckedOperands::Results::Bits() const {

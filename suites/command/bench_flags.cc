@@ -20,6 +20,7 @@
 #include "suites/stopwatch/stopwatch.h"
 #include "suites/tune/objectives.h"
 #include "suites/tune/session_evaluator.h"
+#include "suites/workload/workload.h"
 #include "tracker/command/command_support.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/session/objective.h"

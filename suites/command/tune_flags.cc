@@ -13,6 +13,7 @@
 #include "suites/command/command_flags.h"
 #include "suites/command/shared_flags.h"
 #include "suites/stopwatch/stopwatch.h"
+#include "suites/workload/workload.h"
 #include "tracker/command/command_support.h"
 #include "tuning/search/strategies.h"
 #include "tuning/session/objective.h"

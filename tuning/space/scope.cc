@@ -1,6 +1,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "tuning/space/expression.h"
 #include "tuning/space/expression_node.h"
 

@@ -127,11 +127,12 @@ bool BeatsDefault(const LookupRequest& request, const Entry& entry) {
 bool AcceptsExact(const LookupRequest& request, const Entry& entry) {
   if (request.is_valid == nullptr) return true;
   uint8_t validity = entry.validity.load(std::memory_order_relaxed);
-  if (validity == kUnknown) {
-    validity = (*request.is_valid)(entry.config) ? kValid : kInvalid;
+  if (validity == StoreEntries::kUnknown) {
+    validity = (*request.is_valid)(entry.config) ? StoreEntries::kValid
+                                                 : StoreEntries::kInvalid;
     entry.validity.store(validity, std::memory_order_relaxed);
   }
-  return validity == kValid;
+  return validity == StoreEntries::kValid;
 }
 
 // Returns whether the entry was measured with the request's kernel.
