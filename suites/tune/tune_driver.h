@@ -19,7 +19,7 @@
 #include "suites/tune/tune_session.h"
 #include "suites/tune/tune_summary.h"
 #include "suites/worker/run_context.h"
-#include "suites/worker/worker_evaluator.h"
+#include "suites/worker/worker_options.h"
 #include "suites/workload/tasks.h"
 #include "tuning/store/store.h"
 

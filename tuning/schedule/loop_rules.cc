@@ -3,6 +3,8 @@
 #include "tuning/schedule/loop_rules.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
 #include <string>
 #include <vector>
 

@@ -1,8 +1,10 @@
 // Tells what the stages of a program read of each other, and how much of it.
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "tuning/schedule/program.h"
 

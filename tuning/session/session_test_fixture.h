@@ -143,6 +143,52 @@ class SessionTest : public ::testing::Test {
   FakeClock clock_;
 };
 
+// What sessions were before this engine: written by the last version that had
+// its own in suites/, with the answers below (testdata/README.md).
+class ScriptedEvaluator : public OneAtATime {
+ public:
+  static void Time(const proto::Config& config, uint64_t input_seed,
+                   const Request& request, proto::Trial& trial) {
+    double tile = 0, unroll = 0;
+    for (const proto::KnobValue& value : config.set()) {
+      (value.knob() == "tile" ? tile : unroll) =
+          static_cast<double>(value.int_());
+    }
+    double time_ns = 1e5 + 1e3 * (tile - 16) * (tile - 16) +
+                     2e3 * (unroll - 5) * (unroll - 5);
+    trial.set_elapsed_ns(1'000'000 + static_cast<int64_t>(time_ns));
+    const bool crashes = tile == 16 && unroll == 5;
+    if (crashes || (tile == 8 && unroll == 8)) {
+      trial.set_outcome(crashes ? proto::CRASHED : proto::INVALID);
+      trial.set_detail("scripted");
+      return;
+    }
+    uint64_t hash = 1469598103934665603u;
+    for (const char c : CanonicalText(config)) {
+      hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+    }
+    Rng rng(hash + 1000003 * input_seed);
+    time_ns *= 1 + .03 * (2 * rng.UniformReal() - 1);
+    trial.set_outcome(request.has_hopeless_above() &&
+                              time_ns > request.hopeless_above()
+                          ? proto::CENSORED
+                          : proto::OK);
+    FakeEvaluator::SetTime(time_ns, trial);
+    trial.set_compile_ns(17);
+    trial.set_error_in_tolerances(.25);
+  }
+  Evaluation Evaluate(const Request& request) override {
+    ++evaluated;
+    Evaluation answer;
+    Time(request.config(),
+         request.purpose() == Request::SEARCH ? request.round() % 3
+                                              : 1000 + request.round(),
+         request, *answer.mutable_trial());
+    return answer;
+  }
+  int evaluated = 0;
+};
+
 }  // namespace optrail::tuning
 
 #endif  // OPTRAIL_TUNING_SESSION_SESSION_TEST_FIXTURE_H_
