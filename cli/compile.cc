@@ -19,7 +19,7 @@
 #include "ops/core/device_type.h"
 #include "suites/command/command_flags.h"
 #include "suites/tune/compile_ahead.h"
-#include "suites/tune/tune_driver.h"
+#include "suites/tune/task_store.h"
 #include "tracker/command/command_support.h"
 
 ABSL_FLAG(std::string, hw, "",

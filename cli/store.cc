@@ -28,7 +28,7 @@
 #include "suites/command/command_flags.h"
 #include "suites/tune/promotion.h"
 #include "suites/tune/store_check.h"
-#include "suites/tune/tune_driver.h"
+#include "suites/tune/task_store.h"
 #include "suites/worker/run_context.h"
 #include "tracker/command/command_support.h"
 #include "tuning/store/operator_folders.h"

@@ -17,7 +17,7 @@
 #include "ops/core/registry.h"
 #include "tuning/lookup.h"
 #include "tuning/proto/canonical.h"
-#include "tuning/store/store_files.h"
+#include "tuning/store/tuned_text.h"
 
 namespace optrail::lib {
 namespace {

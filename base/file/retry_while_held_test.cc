@@ -1,6 +1,5 @@
 #include "base/file/retry_while_held.h"
 
-#include <memory>
 #include <string>
 #include <vector>
 

@@ -3,8 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -13,22 +11,19 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 
 #include "absl/base/config.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/process/frames.h"
 #include "base/process/process_guard.h"
+#include "base/process/spawn.h"
 #include "base/status_macros.h"
 #include "base/text/units.h"
 
 namespace optrail {
 namespace {
-
-constexpr char kParentPidVariable[] = "OPTRAIL_PARENT_PID";
-constexpr int kFrameHeaderBytes = 4;
 
 #if defined(ABSL_HAVE_ADDRESS_SANITIZER) || defined(ABSL_HAVE_THREAD_SANITIZER)
 constexpr bool kShadowMemoryIsData = true;
@@ -36,67 +31,11 @@ constexpr bool kShadowMemoryIsData = true;
 constexpr bool kShadowMemoryIsData = false;
 #endif
 
-void CloseDescriptor(int* fd) {
-  if (*fd >= 0) close(std::exchange(*fd, -1));
-}
-
-void EncodeLength(uint32_t length, char* out) {
-  for (int i = 0; i < kFrameHeaderBytes; ++i) {
-    out[i] = static_cast<char>(length >> (8 * i));
-  }
-}
-
-uint32_t DecodeLength(const char* bytes) {
-  uint32_t length = 0;
-  for (int i = kFrameHeaderBytes - 1; i >= 0; --i) {
-    length = (length << 8) | static_cast<unsigned char>(bytes[i]);
-  }
-  return length;
-}
-
-absl::Status CheckFrameSize(size_t size_bytes) {
-  if (static_cast<int64_t>(size_bytes) <= kMaxFrameBytes) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("sending a message of ", size_bytes, " bytes; the most is ",
-                   kMaxFrameBytes));
-}
-
-// write(2) that answers EPIPE without the signal: SIGPIPE goes to the thread
-// that writes, so it is enough to block it here and to take it back.
-ssize_t WriteWithoutSignal(int fd, const char* data, size_t size_bytes) {
-  sigset_t pipe_signal, before, pending;
-  sigemptyset(&pipe_signal);
-  sigaddset(&pipe_signal, SIGPIPE);
-  sigpending(&pending);
-  const bool was_pending = sigismember(&pending, SIGPIPE) == 1;
-  pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
-  const ssize_t written = write(fd, data, size_bytes);
-  const int error_number = errno;
-  if (written < 0 && error_number == EPIPE && !was_pending) {
-    const timespec no_wait = {0, 0};
-    while (sigtimedwait(&pipe_signal, nullptr, &no_wait) < 0 &&
-           errno == EINTR) {
-    }
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  errno = error_number;
-  return written;
-}
-
 void AppendTail(absl::string_view text, int64_t max_bytes, std::string* tail) {
   tail->append(text.data(), text.size());
   if (static_cast<int64_t>(tail->size()) > max_bytes) {
     tail->erase(0, tail->size() - static_cast<size_t>(max_bytes));
   }
-}
-
-int PollTimeoutMs(absl::Duration duration) {
-  if (duration <= absl::ZeroDuration()) return 0;
-  const int64_t ms =
-      absl::ToInt64Milliseconds(absl::Ceil(duration, absl::Milliseconds(1)));
-  return static_cast<int>(std::min<int64_t>(ms, 3600 * 1000));
 }
 
 // How long a guard may take to kill its tree.
@@ -109,58 +48,6 @@ constexpr int kRarestLooks = 5;
 
 // Of a deadline, before it is looked at whether the child waits for a core.
 constexpr double kUnwatchedShare = .1;
-
-// A pipe none of whose ends a concurrently started child inherits.
-struct Pipe {
-  int read_fd = -1;
-  int write_fd = -1;
-  ~Pipe() {
-    CloseDescriptor(&read_fd);
-    CloseDescriptor(&write_fd);
-  }
-  absl::Status Open() {
-    int fds[2];
-    if (pipe2(fds, O_CLOEXEC) != 0) {
-      return absl::ErrnoToStatus(errno, "creating a pipe");
-    }
-    read_fd = fds[0];
-    write_fd = fds[1];
-    return absl::OkStatus();
-  }
-};
-
-std::vector<std::string> EnvironmentFor(const SubprocessOptions& options) {
-  std::vector<std::string> result;
-  auto is_overridden = [&](absl::string_view name) {
-    if (name == kParentPidVariable) return true;
-    for (const auto& [key, unused] : options.environment) {
-      if (key == name) return true;
-    }
-    return false;
-  };
-  if (!options.clear_environment) {
-    for (char** entry = environ; *entry != nullptr; ++entry) {
-      const absl::string_view text = *entry;
-      if (!is_overridden(text.substr(0, text.find('=')))) {
-        result.emplace_back(text);
-      }
-    }
-  }
-  for (const auto& [key, value] : options.environment) {
-    result.push_back(absl::StrCat(key, "=", value));
-  }
-  result.push_back(absl::StrCat(kParentPidVariable, "=", getpid()));
-  return result;
-}
-
-std::vector<char*> Pointers(const std::vector<std::string>& strings) {
-  std::vector<char*> pointers;
-  for (const std::string& s : strings) {
-    pointers.push_back(const_cast<char*>(s.c_str()));
-  }
-  pointers.push_back(nullptr);
-  return pointers;
-}
 
 absl::Duration ToDuration(const timeval& time) {
   return absl::Seconds(time.tv_sec) + absl::Microseconds(time.tv_usec);
@@ -175,6 +62,12 @@ absl::optional<int64_t> KernelKills(const std::string& counts) {
     if (name == "oom_kill") return count;
   }
   return absl::nullopt;
+}
+
+absl::Status MemoryError(pid_t pid, int64_t limit_bytes) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat("process ", pid, " exceeded its memory limit of ",
+                   limit_bytes, " bytes"));
 }
 
 }  // namespace
@@ -202,66 +95,6 @@ std::string ExitInfo::ToString() const {
   }
   return "ended";
 }
-
-namespace {
-
-// Starts `argv` with these ends of pipes as its standard streams.
-absl::StatusOr<pid_t> Spawn(const std::vector<std::string>& argv,
-                            const SubprocessOptions& options, const Pipe& in,
-                            const Pipe& out, const Pipe& err) {
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, in.read_fd, STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, out.write_fd, STDOUT_FILENO);
-  if (options.stderr_mode == StderrMode::kCapture) {
-    posix_spawn_file_actions_adddup2(&actions, err.write_fd, STDERR_FILENO);
-  } else if (options.stderr_mode == StderrMode::kDiscard) {
-    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null",
-                                     O_WRONLY, 0);
-  }
-  // Descriptors that some library opened without CLOEXEC stay behind.
-#if __GLIBC_PREREQ(2, 34)
-  posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
-#endif
-  if (!options.working_directory.empty()) {
-    posix_spawn_file_actions_addchdir_np(&actions,
-                                         options.working_directory.c_str());
-  }
-
-  // A group of its own, to be killed as a whole, and the signal dispositions of
-  // a fresh process whatever the parent ignores or blocks.
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  sigset_t none, defaults;
-  sigemptyset(&none);
-  sigemptyset(&defaults);
-  for (const int number :
-       {SIGPIPE, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXFSZ}) {
-    sigaddset(&defaults, number);
-  }
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &defaults);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP |
-                                            POSIX_SPAWN_SETSIGMASK |
-                                            POSIX_SPAWN_SETSIGDEF);
-
-  const std::vector<std::string> environment = EnvironmentFor(options);
-  pid_t pid = -1;
-  const int error_number =
-      posix_spawnp(&pid, argv[0].c_str(), &actions, &attributes,
-                   Pointers(argv).data(), Pointers(environment).data());
-  posix_spawn_file_actions_destroy(&actions);
-  posix_spawnattr_destroy(&attributes);
-  if (error_number == 0) return pid;
-  std::string what = absl::StrCat("starting ", argv[0]);
-  if (!options.working_directory.empty()) {
-    absl::StrAppend(&what, " in ", options.working_directory);
-  }
-  return absl::ErrnoToStatus(error_number, what);
-}
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<Subprocess>> Subprocess::Start(
     const std::vector<std::string>& command, const SubprocessOptions& options) {
@@ -414,15 +247,12 @@ bool Subprocess::Deadline::IsOver() {
 
 absl::Status Subprocess::WriteFrame(absl::string_view payload,
                                     absl::Duration timeout) {
-  OPTRAIL_RETURN_IF_ERROR(CheckFrameSize(payload.size()));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string frame, FrameOf(payload));
   Deadline deadline(*this, timeout);
-  std::string frame(kFrameHeaderBytes, '\0');
-  EncodeLength(static_cast<uint32_t>(payload.size()), &frame[0]);
-  frame.append(payload.data(), payload.size());
   absl::string_view rest = frame;
   while (!rest.empty()) {
     if (stdin_fd_ < 0) return absl::UnavailableError("the input is closed");
-    const ssize_t n = WriteWithoutSignal(stdin_fd_, rest.data(), rest.size());
+    const ssize_t n = WriteWithoutSignal(stdin_fd_, rest);
     if (n >= 0) {
       rest.remove_prefix(static_cast<size_t>(n));
       continue;
@@ -440,9 +270,7 @@ absl::Status Subprocess::WriteFrame(absl::string_view payload,
             "process ", pid_, " did not take a message of ", payload.size(),
             " bytes within ", absl::FormatDuration(timeout)));
       case Wakeup::kOutOfMemory:
-        return absl::ResourceExhaustedError(
-            absl::StrCat("process ", pid_, " exceeded its memory limit of ",
-                         options_.max_resident_bytes, " bytes"));
+        return MemoryError(pid_, options_.max_resident_bytes);
       case Wakeup::kExited:
         return absl::UnavailableError(
             absl::StrCat("process ", pid_, " has ended"));
@@ -493,9 +321,7 @@ absl::StatusOr<std::string> Subprocess::ReadFrame(absl::Duration timeout) {
                          absl::FormatDuration(timeout)));
       }
       if (wakeup == Wakeup::kOutOfMemory) {
-        return absl::ResourceExhaustedError(
-            absl::StrCat("process ", pid_, " exceeded its memory limit of ",
-                         options_.max_resident_bytes, " bytes"));
+        return MemoryError(pid_, options_.max_resident_bytes);
       }
     }
     const std::string what = absl::StrCat("process ", pid_, " has ended");
@@ -646,8 +472,7 @@ absl::StatusOr<CommandResult> RunCommand(const std::vector<std::string>& argv,
     // Feeds as much as the pipe takes; while it is full, looks again soon, so
     // that one descriptor at a time is enough to wait for.
     while (!input.empty() && process->stdin_fd_ >= 0) {
-      const ssize_t n =
-          WriteWithoutSignal(process->stdin_fd_, input.data(), input.size());
+      const ssize_t n = WriteWithoutSignal(process->stdin_fd_, input);
       if (n < 0 && errno == EINTR) continue;
       if (n < 0 && errno == EAGAIN) break;
       if (n < 0) input = {};  // the child reads no more: its right
@@ -680,92 +505,6 @@ absl::StatusOr<CommandResult> RunCommand(const std::vector<std::string>& argv,
   result.exit = process->exit_;
   result.stderr_text = process->TakeStderr();
   return result;
-}
-
-void DieWithParent() {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // The parent may have died before the line above.
-  const char* parent = std::getenv(kParentPidVariable);
-  int pid;
-  if (parent != nullptr && absl::SimpleAtoi(parent, &pid) && getppid() != pid) {
-    _exit(1);
-  }
-}
-
-absl::StatusOr<std::unique_ptr<FrameChannel>>
-FrameChannel::TakeStandardStreams() {
-  const int in = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-  const int out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-  const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  if (in < 0 || out < 0 || null < 0 || dup2(null, STDIN_FILENO) < 0 ||
-      dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
-    return absl::ErrnoToStatus(errno, "taking over the standard streams");
-  }
-  close(null);
-  return std::make_unique<FrameChannel>(in, out);
-}
-
-FrameChannel::~FrameChannel() {
-  close(read_fd_);
-  if (write_fd_ != read_fd_) close(write_fd_);
-}
-
-bool FrameChannel::WaitReadable(absl::Duration wait) {
-  const absl::Duration deadline =
-      absl::Nanoseconds(Clock::Real()->NowNs()) + wait;
-  while (true) {
-    const absl::Duration left =
-        deadline - absl::Nanoseconds(Clock::Real()->NowNs());
-    pollfd polled = {read_fd_, POLLIN, 0};
-    const int ready = poll(&polled, 1, PollTimeoutMs(left));
-    if (ready > 0) return true;
-    if (ready < 0 && errno != EINTR) return true;  // Read says what it is
-    if (left <= absl::ZeroDuration()) return false;
-  }
-}
-
-absl::StatusOr<std::string> FrameChannel::Read() {
-  // Reads exactly `size_bytes` unless the input ends.
-  auto read_exactly = [this](char* data, size_t size_bytes) -> ssize_t {
-    size_t received = 0;
-    while (received < size_bytes) {
-      const ssize_t n = read(read_fd_, data + received, size_bytes - received);
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return -1;
-      if (n == 0) break;
-      received += static_cast<size_t>(n);
-    }
-    return static_cast<ssize_t>(received);
-  };
-  char header[kFrameHeaderBytes];
-  const ssize_t n = read_exactly(header, kFrameHeaderBytes);
-  if (n < 0) return absl::ErrnoToStatus(errno, "reading a message");
-  if (n == 0) return absl::OutOfRangeError("the other side has closed");
-  const uint32_t length = n == kFrameHeaderBytes ? DecodeLength(header) : 0;
-  std::string payload;
-  if (n < kFrameHeaderBytes || length > kMaxFrameBytes) {
-    return absl::DataLossError("reading a message: its header is broken");
-  }
-  payload.resize(length);
-  if (read_exactly(&payload[0], length) != static_cast<ssize_t>(length)) {
-    return absl::DataLossError("the other side closed within a message");
-  }
-  return payload;
-}
-
-absl::Status FrameChannel::Write(absl::string_view payload) {
-  OPTRAIL_RETURN_IF_ERROR(CheckFrameSize(payload.size()));
-  std::string frame(kFrameHeaderBytes, '\0');
-  EncodeLength(static_cast<uint32_t>(payload.size()), &frame[0]);
-  frame.append(payload.data(), payload.size());
-  absl::string_view rest = frame;
-  while (!rest.empty()) {
-    const ssize_t n = WriteWithoutSignal(write_fd_, rest.data(), rest.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return absl::ErrnoToStatus(errno, "writing a message");
-    rest.remove_prefix(static_cast<size_t>(n));
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace optrail

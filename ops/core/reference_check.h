@@ -34,33 +34,12 @@
 #include "base/file/file_cache.h"
 #include "ops/core/compare.h"
 #include "ops/core/device.h"
+#include "ops/core/operand_values.h"
 #include "ops/core/operator.h"
 #include "ops/core/partial_check.h"
 #include "tuning/proto/config.pb.h"
 
 namespace optrail::ops {
-
-// The values that inputs are made of. Typical values are what is timed:
-// denormals, for one, slow many processors down. Hard ones have the operand's
-// hard values among them (and few denormals, however many elements there are),
-// and are what results are checked with: a kernel that is right within (-1, 1)
-// only, or for values that all differ, is wrong. Zeros are never checked: a
-// product of zeros takes less energy, which shows how much a reading depends on
-// its inputs.
-enum class Values { kTypical, kHard, kZeros };
-
-// elements() values that the operand's data type represents exactly, made of
-// `seed` alone: see OperandSpec for their distribution. One in eight hard ones
-// is special.
-std::vector<double> RandomValues(const OperandSpec& spec, uint64_t seed,
-                                 Values values = Values::kTypical);
-
-// The same of recorded data (OperandSpec::file), in its stored layout from a
-// place that `seed` chooses.
-std::vector<double> RecordedValues(const OperandSpec& spec,
-                                   absl::Span<const double> recorded,
-                                   uint64_t seed,
-                                   Values values = Values::kTypical);
 
 // A call of more than this is checked in part, if its operator offers that.
 inline constexpr double kMaxWholeReferenceFlop = 1e9;

@@ -1,6 +1,5 @@
 #include "ops/core/tuned_kernel.h"
 
-#include "absl/status/status.h"
 #include "base/status_macros.h"
 #include "ops/core/attributes.h"
 #include "ops/core/backend_space.h"

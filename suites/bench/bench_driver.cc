@@ -19,7 +19,7 @@
 #include "ops/core/device_type.h"
 #include "ops/core/registry.h"
 #include "suites/bench/google_benchmark_face.h"
-#include "suites/tune/tune_driver.h"
+#include "suites/tune/task_store.h"
 #include "suites/worker/measurement_settings.h"
 #include "tracker/history/history.h"
 #include "tracker/series/labels.h"

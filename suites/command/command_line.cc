@@ -15,10 +15,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "base/check.h"
 #include "base/exit_code.h"
@@ -30,144 +28,16 @@
 #include "base/text/utf8.h"
 #include "base/text/wrapped_stream.h"
 #include "suites/command/command_help.h"
+#include "suites/command/refusals.h"
 
 namespace optrail::suites {
 namespace {
-
-using Words = std::vector<std::string>;
-
-bool Contains(const Words& words, absl::string_view word) {
-  return std::find(words.begin(), words.end(), word) != words.end();
-}
 
 // The command line as it was typed, before any flag is set.
 struct Given {
   std::vector<FlagText> flags;  // values as text
   Words positional;
 };
-
-// One call: a command, and the part of it that the first argument names.
-struct Call {
-  absl::string_view program;
-  const Command* command = nullptr;
-  const Command* part = nullptr;  // null: the command has no parts
-  bool with_name = true;
-  const std::vector<CommandGroup>* groups = nullptr;  // null: a single command
-
-  const Command& runs() const { return part != nullptr ? *part : *command; }
-  // "log runs", for messages.
-  std::string Name() const {
-    return part != nullptr ? absl::StrCat(command->name, " ", part->name)
-                           : command->name;
-  }
-  // "optrail compare", for help.
-  std::string Typed() const {
-    return with_name ? absl::StrCat(program, " ", command->name)
-                     : std::string(program);
-  }
-  // The command that explains this one.
-  std::string HelpCommand() const {
-    return with_name ? absl::StrCat(program, " help ", Name())
-                     : absl::StrCat(program, " --help");
-  }
-};
-
-// The other commands that take a flag; other parts of the same command, if
-// there are any, alone.
-Words TakersOf(const Call& call, const std::string& flag) {
-  Words takers;
-  for (const Command& part : call.command->parts) {
-    if (&part != call.part && Contains(part.flags, flag)) {
-      takers.push_back(absl::StrCat(call.command->name, " ", part.name));
-    }
-  }
-  if (!takers.empty() || call.groups == nullptr) return takers;
-  for (const CommandGroup& group : *call.groups) {
-    for (const Command& command : group.commands) {
-      if (Contains(command.flags, flag)) takers.push_back(command.name);
-      for (const Command& part : command.parts) {
-        if (Contains(part.flags, flag)) {
-          takers.push_back(absl::StrCat(command.name, " ", part.name));
-        }
-      }
-    }
-  }
-  takers.erase(std::remove(takers.begin(), takers.end(), call.Name()),
-               takers.end());
-  return takers;
-}
-
-// Names the mend of a flag that has no effect here: "; did you mean
-// --keep_runs?", "; history thin takes it".
-std::string Instead(const Call& call, const std::string& flag,
-                    const Words& applicable) {
-  for (const auto& [name, text] : call.command->instead) {
-    if (name == flag) return absl::StrCat("; ", text);
-  }
-  Words takers = TakersOf(call, flag);
-  // A flag of another command is no typing error; --format of this one may be
-  // called --report_format.
-  Words near = applicable;
-  if (!takers.empty()) {
-    near.erase(std::remove_if(near.begin(), near.end(),
-                              [&](const std::string& name) {
-                                const Words parts = absl::StrSplit(name, '_');
-                                return !Contains(parts, flag);
-                              }),
-               near.end());
-  }
-  const std::string close = DidYouMean(flag, near, "--");
-  if (!close.empty() || takers.empty()) return close;
-  if (takers.size() == 1) return absl::StrCat("; ", takers[0], " takes it");
-  constexpr size_t kMost = 3;
-  std::string last = takers.back();
-  takers.pop_back();
-  if (takers.size() >= kMost) {
-    takers.resize(kMost - 1);
-    last = "others";
-  }
-  return absl::StrCat("; ", absl::StrJoin(takers, ", "), " and ", last,
-                      " take it");
-}
-
-// A flag without an effect is a question that would get another answer.
-absl::Status RefuseFlag(const Call& call, const std::string& flag,
-                        absl::string_view where, const Words& applicable) {
-  return absl::InvalidArgumentError(absl::StrCat(
-      "--", flag, ": means nothing ", where, Instead(call, flag, applicable)));
-}
-
-absl::Status UnknownFlag(const Call& call, const std::string& flag) {
-  const Words applicable = AllFlags(*call.command);
-  const std::vector<FlagText>& instead = call.command->instead;
-  if (!TakersOf(call, flag).empty() ||
-      std::any_of(instead.begin(), instead.end(),
-                  [&](const FlagText& text) { return text.first == flag; })) {
-    return RefuseFlag(call, flag, absl::StrCat("for ", call.command->name),
-                      applicable);
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "unknown flag --", flag, DidYouMean(flag, applicable, "--")));
-}
-
-// What the flag's type has to say beyond "Illegal value", else what it expects.
-std::string WhyRefused(const absl::CommandLineFlag& flag,
-                       absl::string_view value, absl::string_view error) {
-  absl::ConsumePrefix(
-      &error, absl::StrCat("Illegal value '", value, "' specified for flag '",
-                           flag.Name(), "'"));
-  absl::ConsumePrefix(&error, "; ");
-  error = absl::StripAsciiWhitespace(error);
-  if (!error.empty()) return std::string(error);
-  if (flag.IsOfType<absl::Duration>()) {
-    return "expected a duration such as 10m";
-  }
-  if (flag.IsOfType<bool>()) return "expected true or false";
-  if (flag.IsOfType<double>() || flag.IsOfType<float>()) {
-    return "expected a number";
-  }
-  return "expected a whole number";
-}
 
 bool IsList(const Command& command, const absl::CommandLineFlag& flag) {
   return flag.IsOfType<Words>() ||
@@ -283,18 +153,6 @@ absl::Status SetFromFile(const Command& command, const Given& given) {
   return absl::OkStatus();
 }
 
-// "; --file_format names that of the file" for a refused --format of a command
-// that writes files.
-std::string OtherFormat(const Command& command, absl::string_view flag) {
-  if (flag != "format") return "";
-  for (const std::string& other : AllFlags(command)) {
-    if (absl::EndsWith(other, "_format")) {
-      return absl::StrCat("; --", other, " names that of the file");
-    }
-  }
-  return "";
-}
-
 absl::Status SetFlags(const Command& command, const Given& given) {
   std::string error;
   Origins().clear();
@@ -345,17 +203,6 @@ absl::Status FindPart(Call* call, Words* positional) {
   }
   if (!is_default) positional->erase(positional->begin());
   return absl::OkStatus();
-}
-
-// A name that was typed without the flag that takes it: "; did you mean
-// --op=softmax?".
-std::string FlagOfName(const Command& runs, const Words& positional) {
-  if (runs.max_arguments != 0 || positional.size() != 1) return "";
-  for (const char* flag : {"op", "filter"}) {
-    if (!Contains(runs.flags, flag)) continue;
-    return absl::StrCat("; did you mean --", flag, "=", positional[0], "?");
-  }
-  return "";
 }
 
 absl::Status CheckArguments(const Call& call, const Words& positional) {

@@ -23,6 +23,7 @@
 #include "suites/command/command_flags.h"
 #include "suites/command/dry_run.h"
 #include "suites/preset/preset.h"
+#include "suites/tune/task_store.h"
 #include "suites/tune/tune_buckets.h"
 #include "suites/tune/tune_driver.h"
 #include "suites/workload/tasks.h"

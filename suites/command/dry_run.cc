@@ -16,6 +16,7 @@
 #include "base/text/utf8.h"
 #include "suites/command/command_flags.h"
 #include "suites/command/command_line.h"
+#include "suites/tune/task_store.h"
 #include "suites/tune/tune_buckets.h"
 #include "suites/worker/run_context.h"
 #include "tuning/session/objective.h"

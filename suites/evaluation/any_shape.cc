@@ -43,6 +43,7 @@
 #include "suites/evaluation/random_shapes.h"
 #include "suites/evaluation/shape_results.h"
 #include "suites/evaluation/side_by_side.h"
+#include "suites/tune/task_store.h"
 #include "suites/tune/tune_driver.h"
 #include "suites/worker/run_context.h"
 #include "suites/workload/tasks.h"

@@ -28,7 +28,7 @@
 #include "suites/evaluation/evaluation.h"
 #include "suites/evaluation/line_peer.h"
 #include "suites/evaluation/side_by_side.h"
-#include "suites/tune/tune_driver.h"
+#include "suites/tune/task_store.h"
 #include "suites/worker/run_context.h"
 #include "suites/workload/tasks.h"
 #include "tuning/proto/canonical.h"

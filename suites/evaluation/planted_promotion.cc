@@ -28,6 +28,7 @@
 #include "suites/evaluation/evaluation.h"
 #include "suites/tune/promotion.h"
 #include "tuning/store/store_files.h"
+#include "tuning/store/tuned_text.h"
 
 ABSL_FLAG(std::string, state, "/tmp/optrail-promotion", "folder for all of it");
 ABSL_FLAG(absl::Duration, time, absl::Seconds(15), "Time of each judgement.");

@@ -16,7 +16,7 @@
 #include "ops/core/compile_cache.h"
 #include "ops/core/tuned_kernel.h"
 #include "ops/device/cuda/exported.h"
-#include "suites/tune/tune_driver.h"
+#include "suites/tune/task_store.h"
 #include "suites/worker/opened_task.h"
 #include "tuning/proto/canonical.h"
 

@@ -14,7 +14,7 @@
 #include "ops/core/registry.h"
 #include "ops/core/tuned_kernel.h"
 #include "suites/observed/observed.h"
-#include "suites/tune/tune_driver.h"
+#include "suites/tune/task_store.h"
 #include "suites/workload/tasks.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/store/tuned_entry.h"

@@ -33,6 +33,9 @@ struct BucketPart {
 inline constexpr size_t kFewShapes = 16;
 std::vector<proto::Shape> FewShapes(const tuning::Bucket& range);
 
+// How many shapes inside a range are drawn and checked.
+int RandomShapes(const tuning::Bucket& range, int for_each_doubling);
+
 // Orders the parts from `first` on by the sizes of their smallest shapes.
 void SortParts(size_t first, std::vector<BucketPart>* parts);
 

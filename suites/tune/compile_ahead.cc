@@ -11,7 +11,7 @@
 #include "base/status_macros.h"
 #include "ops/core/compile_cache.h"
 #include "ops/core/device_type.h"
-#include "suites/tune/tune_driver.h"
+#include "suites/tune/task_store.h"
 #include "suites/worker/compile_pool.h"
 #include "suites/worker/opened_task.h"
 #include "tuning/proto/canonical.h"

@@ -21,6 +21,7 @@
 #include "tuning/store/store.h"
 #include "tuning/store/store_files.h"
 #include "tuning/store/tuned_entry.h"
+#include "tuning/store/tuned_text.h"
 
 namespace optrail::suites {
 namespace {

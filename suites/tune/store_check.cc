@@ -13,6 +13,7 @@
 #include "base/text/units.h"
 #include "ops/core/registry.h"
 #include "re2/re2.h"
+#include "suites/tune/task_store.h"
 #include "suites/tune/tune_buckets.h"
 #include "tracker/command/command_support.h"
 #include "tuning/proto/canonical.h"

@@ -14,6 +14,7 @@
 #include "suites/workload/tasks.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/store/store_files.h"
+#include "tuning/store/tuned_text.h"
 
 namespace optrail::suites {
 namespace {

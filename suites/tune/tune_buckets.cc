@@ -1,7 +1,6 @@
 #include "suites/tune/tune_buckets.h"
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 #include <string>
 #include <utility>
@@ -16,6 +15,7 @@
 #include "base/text/units.h"
 #include "ops/core/registry.h"
 #include "suites/tune/bucket_parts.h"
+#include "suites/tune/task_store.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/store/store.h"
 #include "tuning/store/store_files.h"
@@ -104,12 +104,6 @@ absl::StatusOr<CheckedConfig> CheckConfig(
 
 namespace {
 
-// How many shapes inside a range are drawn and checked.
-int RandomShapes(const Bucket& range, int for_each_doubling) {
-  return for_each_doubling *
-         std::max(1, static_cast<int>(std::ceil(range.Doublings())));
-}
-
 // The findings at the checked shapes of a range.
 struct CheckedRange {
   // A session checks both.
@@ -160,6 +154,9 @@ class BucketTuner {
     int sessions = 0;  // of the wider range, if this is its first half
   };
   absl::Status Cover(const OpenRange& open);
+  // Checks what a session found in the middle of the range, keeps it, and opens
+  // the halves if it does not hold for all shapes.
+  absl::Status CoverBy(const proto::Session& session, const OpenRange& open);
   TaskEntry At(const proto::Shape& shape) const {
     TaskEntry task = task_;
     *task.task.mutable_shape() = shape;
@@ -198,7 +195,7 @@ class BucketTuner {
                          const proto::TunedConfig& tuned,
                          const absl::optional<proto::Config>& config) const;
   BucketPart& AddPart(const Bucket& range, const char* state,
-                      const std::string& why);
+                      const std::string& why, int sessions);
 
   const TuneBucketsCommand& command_;
   const TaskEntry task_;
@@ -211,7 +208,7 @@ class BucketTuner {
 };
 
 BucketPart& BucketTuner::AddPart(const Bucket& range, const char* state,
-                                 const std::string& why) {
+                                 const std::string& why, int sessions) {
   BucketPart& part = parts_.emplace_back(range);
   const proto::Task& task = task_.task;
   part.task = absl::StrCat(
@@ -220,7 +217,31 @@ BucketPart& BucketTuner::AddPart(const Bucket& range, const char* state,
       task.backend().empty() ? "" : absl::StrCat(" by ", task.backend()));
   part.state = state;
   part.why = why;
+  part.sessions = sessions;
   return part;
+}
+
+// The entry of a session with a winner.
+proto::TunedConfig EntryOf(const proto::Session& session) {
+  proto::TunedConfig tuned = TunedConfigOf(session);
+  tuning::ShortenEntry(&tuned);
+  return tuned;
+}
+
+// The entry of a session as if it had proved nothing better than the default.
+proto::TunedConfig DefaultEntryOf(const proto::Session& session) {
+  proto::TunedConfig tuned = TunedConfigOf(session);
+  tuned.set_config(CanonicalText(DefaultFinalist(session)->config()));
+  tuned.set_time_ns(tuned.default_time_ns());
+  tuned.mutable_proof()->set_claimed(false);
+  tuning::ShortenEntry(&tuned);
+  return tuned;
+}
+
+// Absent: the default stayed.
+absl::optional<proto::Config> ConfigOf(const proto::TunedConfig& tuned,
+                                       const proto::Session& session) {
+  return tuned.ties() ? absl::nullopt : absl::make_optional(session.winner());
 }
 
 // Adds what one shape says to what the shapes before it say.
@@ -323,11 +344,9 @@ absl::StatusOr<std::string> BucketTuner::TuneEach(
     if (!summary.session.has_value() || !summary.session->has_winner()) {
       return absl::StrCat("at ", text, ": ", WhyNotTuned(summary));
     }
-    proto::TunedConfig tuned = TunedConfigOf(*summary.session);
-    tuning::ShortenEntry(&tuned);
-    absl::optional<proto::Config> config;
-    if (!tuned.ties()) config = summary.session->winner();
-    tuned.set_bucket(BucketLeft(shape, tuned, config));
+    proto::TunedConfig tuned = EntryOf(*summary.session);
+    tuned.set_bucket(
+        BucketLeft(shape, tuned, ConfigOf(tuned, *summary.session)));
     OPTRAIL_RETURN_IF_ERROR(Keep(tuned));
   }
   return std::string();
@@ -353,11 +372,11 @@ absl::Status BucketTuner::Cover(const OpenRange& open) {
   const Bucket& range = open.range;
   const absl::optional<proto::Config>& inherited = open.inherited;
   if (!command_.tune.retune && IsStored(range)) {
-    AddPart(range, "verified", "tuned already").sessions = open.sessions;
+    AddPart(range, "verified", "tuned already", open.sessions);
     return absl::OkStatus();
   }
   if (command_.now() > deadline_) {
-    AddPart(range, "not reached", kTimeIsOver).sessions = open.sessions;
+    AddPart(range, "not reached", kTimeIsOver, open.sessions);
     return absl::OkStatus();
   }
   const proto::Shape centre = range.Centre();
@@ -369,15 +388,18 @@ absl::Status BucketTuner::Cover(const OpenRange& open) {
   OPTRAIL_ASSIGN_OR_RETURN(const TuneSummary summary,
                            Tune(command_, At(centre), incumbent));
   if (!summary.session.has_value() || !summary.session->has_winner()) {
-    AddPart(range, "not verified", WhyNotTuned(summary)).sessions =
-        open.sessions + 1;
+    AddPart(range, "not verified", WhyNotTuned(summary), open.sessions + 1);
     return absl::OkStatus();
   }
-  const proto::Session& session = *summary.session;
-  proto::TunedConfig tuned = TunedConfigOf(session);
-  tuning::ShortenEntry(&tuned);
-  absl::optional<proto::Config> config;
-  if (!tuned.ties()) config = session.winner();
+  return CoverBy(*summary.session, open);
+}
+
+absl::Status BucketTuner::CoverBy(const proto::Session& session,
+                                  const OpenRange& open) {
+  const Bucket& range = open.range;
+  const proto::Shape centre = range.Centre();
+  proto::TunedConfig tuned = EntryOf(session);
+  const absl::optional<proto::Config> config = ConfigOf(tuned, session);
   const auto halves = range.Split(kLeastRatio);
   const double gain = session.has_proof() ? session.proof().gain() : 0;
   const bool default_may_hold =
@@ -394,19 +416,12 @@ absl::Status BucketTuner::Cover(const OpenRange& open) {
       holds && default_holds &&
       (!checked.config.holds || std::max(0.0, gain) + checked.default_loss_sum <
                                     std::max(0.0, -gain) + checked.loss_sum);
-  if (by_default) {
-    // The entry is that of a session which proved nothing better.
-    tuned = TunedConfigOf(session);
-    tuned.set_config(CanonicalText(DefaultFinalist(session)->config()));
-    tuned.set_time_ns(tuned.default_time_ns());
-    tuned.mutable_proof()->set_claimed(false);
-    tuning::ShortenEntry(&tuned);
-  }
+  if (by_default) tuned = DefaultEntryOf(session);
   tuned.set_bucket(holds ? range.Text() : BucketLeft(centre, tuned, config));
   OPTRAIL_RETURN_IF_ERROR(Keep(tuned));
   int sessions = open.sessions + 1 + checked.sessions;
   if (checked.is_cut) {
-    AddPart(range, "not reached", kTimeIsOver).sessions = sessions;
+    AddPart(range, "not reached", kTimeIsOver, sessions);
     return absl::OkStatus();
   }
   if (!holds && halves.has_value()) {
@@ -424,8 +439,7 @@ absl::Status BucketTuner::Cover(const OpenRange& open) {
                              why.empty()          ? "verified"
                              : why == kTimeIsOver ? "not reached"
                                                   : "not verified",
-                             why);
-  part.sessions = sessions;
+                             why, sessions);
   if (!shapes.empty() && why.empty()) {
     part.config = "one for each shape";
     return absl::OkStatus();
@@ -442,47 +456,6 @@ absl::Status BucketTuner::Cover(const OpenRange& open) {
 }
 
 }  // namespace
-
-int SessionsOf(const Bucket& range, int random_shapes) {
-  return 1 + static_cast<int>(range.Corners().size()) +
-         RandomShapes(range, random_shapes);
-}
-
-absl::StatusOr<std::vector<TaskEntry>> TasksOfRange(
-    const TaskSelection& selection, const Bucket& range,
-    const proto::Hardware& hardware) {
-  TaskSelection of_lowest = selection;
-  const std::string lowest = CanonicalText(range.Corners()[0]);
-  of_lowest.shape_regex = lowest;
-  OPTRAIL_ASSIGN_OR_RETURN(std::vector<TaskEntry> tasks,
-                           SelectTasks(of_lowest, hardware));
-  tasks.erase(std::remove_if(tasks.begin(), tasks.end(),
-                             [&](const TaskEntry& task) {
-                               return CanonicalText(task.task.shape()) !=
-                                      lowest;
-                             }),
-              tasks.end());
-  for (const TaskEntry& task : tasks) OPTRAIL_RETURN_IF_ERROR(task.available);
-  if (tasks.empty()) {
-    return absl::NotFoundError(absl::StrCat(
-        "--shape=", range.Text(), ": no operator has the shape ", lowest,
-        " in this very text; expected no attribute that has its "
-        "default"));
-  }
-  return tasks;
-}
-
-absl::Status CheckRangeOptions(const Bucket& range,
-                               const TuneDriverOptions& options) {
-  if (options.total_trials == 0 && options.tune.objectives.empty()) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "--shape=", range.Text(),
-      ": a range is tuned for time, with --trials or --time_budget for each "
-      "session and --total_time for all; expected no --total_trials and no "
-      "--objective"));
-}
 
 absl::StatusOr<int> RunTuneBuckets(const TuneBucketsCommand& command,
                                    std::ostream& out, std::ostream& notes) {

@@ -21,6 +21,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "suites/stopwatch/stopwatch.h"
+#include "suites/tune/task_store.h"
 #include "suites/worker/worker.h"
 #include "suites/workload/tasks.h"
 #include "tuning/proto/canonical.h"

@@ -2,38 +2,26 @@
 
 #include <algorithm>
 #include <iostream>
-#include <list>
-#include <map>
-#include <memory>
-#include <numeric>
-#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/file/file.h"
-#include "base/file/retry_while_held.h"
 #include "base/file/writable_folder.h"
 #include "base/hash/hash.h"
 #include "base/process/interrupt_note.h"
 #include "base/status_macros.h"
-#include "base/text/progress.h"
-#include "base/text/utf8.h"
 #include "ops/core/backend_space.h"
 #include "ops/core/operator.h"
-#include "suites/predict/start_order.h"
 #include "suites/tune/elsewhere.h"
 #include "suites/tune/known_trials.h"
 #include "suites/tune/objectives.h"
-#include "suites/tune/operator_shares.h"
+#include "suites/tune/task_store.h"
 #include "suites/tune/transfer_sources.h"
-#include "suites/tune/tune_together.h"
+#include "suites/tune/tune_call.h"
 #include "suites/worker/measurement_settings.h"
-#include "tracker/history/history.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/proto/numerics_text.h"
 #include "tuning/proto/roofline.h"
@@ -47,17 +35,6 @@ namespace optrail::suites {
 namespace {
 
 using tuning::CanonicalText;
-
-constexpr int64_t kNsPerMs = 1'000'000;
-
-// Ceilings are readings, too: a bound that is a little too high must not make a
-// task look finished.
-constexpr double kTrustInRoofline = 0.9;
-
-// Workers that wait for their task's next turn may hold this share of the
-// memory.
-constexpr double kShareOfMemory = 0.25;
-constexpr int64_t kUnknownMemoryBytes = int64_t{4} << 30;
 
 double RooflineTimeNs(const TaskEntry& task, const RunContext& context,
                       const proto::Ceilings& ceilings) {
@@ -101,153 +78,6 @@ proto::Session HeaderFor(const TaskEntry& task, const TaskSpace& space,
   return header;
 }
 
-// Between its turns a task's worker keeps the operands and references, which
-// may take long to compute. Beyond the share of memory those that waited
-// longest end, and start anew at their next turn.
-class WaitingWorkers {
- public:
-  explicit WaitingWorkers(const proto::Hardware& hardware)
-      : limit_bytes_(static_cast<int64_t>(kShareOfMemory *
-                                          (hardware.has_memory_bytes()
-                                               ? hardware.memory_bytes()
-                                               : kUnknownMemoryBytes))) {}
-
-  void Use(WorkerEvaluator* worker) {
-    workers_.remove(worker);
-    workers_.push_front(worker);
-    int64_t bytes = 0;
-    for (auto it = workers_.begin(); it != workers_.end();) {
-      bytes += (*it)->waiting_bytes();
-      if (bytes <= limit_bytes_ || it == workers_.begin()) {
-        ++it;
-        continue;
-      }
-      (*it)->Rest();
-      it = workers_.erase(it);
-    }
-  }
-
- private:
-  const int64_t limit_bytes_;
-  std::list<WorkerEvaluator*> workers_;  // last used first
-};
-
-std::string ProgressDetail(const tuning::TuneProgress& progress,
-                           const TuneOptions& options) {
-  std::string detail = progress.phase == "search"
-                           ? absl::StrCat(progress.trials, " trials")
-                           : progress.phase;
-  if (progress.best_value) {
-    absl::StrAppend(
-        &detail, ", best ",
-        ObjectiveValueText(*progress.best_value, options.objectives.empty()
-                                                     ? tuning::TimeObjective()
-                                                     : options.objectives[0]));
-  }
-  return detail;
-}
-
-}  // namespace
-
-proto::TunedConfig TunedConfigOf(const proto::Session& session) {
-  proto::TunedConfig tuned;
-  const proto::Finalist* winner = WinningFinalist(session);
-  const proto::Finalist* fallback = DefaultFinalist(session);
-  tuned.set_shape(CanonicalText(session.task().shape()));
-  tuned.set_config(CanonicalText(session.winner()));
-  tuned.set_threads(session.task().threads());
-  tuned.set_cache_mode(session.task().cache_mode());
-  tuned.set_kernel_id(session.task().kernel_id());
-  tuned.set_backend(session.task().backend());
-  tuned.set_launch_mode(session.task().launch_mode());
-  tuned.set_devices(session.task().devices());
-  tuned.set_objective(ObjectiveKey(tuning::ObjectivesOf(session)));
-  tuned.set_numerics(tuning::NumericsOf(session, session.winner()));
-  if (fallback != nullptr) {
-    tuned.set_default_numerics(tuning::NumericsOf(session, fallback->config()));
-  }
-  tuned.set_time_ns(winner->time_ns());
-  if (fallback != nullptr && fallback->outcome() == proto::OK) {
-    tuned.set_default_time_ns(fallback->time_ns());
-  }
-  // Behind the time: the rounds of the proof, where there was one.
-  const auto& readings = !session.has_proof() ? winner->measurements()
-                         : winner->is_default()
-                             ? session.proof().default_measurements()
-                             : session.proof().candidate_measurements();
-  tuned.set_processes(readings.size());
-  int samples = 0;
-  for (const proto::Measurement& measurement : readings) {
-    samples += measurement.clean_sample_count();
-  }
-  if (session.has_proof()) {
-    *tuned.mutable_proof() = session.proof();
-  }
-  tuned.set_samples(samples);
-  tuned.set_commit(session.commit().id());
-  tuned.set_date(absl::FormatTime(
-      "%Y-%m-%d", absl::FromUnixNanos(session.started_unix_ns()),
-      absl::UTCTimeZone()));
-  tuned.set_session_id(session.session_id());
-  return tuned;
-}
-
-absl::StatusOr<tuning::TunedConfigStore> LoadStore(
-    const RunContext& context, const std::vector<TaskEntry>& tasks) {
-  tuning::StoreOptions options;
-  std::set<const ops::OperatorEntry*> entries;
-  for (const TaskEntry& task : tasks) entries.insert(task.entry);
-  for (const ops::OperatorEntry* entry : entries) {
-    for (const ops::EmbeddedFile& file : entry->tuned) {
-      options.checked_in.push_back({file.path, file.contents});
-    }
-  }
-  options.overlay_directory = context.store;
-  OPTRAIL_ASSIGN_OR_RETURN(tuning::TunedConfigStore store,
-                           tuning::TunedConfigStore::Load(options));
-  for (const std::string& warning : store.warnings()) {
-    std::cerr << "warning: " << SanitiseText(warning) << "\n";
-  }
-  return store;
-}
-
-absl::StatusOr<tuning::TunedConfigStore> LoadWholeStore(
-    const RunContext& context) {
-  std::vector<TaskEntry> operators;
-  for (const ops::OperatorEntry* entry : ops::Registry::Get().List()) {
-    operators.emplace_back().entry = entry;
-  }
-  return LoadStore(context, operators);
-}
-
-namespace {
-
-// The entry of exactly this task, of whatever kernel; no config: there is none,
-// or `is_valid` refuses it.
-tuning::LookupResult FindEntry(
-    const tuning::TunedConfigStore& store, const TaskEntry& task,
-    const std::string& objective,
-    const tuning::ConfigPredicate* is_valid = nullptr) {
-  tuning::LookupRequest request = tuning::RequestOf(task.task);
-  request.objective = objective;
-  request.is_valid = is_valid;
-  const tuning::LookupResult found = store.Lookup(request);
-  return found.source == tuning::LookupSource::kExact ? found
-                                                      : tuning::LookupResult();
-}
-
-// The same, with a config that is valid in the space.
-tuning::LookupResult FindExact(const tuning::TunedConfigStore& store,
-                               const TaskEntry& task,
-                               const std::string& objective,
-                               const TaskSpace& space) {
-  const auto is_valid = [&](const proto::Config& config) {
-    return space.Validate(config).ok();
-  };
-  const tuning::ConfigPredicate predicate(is_valid);
-  return FindEntry(store, task, objective, &predicate);
-}
-
 // The options may ask for more than a config that is fast.
 bool IsAnswer(const tuning::LookupResult& stored,
               const TuneDriverOptions& options) {
@@ -270,181 +100,63 @@ bool IsTunedAlready(const tuning::TunedConfigStore& store,
                   options);
 }
 
-const proto::TunedConfig* FindTuned(const tuning::TunedConfigStore& store,
-                                    const TaskEntry& task,
-                                    const std::string& objective,
-                                    const TaskSpace& space) {
-  const tuning::LookupResult found = FindExact(store, task, objective, space);
-  return found.unverified ? nullptr : found.tuned;
+RecordedByCall::RecordedByCall(const std::string& folder,
+                               const std::vector<TaskEntry>& tasks,
+                               const TuneDriverOptions& options) {
+  const TuneOptions& tune = options.tune;
+  std::string asked = absl::StrCat(
+      tune.strategy, " ", tune.seed, " ", tune.finalists, " ", tune.rank_rounds,
+      " ", tune.race_factor, " ", tune.class_of_default, " ",
+      tune.batch_invariant, " ", options.forget_trials, " ",
+      absl::StrJoin(options.elsewhere, ","), " ",
+      tune.budget.ShortDebugString());
+  if (options.incumbent) {
+    absl::StrAppend(&asked, " ", CanonicalText(*options.incumbent));
+  }
+  for (const proto::Objective& objective : tune.objectives) {
+    absl::StrAppend(&asked, "\n", objective.ShortDebugString());
+  }
+  for (const TaskEntry& task : tasks) {
+    absl::StrAppend(&asked, "\n", tuning::TaskText(task.task));
+  }
+  path_ = JoinPath(folder, absl::StrCat(Fingerprint(asked), ".recorded"));
+  const absl::StatusOr<std::string> found = ReadRegularFile(path_);
+  if (!found.ok()) return;
+  for (absl::string_view id : absl::StrSplit(*found, '\n', absl::SkipEmpty())) {
+    ids_.emplace_back(id);
+  }
 }
 
-namespace {
+absl::Status RecordedByCall::Add(const std::string& session_id) {
+  ids_.push_back(session_id);
+  return WriteFileAtomically(path_,
+                             absl::StrCat(absl::StrJoin(ids_, "\n"), "\n"));
+}
 
-// The sessions that a call has recorded, should it be interrupted: where all
-// tasks are tuned anew, the same call would begin with them once more. A file
-// of their ids, named by what was asked for.
-class RecordedByCall {
- public:
-  RecordedByCall(const std::string& folder, const std::vector<TaskEntry>& tasks,
-                 const TuneDriverOptions& options) {
-    const TuneOptions& tune = options.tune;
-    std::string asked = absl::StrCat(
-        tune.strategy, " ", tune.seed, " ", tune.finalists, " ",
-        tune.rank_rounds, " ", tune.race_factor, " ", tune.class_of_default,
-        " ", tune.batch_invariant, " ", options.forget_trials, " ",
-        absl::StrJoin(options.elsewhere, ","), " ",
-        tune.budget.ShortDebugString());
-    if (options.incumbent) {
-      absl::StrAppend(&asked, " ", CanonicalText(*options.incumbent));
-    }
-    for (const proto::Objective& objective : tune.objectives) {
-      absl::StrAppend(&asked, "\n", objective.ShortDebugString());
-    }
-    for (const TaskEntry& task : tasks) {
-      absl::StrAppend(&asked, "\n", tuning::TaskText(task.task));
-    }
-    path_ = JoinPath(folder, absl::StrCat(Fingerprint(asked), ".recorded"));
-    const absl::StatusOr<std::string> found = ReadRegularFile(path_);
-    if (!found.ok()) return;
-    for (absl::string_view id :
-         absl::StrSplit(*found, '\n', absl::SkipEmpty())) {
-      ids_.emplace_back(id);
-    }
-  }
-
-  const std::vector<std::string>& ids() const { return ids_; }
-
-  absl::Status Add(const std::string& session_id) {
-    ids_.push_back(session_id);
-    return WriteFileAtomically(path_,
-                               absl::StrCat(absl::StrJoin(ids_, "\n"), "\n"));
-  }
-
-  absl::Status Remove() {
-    const absl::Status removed = RemoveFile(path_);
-    return absl::IsNotFound(removed) ? absl::OkStatus() : removed;
-  }
-
- private:
-  std::string path_;
-  std::vector<std::string> ids_;
-};
+absl::Status RecordedByCall::Remove() {
+  const absl::Status removed = RemoveFile(path_);
+  return absl::IsNotFound(removed) ? absl::OkStatus() : removed;
+}
 
 void BreakOff(const absl::Status& error, TuneSummary* summary) {
   summary->error = std::string(error.message());
   summary->broke_off = true;
 }
 
-// One call of TuneTasks.
-class TuneCall {
- public:
-  TuneCall(const RunContext& context, const TuneDriverOptions& options,
-           tracker::History history)
-      : context_(context), options_(options), history_(std::move(history)) {}
-
-  absl::StatusOr<std::vector<TuneSummary>> Run(
-      const std::vector<TaskEntry>& tasks);
-
- private:
-  struct Pending {
-    const TaskEntry* task = nullptr;
-    TaskSpace space;
-    TuneSetup setup;
-    TuneOptions tune;
-    size_t summary = 0;
-    std::unique_ptr<WorkerEvaluator> evaluator;
-    std::unique_ptr<tuning::Session> session;  // while it is open
-    bool recorded = false;
-    bool was_recorded = false;  // by an earlier call
-    // The store had no answer when the call began, and one is all it wants.
-    bool is_new = false;
-    // These belong to the entry that the winner's replaces, if there is one.
-    std::string stored_config, stored_bucket;
-    bool stored_verified = false;
-  };
-
-  bool together() const {
-    return options_.total_trials > 0 || options_.total_time_ns > 0;
+std::string ProgressDetail(const tuning::TuneProgress& progress,
+                           const TuneOptions& options) {
+  std::string detail = progress.phase == "search"
+                           ? absl::StrCat(progress.trials, " trials")
+                           : progress.phase;
+  if (progress.best_value) {
+    absl::StrAppend(
+        &detail, ", best ",
+        ObjectiveValueText(*progress.best_value, options.objectives.empty()
+                                                     ? tuning::TimeObjective()
+                                                     : options.objectives[0]));
   }
-  // For all tasks: what waits for one of them must not compile where another is
-  // measured.
-  std::shared_ptr<CompilePool> Compilers(
-      const std::vector<TaskEntry>& tasks) const;
-  // It is known before any of the tasks is looked at.
-  struct Known {
-    std::map<std::string, proto::Session> recorded;
-    tuning::TunedConfigStore store;
-    proto::Ceilings ceilings;
-    std::string objective;
-    WorkerOptions worker;
-  };
-  absl::Status FindPending(const std::vector<TaskEntry>& tasks);
-  // Puts the part of the space that is searched in its place, and returns the
-  // part's text; "" if all of it is.
-  absl::StatusOr<std::string> Restrict(const TaskEntry& task,
-                                       TaskSpace* space) const;
-  // Takes what is known of a task before its space is.
-  Pending NewPending(const TaskEntry& task, const Known& known) const;
-  // One of them, which is pending unless `summary` says all there is.
-  absl::Status FindPending(const TaskEntry& task, Known* known,
-                           TuneSummary* summary);
-  // Returns where to begin among some of pending_, by the sessions that had
-  // ended at `known_unix_ns`, and prints it. Start::task is an index into
-  // `some`.
-  std::vector<Start> StartsOf(const std::vector<size_t>& some,
-                              int64_t known_unix_ns) const;
-  void OrderPending();
-  absl::Status OneByOne();
-  // The search, ranking and proof of one task, and the first requests of the
-  // next as soon as this one needs no more compilers.
-  absl::StatusOr<proto::Session> SearchAlone(size_t i);
-  // Opens the task's session, once no other process has it open. Cancelled, and
-  // the summary says "skipped", if that one tuned it.
-  absl::Status OpenWhenFree(Pending& pending);
-  absl::Status CheckIsNotTuned(Pending& pending);
-  void AskAhead(size_t i);
-  // A turn of the search after that of task i, where it has something to do.
-  bool AdvanceNext(size_t i);
-  absl::Status Together();
-  void OpenAll();
-  void SearchAll();
-  absl::Status FinishAll();
-  // What the same call recorded before it was interrupted, by task.
-  std::map<std::string, proto::Session> FindRecorded(
-      const std::vector<TaskEntry>& tasks);
-  void Begin(Pending& pending);
-  absl::Status Record(Pending& pending, absl::StatusOr<proto::Session> session);
-  // Returns what a user should know of a session that ended.
-  std::vector<std::string> NotesOn(const proto::Session& session,
-                                   const Pending& pending) const;
-  // A bucket was verified for one config and kernel; the entry of another one
-  // has its own shape as its bucket, and is no neighbour of others.
-  std::string BucketOf(const Pending& pending,
-                       const proto::TunedConfig& tuned) const;
-
-  std::string Title(size_t i) const {
-    return absl::StrCat("[", i + 1, "/", pending_.size(), "] ",
-                        ShortTaskText(pending_[i].task->task), ": ");
-  }
-  ProgressOptions ForProgress(bool counts) const {
-    ProgressOptions progress;
-    progress.quiet = options_.quiet;
-    progress.counts = counts;
-    return progress;
-  }
-
-  const RunContext& context_;
-  const TuneDriverOptions& options_;
-  const tracker::History history_;
-  std::vector<TuneSummary> summaries_;
-  std::vector<Pending> pending_;
-  OperatorShares shares_;  // of a total
-  size_t turn_ = 0;        // whose search it is, one by one
-  // Sessions of the history, oldest first, those of this call included.
-  std::vector<tracker::SessionInfo> earlier_;
-  absl::optional<RecordedByCall> recorded_;  // where all are tuned anew
-  Progress* verifying_ = nullptr;            // while finalists are verified
-};
+  return detail;
+}
 
 std::shared_ptr<CompilePool> TuneCall::Compilers(
     const std::vector<TaskEntry>& tasks) const {
@@ -608,6 +320,27 @@ absl::Status TuneCall::FindPending(const std::vector<TaskEntry>& tasks) {
   return absl::OkStatus();
 }
 
+std::vector<Start> TuneCall::StartsOf(const std::vector<size_t>& some,
+                                      int64_t known_unix_ns) const {
+  std::vector<tracker::SessionInfo> known;
+  if (options_.most_gain_first && some.size() > 1) {
+    for (const tracker::SessionInfo& session : earlier_) {
+      if (session.header.started_unix_ns() + session.header.elapsed_ns() <=
+          known_unix_ns) {
+        known.push_back(session);
+      }
+    }
+  }
+  std::vector<StartTask> tasks;
+  for (const size_t i : some) {
+    const TaskEntry& entry = *pending_[i].task;
+    tasks.push_back({entry.task, static_cast<double>(entry.count)});
+  }
+  std::vector<Start> starts = StartOrder(GainPredictor(known, WorkOf), tasks);
+  if (!options_.quiet) std::cerr << StartOrderText(tasks, starts);
+  return starts;
+}
+
 // Just before the task's session opens: tasks of this call that were tuned
 // before it count among its sources, too.
 void TuneCall::Begin(Pending& pending) {
@@ -627,6 +360,14 @@ void TuneCall::Begin(Pending& pending) {
   for (std::string& id : ChooseTransferSessions(earlier_, pending.task->task)) {
     header.add_source_session_ids(std::move(id));
   }
+}
+
+absl::Status TuneCall::OpenSession(Pending& pending) {
+  Begin(pending);
+  OPTRAIL_ASSIGN_OR_RETURN(pending.session,
+                           OpenTuneSession(pending.setup, pending.tune,
+                                           *pending.evaluator, *Clock::Real()));
+  return absl::OkStatus();
 }
 
 std::vector<std::string> TuneCall::NotesOn(const proto::Session& session,
@@ -717,306 +458,6 @@ std::string TuneCall::BucketOf(const Pending& pending,
   return tuned.shape();
 }
 
-void TuneCall::AskAhead(size_t i) {
-  if (i >= pending_.size() || !options_.elsewhere.empty()) return;
-  Pending& pending = pending_[i];
-  // Elsewhere, whoever is opened or compiles disturbs what is measured.
-  if (pending.session != nullptr ||
-      pending.evaluator->policy().processes_ahead == 0) {
-    return;
-  }
-  Begin(pending);
-  absl::StatusOr<std::unique_ptr<tuning::Session>> session = OpenTuneSession(
-      pending.setup, pending.tune, *pending.evaluator, *Clock::Real());
-  // What goes wrong is said when its turn comes.
-  if (!session.ok() || !(*session)->AskAhead().ok()) return;
-  pending.session = *std::move(session);
-}
-
-bool TuneCall::AdvanceNext(size_t i) {
-  if (i + 1 >= pending_.size()) return false;
-  tuning::Session* const next = pending_[i + 1].session.get();
-  if (next == nullptr || next->search_ended() || !next->IsReady()) return false;
-  next->GoOn();
-  // What goes wrong is said when its turn comes: it goes wrong again.
-  return next->Advance().ok();
-}
-
-// Another command may tune the same task. What it finds answers this one, too,
-// if nothing else is asked for.
-absl::Status TuneCall::OpenWhenFree(Pending& pending) {
-  return RetryWhileHeld(
-      [&](bool waited) -> absl::Status {
-        if (waited || pending.is_new) {
-          OPTRAIL_RETURN_IF_ERROR(CheckIsNotTuned(pending));
-        }
-        Begin(pending);
-        auto session = OpenTuneSession(pending.setup, pending.tune,
-                                       *pending.evaluator, *Clock::Real());
-        if (session.ok()) pending.session = *std::move(session);
-        return session.status();
-      },
-      [&](const std::string& why) {
-        std::cerr << "\nnote: " << ShortTaskText(pending.task->task)
-                  << " waits: " << why << "\n";
-      });
-}
-
-// Cancelled, and the task is skipped, if another command has tuned it since
-// this one began.
-absl::Status TuneCall::CheckIsNotTuned(Pending& pending) {
-  if (options_.retune || HasTuneJournal(pending.setup, pending.tune)) {
-    return absl::OkStatus();
-  }
-  OPTRAIL_ASSIGN_OR_RETURN(const tuning::TunedConfigStore store,
-                           LoadStore(context_, {*pending.task}));
-  if (FindTuned(store, *pending.task, ObjectiveKey(options_.tune.objectives),
-                pending.space) == nullptr) {
-    return absl::OkStatus();
-  }
-  summaries_[pending.summary].skipped = true;
-  return absl::CancelledError("tuned by another command meanwhile");
-}
-
-absl::StatusOr<proto::Session> TuneCall::SearchAlone(size_t i) {
-  turn_ = i;
-  Pending& pending = pending_[i];
-  if (pending.session == nullptr) {
-    OPTRAIL_RETURN_IF_ERROR(OpenWhenFree(pending));
-  }
-  pending.session->GoOn();
-  while (!pending.session->search_ended()) {
-    // While all that is left of this search compiles, the next one measures.
-    if (!pending.session->IsReady() && AdvanceNext(i)) {
-      pending.session->GoOn();
-      continue;
-    }
-    OPTRAIL_RETURN_IF_ERROR(pending.session->Advance());
-    if (pending.session->all_asked()) AskAhead(i + 1);
-  }
-  return pending.session->Finish();
-}
-
-std::vector<Start> TuneCall::StartsOf(const std::vector<size_t>& some,
-                                      int64_t known_unix_ns) const {
-  std::vector<tracker::SessionInfo> known;
-  if (options_.most_gain_first && some.size() > 1) {
-    for (const tracker::SessionInfo& session : earlier_) {
-      if (session.header.started_unix_ns() + session.header.elapsed_ns() <=
-          known_unix_ns) {
-        known.push_back(session);
-      }
-    }
-  }
-  std::vector<StartTask> tasks;
-  for (const size_t i : some) {
-    const TaskEntry& entry = *pending_[i].task;
-    tasks.push_back({entry.task, static_cast<double>(entry.count)});
-  }
-  std::vector<Start> starts = StartOrder(GainPredictor(known, WorkOf), tasks);
-  if (!options_.quiet) std::cerr << StartOrderText(tasks, starts);
-  return starts;
-}
-
-void TuneCall::OrderPending() {
-  std::vector<size_t> all(pending_.size());
-  std::iota(all.begin(), all.end(), 0);
-  std::vector<Pending> ordered;
-  for (const Start& start : StartsOf(all, Clock::Real()->WallNs())) {
-    ordered.push_back(std::move(pending_[start.task]));
-  }
-  pending_ = std::move(ordered);
-}
-
-absl::Status TuneCall::OneByOne() {
-  constexpr int64_t kPerTask = 10'000;
-  Progress progress("tuning", kPerTask * static_cast<int64_t>(pending_.size()),
-                    ForProgress(/*counts=*/false));
-  std::vector<double> shares(pending_.size());  // of each task that is done
-  std::vector<double> earlier(pending_.size());
-  const auto units = [&](const std::vector<double>& of_tasks) {
-    return static_cast<int64_t>(
-        kPerTask * std::accumulate(of_tasks.begin(), of_tasks.end(), 0.0));
-  };
-  OrderPending();
-  bool is_told = false;  // that the budget is short
-  for (size_t i = 0; i < pending_.size(); ++i) {
-    pending_[i].tune.finalists_ahead = [this, i] { return turn_ == i; };
-    pending_[i].tune.on_progress = [&, i](const tuning::TuneProgress& now) {
-      if (!is_told && pending_[i].session != nullptr) {
-        const std::string text = pending_[i].session->ShortBudgetText();
-        if (!text.empty()) {
-          progress.Clear();
-          std::cerr << "note: " << ShortTaskText(pending_[i].task->task) << ": "
-                    << text << "\n";
-          is_told = true;
-        }
-      }
-      shares[i] = now.share;
-      earlier[i] = now.earlier_share;
-      progress.SetEarlier(units(earlier));
-      progress.Update(
-          units(shares),
-          absl::StrCat(Title(i), ProgressDetail(now, pending_[i].tune)));
-    };
-  }
-  for (size_t i = 0; i < pending_.size(); ++i) {
-    Pending& pending = pending_[i];
-    progress.Update(units(shares), Title(i));
-    absl::StatusOr<proto::Session> searched = SearchAlone(i);
-    progress.Clear();  // for notes
-    OPTRAIL_RETURN_IF_ERROR(Record(pending, std::move(searched)));
-    shares[i] = 1;
-    pending.session.reset();
-    pending.evaluator->Rest();
-    if (pending.recorded) {
-      OPTRAIL_RETURN_IF_ERROR(RemoveTuneJournal(pending.setup, pending.tune));
-    }
-    if (options_.retune && pending.was_recorded) {
-      // Another call had finished it and was killed before its journal went.
-      OPTRAIL_RETURN_IF_ERROR(Record(pending, SearchAlone(i)));
-      pending.session.reset();
-      pending.evaluator->Rest();
-      OPTRAIL_RETURN_IF_ERROR(RemoveTuneJournal(pending.setup, pending.tune));
-    }
-  }
-  progress.Update(progress.total());
-  progress.Finish();
-  return absl::OkStatus();
-}
-
-void TuneCall::OpenAll() {
-  for (size_t i = 0; i < pending_.size(); ++i) {
-    Pending& pending = pending_[i];
-    proto::Budget& budget = pending.tune.budget;
-    if (options_.total_trials > 0)
-      budget.set_total_trials(options_.total_trials);
-    if (options_.total_time_ns > 0) {
-      budget.set_total_time_ns(options_.total_time_ns);
-    }
-    const std::string& op = pending.task->task.operator_name();
-    if (options_.operator_shares.count(op) > 0) {
-      budget.set_operator_share(shares_.FractionOf(op));
-    }
-    pending.tune.on_progress = [this, i](const tuning::TuneProgress& now) {
-      if (verifying_ == nullptr) return;
-      verifying_->Update(
-          static_cast<int64_t>(i),
-          absl::StrCat(Title(i), ProgressDetail(now, pending_[i].tune)));
-    };
-    Begin(pending);
-    absl::StatusOr<std::unique_ptr<tuning::Session>> session = OpenTuneSession(
-        pending.setup, pending.tune, *pending.evaluator, *Clock::Real());
-    if (session.ok()) {
-      pending.session = *std::move(session);
-    } else {
-      BreakOff(session.status(), &summaries_[pending.summary]);
-    }
-  }
-}
-
-void TuneCall::SearchAll() {
-  std::vector<size_t> opened;
-  int64_t begun_unix_ns = Clock::Real()->WallNs();
-  for (size_t i = 0; i < pending_.size(); ++i) {
-    if (pending_[i].session == nullptr) continue;
-    opened.push_back(i);
-    // The first sitting's, so that a resumed call knows no more than it did.
-    begun_unix_ns = std::min(begun_unix_ns,
-                             pending_[i].session->header().started_unix_ns());
-  }
-  std::vector<TogetherTask> tasks;
-  std::vector<size_t> index;  // into pending_
-  for (const Start& start : StartsOf(opened, begun_unix_ns)) {
-    const size_t i = opened[start.task];
-    const Pending& pending = pending_[i];
-    TogetherTask task;
-    task.session = pending.session.get();
-    task.task.name = ShortTaskText(pending.task->task);
-    task.task.weight = pending.task->count;
-    // As the first sitting knew it, so that a resumed call decides alike.
-    task.task.floor_cost =
-        kTrustInRoofline * pending.session->header().roofline_time_ns();
-    task.group = shares_.GroupOf(pending.task->task.operator_name());
-    tasks.push_back(task);
-    index.push_back(i);
-  }
-  std::vector<proto::Task> searched_together;
-  for (const size_t i : index) {
-    searched_together.push_back(pending_[i].task->task);
-  }
-  for (size_t i = 0; i < tasks.size() && !options_.forget_trials; ++i) {
-    tasks[i].task.siblings = NearestTasks(searched_together, i);
-  }
-  const bool by_time = options_.total_time_ns > 0;
-  Progress progress(
-      "tuning",
-      by_time ? options_.total_time_ns / kNsPerMs : options_.total_trials,
-      ForProgress(/*counts=*/!by_time));
-  WaitingWorkers workers(context_.hardware);
-  TogetherOptions together;
-  together.total_trials = options_.total_trials;
-  together.total_time_ns = options_.total_time_ns;
-  together.shares = shares_.fractions();
-  together.before_turn = [&](int task) {
-    workers.Use(pending_[index[task]].evaluator.get());
-  };
-  together.after_trial = [&](const TogetherProgress& now) {
-    const tuning::Session& session = *tasks[now.task].session;
-    tuning::TuneProgress detail;
-    detail.trials = session.trials();
-    detail.best_value = session.best_value();
-    detail.phase = "search";
-    progress.Update(
-        by_time ? now.total_elapsed_ns / kNsPerMs : now.total_trials,
-        absl::StrCat(Title(index[now.task]),
-                     ProgressDetail(detail, pending_[index[now.task]].tune)));
-  };
-  const std::vector<absl::Status> searched = SearchTogether(tasks, together);
-  for (size_t i = 0; i < searched.size(); ++i) {
-    Pending& pending = pending_[index[i]];
-    pending.evaluator->Rest();
-    if (searched[i].ok()) continue;
-    BreakOff(searched[i], &summaries_[pending.summary]);
-    pending.session.reset();
-  }
-}
-
-absl::Status TuneCall::FinishAll() {
-  Progress progress("verifying", static_cast<int64_t>(pending_.size()),
-                    ForProgress(/*counts=*/true));
-  verifying_ = &progress;
-  for (size_t i = 0; i < pending_.size(); ++i) {
-    Pending& pending = pending_[i];
-    if (pending.session == nullptr) continue;
-    OPTRAIL_RETURN_IF_ERROR(Record(pending, pending.session->Finish()));
-    pending.session.reset();
-  }
-  verifying_ = nullptr;
-  progress.Update(static_cast<int64_t>(pending_.size()));
-  progress.Finish();
-  // Only now: a journal that is missing would look like a task without trials
-  // when the same call is started again, and get some.
-  for (Pending& pending : pending_) {
-    if (!pending.recorded) continue;
-    OPTRAIL_RETURN_IF_ERROR(RemoveTuneJournal(pending.setup, pending.tune));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status TuneCall::Together() {
-  OPTRAIL_RETURN_IF_ERROR(CheckTotalTrials(options_, pending_.size()));
-  std::vector<std::string> operators;
-  for (const Pending& pending : pending_) {
-    operators.push_back(pending.task->task.operator_name());
-  }
-  OPTRAIL_ASSIGN_OR_RETURN(
-      shares_, OperatorShares::Of(options_.operator_shares, operators));
-  OpenAll();
-  SearchAll();
-  return FinishAll();
-}
-
 absl::StatusOr<std::vector<TuneSummary>> TuneCall::Run(
     const std::vector<TaskEntry>& tasks) {
   OPTRAIL_RETURN_IF_ERROR(FindPending(tasks));
@@ -1028,18 +469,6 @@ absl::StatusOr<std::vector<TuneSummary>> TuneCall::Run(
   }
   if (recorded_.has_value()) OPTRAIL_RETURN_IF_ERROR(recorded_->Remove());
   return std::move(summaries_);
-}
-
-}  // namespace
-
-absl::Status CheckTotalTrials(const TuneDriverOptions& options, size_t tasks) {
-  if (options.total_trials == 0 ||
-      options.total_trials >= static_cast<int64_t>(tasks)) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "a total of ", options.total_trials, " trials (--total_trials) for ",
-      tasks, " tasks; expected at least one each"));
 }
 
 absl::StatusOr<std::vector<TuneSummary>> TuneTasks(

@@ -19,7 +19,7 @@
 #include "suites/tune/tune_session.h"
 #include "suites/tune/tune_summary.h"
 #include "suites/worker/run_context.h"
-#include "suites/worker/worker_evaluator.h"
+#include "suites/worker/worker_options.h"
 #include "suites/workload/tasks.h"
 #include "tuning/store/store.h"
 
@@ -79,31 +79,11 @@ absl::StatusOr<std::vector<TuneSummary>> TuneTasks(
 // InvalidArgument for a total of fewer trials than there are tasks to tune.
 absl::Status CheckTotalTrials(const TuneDriverOptions& options, size_t tasks);
 
-// The store of the tasks' operators, and the overlay.
-absl::StatusOr<tuning::TunedConfigStore> LoadStore(
-    const RunContext& context, const std::vector<TaskEntry>& tasks);
-
-// The store of every operator of this program, and the overlay: what lookups
-// here use. Checked-in files are those of the build; what a source tree got
-// since is in none of them (tuning::EntriesMissingFrom).
-absl::StatusOr<tuning::TunedConfigStore> LoadWholeStore(
-    const RunContext& context);
-
-// The exact, verified config of a task, tuned for `objective` ("": time);
-// nullptr if the store has none.
-const proto::TunedConfig* FindTuned(const tuning::TunedConfigStore& store,
-                                    const TaskEntry& task,
-                                    const std::string& objective,
-                                    const TaskSpace& space);
-
 // True if TuneTasks leaves the task as it is, since the store has a config of
 // it that is proven for what the options ask.
 bool IsTunedAlready(const tuning::TunedConfigStore& store,
                     const TaskEntry& task, const TaskSpace& space,
                     const TuneDriverOptions& options);
-
-// Returns the entry that the store keeps of a session that has a winner.
-proto::TunedConfig TunedConfigOf(const proto::Session& session);
 
 }  // namespace optrail::suites
 

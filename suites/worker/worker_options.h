@@ -16,11 +16,12 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "base/process/running_binary.h"
-#include "suites/worker/compile_pool.h"
-#include "suites/worker/opened_worker.h"
 #include "tuning/proto/context.pb.h"
 
 namespace optrail::suites {
+
+class CompilePool;  // compile_pool.h
+class UsedWorkers;  // opened_worker.h
 
 struct WorkerOptions {
   // The worker's binary; empty: the running one.

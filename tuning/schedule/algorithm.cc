@@ -229,4 +229,29 @@ std::string Algorithm::ToText() const {
   return text;
 }
 
+Access Composed(const Access& outer, const Access& inner) {
+  Access access = inner;
+  const size_t loops =
+      outer.dims.empty() ? 0 : outer.dims[0].coefficients.size();
+  for (AccessIndex& index : access.dims) {
+    const std::vector<int64_t> of_axes = index.coefficients;
+    index.coefficients.assign(loops, 0);
+    for (size_t axis = 0; axis < of_axes.size(); ++axis) {
+      if (of_axes[axis] == 0) continue;
+      const AccessIndex& through = outer.dims[axis];
+      index.affine &= through.affine;
+      for (size_t loop = 0; loop < loops; ++loop) {
+        int64_t product;
+        if (__builtin_mul_overflow(of_axes[axis], through.coefficients[loop],
+                                   &product) ||
+            __builtin_add_overflow(index.coefficients[loop], product,
+                                   &index.coefficients[loop])) {
+          index.affine = false;
+        }
+      }
+    }
+  }
+  return access;
+}
+
 }  // namespace optrail::tuning

@@ -42,6 +42,9 @@ struct Access {
   std::vector<AccessIndex> dims;
 };
 
+// What `outer` reads through a stage that itself reads by `inner`.
+Access Composed(const Access& outer, const Access& inner);
+
 struct Definition {
   std::vector<int64_t> reductions;  // extents
   // The reduction may be taken in any order.

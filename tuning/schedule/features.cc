@@ -56,6 +56,63 @@ struct StageFeatures {
   std::vector<float> values;
 };
 
+// How the reads of a definition go along the axis of its vectors.
+struct ReadKinds {
+  int contiguous = 0, broadcast = 0, gathered = 0;
+};
+
+ReadKinds ReadsAlong(int vector_axis, const Definition& definition) {
+  ReadKinds kinds;
+  for (const Access& access : definition.reads) {
+    bool moves = false, first = false;
+    for (size_t i = 0; i < access.dims.size() && vector_axis >= 0; ++i) {
+      const AccessIndex& index = access.dims[i];
+      const bool here = !index.affine || index.coefficients[vector_axis] != 0;
+      moves |= here;
+      if (i == 0 && index.affine && index.coefficients[vector_axis] == 1) {
+        first = true;
+      } else if (here) {
+        first = false;
+      }
+    }
+    ++(!moves ? kinds.broadcast : first ? kinds.contiguous : kinds.gathered);
+  }
+  return kinds;
+}
+
+// Adds a definition's turns, reads and instructions, in a nest that `visits`
+// others go through.
+void AddTurns(const Nest& nest, const Stage& stage,
+              const Definition& definition, double visits,
+              StageFeatures* features) {
+  double turns = visits, calls = visits, wide = 1;
+  for (const Loop& loop : nest) {
+    const auto extent = static_cast<double>(loop.extent);
+    if (loop.kind == LoopKind::kVector) {
+      wide *= extent;
+    } else {
+      calls *= extent;
+      if (loop.kind != LoopKind::kUnrolled) turns *= extent;
+    }
+  }
+  calls *= std::ceil(wide * stage.element_bytes / 64);
+  const auto reads = static_cast<double>(definition.reads.size());
+  features->turns += turns;
+  features->reads += calls * reads;
+  features->instructions += calls * (1 + definition.flop + reads);
+}
+
+// The innermost loop that is left: where its cost is shared by few, loop
+// overhead shows.
+float InnermostSerial(const Nest& nest) {
+  for (auto loop = nest.rbegin(); loop != nest.rend(); ++loop) {
+    if (loop->kind == LoopKind::kSerial) {
+      return Log(static_cast<double>(loop->extent));
+    }
+  }
+  return 0;
+}
+
 StageFeatures Of(const Program& program, int s) {
   const StagePlan& plan = program.plan(s);
   const Stage& stage = program.stage(s);
@@ -87,40 +144,10 @@ StageFeatures Of(const Program& program, int s) {
   double whole = 1, region = 1;
   for (const int64_t extent : stage.extents) whole *= extent;
   for (const int64_t extent : plan.region) region *= extent;
-  int contiguous = 0, broadcast = 0, gathered = 0;
-  for (const Access& access : stage.definitions[d].reads) {
-    bool moves = false, first = false;
-    for (size_t i = 0; i < access.dims.size() && vector_axis >= 0; ++i) {
-      const AccessIndex& index = access.dims[i];
-      const bool here = !index.affine || index.coefficients[vector_axis] != 0;
-      moves |= here;
-      if (i == 0 && index.affine && index.coefficients[vector_axis] == 1) {
-        first = true;
-      } else if (here) {
-        first = false;
-      }
-    }
-    ++(!moves ? broadcast : first ? contiguous : gathered);
-  }
+  const ReadKinds reads = ReadsAlong(vector_axis, stage.definitions[d]);
   StageFeatures features;
   for (size_t n = 0; n < plan.nests.size(); ++n) {
-    double turns = visits, calls = visits, wide = 1;
-    for (const Loop& loop : plan.nests[n]) {
-      const auto extent = static_cast<double>(loop.extent);
-      if (loop.kind == LoopKind::kVector) {
-        wide *= extent;
-      } else {
-        calls *= extent;
-        if (loop.kind != LoopKind::kUnrolled) turns *= extent;
-      }
-    }
-    calls *= std::ceil(wide * stage.element_bytes / 64);
-    const Definition& definition = stage.definitions[n];
-    features.turns += turns;
-    features.reads += calls * static_cast<double>(definition.reads.size());
-    features.instructions +=
-        calls *
-        (1 + definition.flop + static_cast<double>(definition.reads.size()));
+    AddTurns(plan.nests[n], stage, stage.definitions[n], visits, &features);
   }
   const double operations = visits * points;
   features.work = operations * std::max(1.0, stage.definitions[d].flop);
@@ -129,9 +156,9 @@ StageFeatures Of(const Program& program, int s) {
                      Log(lanes),
                      Log(unrolled),
                      Log(inner / lanes),
-                     static_cast<float>(contiguous),
-                     static_cast<float>(broadcast),
-                     static_cast<float>(gathered),
+                     static_cast<float>(reads.contiguous),
+                     static_cast<float>(reads.broadcast),
+                     static_cast<float>(reads.gathered),
                      Log(tasks + 1),
                      static_cast<float>(around.size()),
                      Log(region * stage.element_bytes),
@@ -148,18 +175,7 @@ StageFeatures Of(const Program& program, int s) {
     }
     features.values.push_back(Log(outside * bytes / operations));
   }
-  // The innermost loop that is left: where its cost is shared by few, loop
-  // overhead shows.
-  for (auto loop = nest.rbegin();; ++loop) {
-    if (loop == nest.rend()) {
-      features.values.push_back(0);
-      break;
-    }
-    if (loop->kind == LoopKind::kSerial) {
-      features.values.push_back(Log(static_cast<double>(loop->extent)));
-      break;
-    }
-  }
+  features.values.push_back(InnermostSerial(nest));
   return features;
 }
 

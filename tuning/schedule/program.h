@@ -156,7 +156,11 @@ class Program {
   // "c.out at root, parallel; c in c.out; b.in in c".
   std::string SketchText() const;
 
+  // The product, or a number that is too much of anything.
+  static int64_t Times(int64_t a, int64_t b);
+
  private:
+  static absl::string_view KindName(LoopKind kind);
   int64_t HaloOf(const Reader& reader, size_t d) const;
   // What the readers of `s` use of it, and what is computed of it, in one turn
   // of a loop around all of that, or all in all (nullptr). Other than a

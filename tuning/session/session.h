@@ -11,9 +11,10 @@
 //
 //   OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
 //                            Session::Open(setup, evaluator, clock));
-//   while (!session->search_ended())
-//   OPTRAIL_RETURN_IF_ERROR(session->Advance()); OPTRAIL_ASSIGN_OR_RETURN(const
-//   proto::Session record, session->Finish());
+//   while (!session->search_ended()) {
+//     OPTRAIL_RETURN_IF_ERROR(session->Advance());
+//   }
+//   OPTRAIL_ASSIGN_OR_RETURN(const proto::Session record, session->Finish());
 //
 // A session that was killed resumes when it is opened again with the same
 // header: at most the requests in flight are repeated.
@@ -225,14 +226,8 @@ class Session {
 
   Session(SessionSetup setup, Evaluator& evaluator, Clock& clock);
 
+  // session.cc: the search, replayed from the journal as far as that goes.
   absl::Status Start();
-  // Makes the evaluator prove on the node where an earlier sitting read
-  // finalists, and returns what names it; empty if none did.
-  absl::StatusOr<proto::Conditions> GoOnProving();
-  // Refuses a reading of another host or device than those before it.
-  absl::Status CheckProver(const Reading& reading);
-  absl::Status NeedsProver(const proto::Conditions& prover,
-                           absl::string_view why) const;
   bool HasJournaledSteps() const;
   // The asks up to the journal's next trial, and that.
   absl::Status ReplayTrial();
@@ -245,58 +240,21 @@ class Session {
   void Submit(int64_t ticket);
   absl::Status Take(Evaluation answer);
   absl::Status Account(const JournaledTrial& trial);
+  void TakeBest(const proto::Trial& trial);
   absl::Status NoteLost(const proto::Trial& lost);
   // Keeps which nodes went away.
   absl::Status KeepLostNodes();
+  void Report(const std::string& phase) const;
 
-  absl::Status ChooseFinalists();
-  // Returns true if its numerics class allows that.
-  bool MayWin(const proto::Config& config) const;
-  // With predictions in place of what was not metered (metering.h).
-  std::vector<proto::Trial> CompletedTrials(double deviations) const;
-  std::vector<proto::Config> BestByLimits(int count) const;
-  // The best config that was read, by one objective alone.
-  // Those of a metered search: the best that it metered, and as many others,
-  // by a lower bound of what is predicted, as readings are left.
-  std::vector<proto::Config> MeteredFinalists() const;
-  absl::optional<proto::Config> BestIn(size_t objective) const;
-  // Limits that depend on the best value, from verified values.
-  void VerifyLimits();
-  absl::Status DeclareWinner();
-  absl::StatusOr<std::vector<int>> Rank();
-  // The order in which a ranking prefers equals: the incumbent, then what
-  // differs from the default in fewest knobs, then the first by text.
-  void SortByPreference(std::vector<int>* finalists) const;
-  // Puts the incumbent first unless the first of *order is proven better.
-  absl::Status DefendIncumbent(std::vector<int>* order);
-  // Where `candidate` beat the incumbent and did not beat the default, the
-  // default replaces the incumbent only if it is proven better than that.
-  absl::Status DefendAgainstDefault(int candidate);
-  // Reads `candidates` until `ranking`, which is of these, is done.
-  absl::Status ReadAll(const std::vector<int>& candidates, int first_round,
-                       SequentialHalving& ranking);
-  // Where readings vary more than `ranking` tells apart, the best of the search
-  // may be any of more configs: these are read again, and more often, from
-  // nothing, and *order is then theirs.
-  absl::Status RankMore(const std::vector<int>& all,
-                        const SequentialHalving& ranking, absl::Duration took,
-                        std::vector<int>* order);
-  // The search's reading of each config that worked, by canonical text.
-  absl::flat_hash_map<std::string, double> FirstReadings(
-      absl::FunctionRef<absl::optional<double>(const proto::Trial&)> value)
-      const;
-  // Those of `candidates` that one reading, the search's, does not rule out.
-  std::vector<int> InDoubt(const std::vector<int>& candidates) const;
+  // session_time.cc: what the session has spent, and what is left for the rest.
+  // The time that counts towards the budget. A session with a
+  // proof.session_max_time also pays for opening processes, so that it takes
+  // that long on a clock.
+  absl::Duration Spent() const;
+  // How much of the session is done, 0 to 1 (TuneProgress).
+  double Share() const;
   // After a search of that length.
   absl::Duration MostProofTime(absl::Duration search) const;
-  // Reads both in paired rounds until `paired` knows enough.
-  absl::StatusOr<Proven> Compare(int candidate, int base, PairedProof* paired,
-                                 proto::Proof* proof);
-  // Against the default.
-  absl::StatusOr<Proven> Prove(int candidate);
-  PairedProof NewProof(int base) const;
-  // Enough readings of one that has nothing to be compared with.
-  absl::StatusOr<bool> VerifyAlone(int finalist);
   // The rest of proof.session_max_time; infinite without one.
   absl::Duration TimeLeft() const;
   absl::Duration TimeBeforeProof() const;
@@ -306,15 +264,42 @@ class Session {
   absl::Duration LeastProofTime() const;
   // The rest of proof.session_max_time is needed for the finalists.
   bool MustLeaveTheRest() const;
+
+  // session_finalists.cc: which configs are measured again.
+  absl::Status ChooseFinalists();
+  void AddFinalists();
+  // Returns true if its numerics class allows that.
+  bool MayWin(const proto::Config& config) const;
+  // With predictions in place of what was not metered (metering.h).
+  std::vector<proto::Trial> CompletedTrials(double deviations) const;
+  std::vector<proto::Config> BestByLimits(int count) const;
+  // Those of a metered search: the best that it metered, and as many others,
+  // by a lower bound of what is predicted, as readings are left.
+  std::vector<proto::Config> MeteredFinalists() const;
+  // The best config that was read, by one objective alone.
+  absl::optional<proto::Config> BestIn(size_t objective) const;
+  // The search's reading of each config that worked, by canonical text.
+  absl::flat_hash_map<std::string, double> FirstReadings(
+      absl::FunctionRef<absl::optional<double>(const proto::Trial&)> value)
+      const;
+
+  // session_reading.cc: readings of finalists, all on one node.
+  // Makes the evaluator prove on the node where an earlier sitting read
+  // finalists, and returns what names it; empty if none did.
+  absl::StatusOr<proto::Conditions> GoOnProving();
+  // Refuses a reading of another host or device than those before it.
+  absl::Status CheckProver(const Reading& reading);
+  absl::Status NeedsProver(const proto::Conditions& prover,
+                           absl::string_view why) const;
   absl::StatusOr<Reading> Read(bool of_proof, int round, int finalist);
   // Those that Read() is going to be called for, in this order, where the
   // evaluator begins ahead.
   void ExpectReadings(bool of_proof, int round,
                       const std::vector<int>& finalists);
-  void TakeBest(const proto::Trial& trial);
   // The request's ticket.
   int64_t SubmitReading(bool of_proof, int round, int finalist, int of_round);
   void AccountReading(const Reading& reading);
+  static void AddEffort(const proto::Effort& one, proto::Effort* all);
   // The cost of a reading; nullopt if it has none. A failure disqualifies.
   absl::optional<double> CostOfReading(const Reading& reading);
   bool Disqualified(int finalist) const { return disqualified_[finalist]; }
@@ -322,8 +307,39 @@ class Session {
   bool SetVerified(
       int finalist,
       const google::protobuf::RepeatedPtrField<proto::Measurement>& readings);
-  void Report(const std::string& phase) const;
-  double Share() const;
+
+  // session_winner.cc: the ranking of the finalists, and the proof.
+  absl::Status DeclareWinner();
+  absl::StatusOr<std::vector<int>> Rank();
+  // The order in which a ranking prefers equals: the incumbent, then what
+  // differs from the default in fewest knobs, then the first by text.
+  void SortByPreference(std::vector<int>* finalists) const;
+  // Reads `candidates` until `ranking`, which is of these, is done.
+  absl::Status ReadAll(const std::vector<int>& candidates, int first_round,
+                       SequentialHalving& ranking);
+  // Where readings vary more than `ranking` tells apart, the best of the search
+  // may be any of more configs: these are read again, and more often, from
+  // nothing, and *order is then theirs.
+  absl::Status RankMore(const std::vector<int>& all,
+                        const SequentialHalving& ranking, absl::Duration took,
+                        std::vector<int>* order);
+  // Those of `candidates` that one reading, the search's, does not rule out.
+  std::vector<int> InDoubt(const std::vector<int>& candidates) const;
+  // Limits that depend on the best value, from verified values.
+  void VerifyLimits();
+  PairedProof NewProof(int base) const;
+  // Reads both in paired rounds until `paired` knows enough.
+  absl::StatusOr<Proven> Compare(int candidate, int base, PairedProof* paired,
+                                 proto::Proof* proof);
+  // Against the default.
+  absl::StatusOr<Proven> Prove(int candidate);
+  // Enough readings of one that has nothing to be compared with.
+  absl::StatusOr<bool> VerifyAlone(int finalist);
+  // Puts the incumbent first unless the first of *order is proven better.
+  absl::Status DefendIncumbent(std::vector<int>* order);
+  // Where `candidate` beat the incumbent and did not beat the default, the
+  // default replaces the incumbent only if it is proven better than that.
+  absl::Status DefendAgainstDefault(int candidate);
 
   const SessionSetup setup_;
   std::unique_ptr<Evaluator> owned_evaluator_;  // may be null

@@ -1,4 +1,4 @@
-// Lexer, parser and type checker of expressions. Precedence, from the loosest:
+// Parser and type checker of expressions. Precedence, from the loosest:
 //
 //   ?:    ||    &&    == != < <= > >= in (not chained)    + -    * / %    ! -
 //
@@ -9,20 +9,23 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tuning/space/expression.h"
+#include "tuning/space/expression_lexer.h"
 #include "tuning/space/expression_node.h"
 
 namespace optrail::tuning {
 
+using internal_expression::Describe;
+using internal_expression::ExpressionLexer;
 using internal_expression::MakeConstant;
 using internal_expression::MakeKnob;
 using internal_expression::MakeNode;
 using internal_expression::Node;
 using internal_expression::NodePtr;
 using internal_expression::Op;
+using internal_expression::Token;
 
 namespace {
 
@@ -41,26 +44,6 @@ bool Contains(const char* const (&names)[n], absl::string_view name) {
 
 bool IsNumeric(const NodePtr& node) {
   return node->type == ExprType::kInt || node->type == ExprType::kDouble;
-}
-
-struct Token {
-  enum Kind { kEnd, kName, kInt, kDouble, kString, kSymbol };
-  Kind kind = kEnd;
-  size_t offset = 0;
-  std::string text;      // a name, a symbol or a string's value
-  uint64_t integer = 0;  // kInt: magnitude
-  double number = 0;
-};
-
-std::string Describe(const Token& token) {
-  switch (token.kind) {
-    case Token::kEnd:
-      return "the end";
-    case Token::kString:
-      return absl::StrCat("the string '", token.text, "'");
-    default:
-      return absl::StrCat("\"", token.text, "\"");
-  }
 }
 
 }  // namespace
@@ -86,57 +69,10 @@ absl::string_view ExprTypeName(ExprType type) {
   }
   return "?";
 }
-
-void Scope::AddKnob(absl::string_view name, ExprType type,
-                    std::vector<std::string> variants) {
-  for (const std::string& variant : variants) Intern(variant);
-  knobs_.push_back({std::string(name), type, std::move(variants)});
-}
-
-void Scope::AddAttribute(absl::string_view name, ExprType type) {
-  attributes_.emplace(std::string(name), type);
-}
-
-void Scope::AddLet(absl::string_view name, const Expression& expression) {
-  lets_.emplace(std::string(name), expression.node_);
-}
-
-int64_t Scope::Intern(absl::string_view text) {
-  return strings_
-      .try_emplace(std::string(text), static_cast<int64_t>(strings_.size()))
-      .first->second;
-}
-
-const Scope::Knob* Scope::Find(absl::string_view name, int* index) const {
-  for (size_t i = 0; i < knobs_.size(); ++i) {
-    if (knobs_[i].name == name) {
-      *index = static_cast<int>(i);
-      return &knobs_[i];
-    }
-  }
-  return nullptr;
-}
-
-std::string Scope::KnobNames() const {
-  std::string names =
-      absl::StrJoin(knobs_, ", ", [](std::string* out, const Knob& knob) {
-        absl::StrAppend(out, knob.name);
-      });
-  for (const auto& [name, node] : lets_) absl::StrAppend(&names, ", ", name);
-  return names;
-}
-
-std::string Scope::AttributeNames() const {
-  return absl::StrJoin(attributes_, ", ",
-                       [](std::string* out, const auto& attribute) {
-                         absl::StrAppend(out, attribute.first);
-                       });
-}
-
 class ExpressionParser {
  public:
   ExpressionParser(absl::string_view text, Scope* scope)
-      : text_(text), scope_(scope) {}
+      : text_(text), lexer_(text), scope_(scope) {}
 
   absl::StatusOr<Expression> Parse(size_t* error_offset) {
     NodePtr node;
@@ -145,14 +81,14 @@ class ExpressionParser {
                            " bytes, expected at most ", kMaxBytes));
     } else if (Advance()) {
       node = Conditional();
-      if (node != nullptr && token_.kind != Token::kEnd) {
+      if (node != nullptr && token().kind != Token::kEnd) {
         Unexpected("an operator or the end");
         node = nullptr;
       }
     }
     if (node == nullptr) {
-      if (error_offset != nullptr) *error_offset = error_offset_;
-      return absl::InvalidArgumentError(error_);
+      if (error_offset != nullptr) *error_offset = lexer_.error_offset();
+      return absl::InvalidArgumentError(lexer_.error());
     }
     return Expression(std::move(node));
   }
@@ -160,27 +96,24 @@ class ExpressionParser {
  private:
   // Keeps the first error. Returns nullptr so that callers can return it.
   NodePtr Fail(size_t offset, std::string message) {
-    if (error_.empty()) {
-      error_ = std::move(message);
-      error_offset_ = offset;
-    }
+    lexer_.Fail(offset, std::move(message));
     return nullptr;
   }
 
   NodePtr Unexpected(absl::string_view expected) {
-    if (token_.kind == Token::kSymbol && token_.text == "=") {
-      return Fail(token_.offset,
+    if (token().kind == Token::kSymbol && token().text == "=") {
+      return Fail(token().offset,
                   "\"=\" assigns nothing here; equality is written ==");
     }
-    return Fail(token_.offset, absl::StrCat("expected ", expected, ", found ",
-                                            Describe(token_)));
+    return Fail(token().offset, absl::StrCat("expected ", expected, ", found ",
+                                             Describe(token())));
   }
 
   bool Is(absl::string_view symbol) const {
-    return token_.kind == Token::kSymbol && token_.text == symbol;
+    return token().kind == Token::kSymbol && token().text == symbol;
   }
   bool IsName(absl::string_view name) const {
-    return token_.kind == Token::kName && token_.text == name;
+    return token().kind == Token::kName && token().text == name;
   }
 
   // Consumes the symbol or fails.
@@ -191,118 +124,8 @@ class ExpressionParser {
     }
     return Advance();
   }
-
-  bool Advance() {
-    while (position_ < text_.size() && absl::ascii_isspace(text_[position_])) {
-      ++position_;
-    }
-    token_ = Token();
-    token_.offset = position_;
-    if (position_ == text_.size()) return true;
-    const char c = text_[position_];
-    if (absl::ascii_isalpha(c) || c == '_') return LexName();
-    if (absl::ascii_isdigit(c)) return LexNumber();
-    if (c == '\'' || c == '"') return LexString();
-    return LexSymbol();
-  }
-
-  bool LexName() {
-    const size_t begin = position_;
-    while (position_ < text_.size() &&
-           (absl::ascii_isalnum(text_[position_]) || text_[position_] == '_')) {
-      ++position_;
-    }
-    token_.kind = Token::kName;
-    token_.text = std::string(text_.substr(begin, position_ - begin));
-    return true;
-  }
-
-  bool LexNumber() {
-    const size_t begin = position_;
-    bool is_double = false;
-    while (position_ < text_.size()) {
-      const char c = text_[position_];
-      const bool exponent_sign =
-          (c == '+' || c == '-') &&
-          (text_[position_ - 1] == 'e' || text_[position_ - 1] == 'E');
-      if (c == '.' || exponent_sign) {
-        is_double = true;
-      } else if (!absl::ascii_isalnum(c) && c != '_') {
-        break;
-      } else if (c == 'e' || c == 'E') {
-        is_double = true;
-      }
-      ++position_;
-    }
-    token_.text = std::string(text_.substr(begin, position_ - begin));
-    const bool good = is_double
-                          ? absl::SimpleAtod(token_.text, &token_.number)
-                          : absl::SimpleAtoi(token_.text, &token_.integer) &&
-                                token_.integer <= uint64_t{1} << 63;
-    if (!good) {
-      Fail(begin, absl::StrCat("\"", token_.text,
-                               "\" is no number: expected a decimal integer of "
-                               "64 bits or a double such as 0.5 or 1e9"));
-      return false;
-    }
-    token_.kind = is_double ? Token::kDouble : Token::kInt;
-    return true;
-  }
-
-  bool LexString() {
-    const char quote = text_[position_];
-    size_t i = position_ + 1;
-    std::string value;
-    while (i < text_.size() && text_[i] != quote) {
-      if (text_[i] == '\\') {
-        ++i;
-        if (i == text_.size()) break;
-        if (text_[i] != '\\' && text_[i] != '\'' && text_[i] != '"') {
-          Fail(i - 1, "unknown escape: expected \\\\, \\' or \\\"");
-          return false;
-        }
-      }
-      value.push_back(text_[i++]);
-    }
-    if (i >= text_.size()) {
-      Fail(position_, absl::StrCat("string without a closing ",
-                                   quote == '"' ? "\"" : "'"));
-      return false;
-    }
-    position_ = i + 1;
-    token_.kind = Token::kString;
-    token_.text = std::move(value);
-    return true;
-  }
-
-  bool LexSymbol() {
-    static const char* const kTwo[] = {"&&", "||", "==", "!=", "<=", ">="};
-    const absl::string_view two = text_.substr(position_, 2);
-    const absl::string_view one = text_.substr(position_, 1);
-    token_.kind = Token::kSymbol;
-    if (Contains(kTwo, two)) {
-      token_.text = std::string(two);
-    } else if (absl::string_view("()[],?:+-*/%<>!=.").find(one) !=
-               absl::string_view::npos) {
-      token_.text = std::string(one);
-    } else if (one == "&" || one == "|") {
-      Fail(position_,
-           absl::StrCat("expected \"", one, one, "\", found \"", one, "\""));
-      return false;
-    } else {
-      Fail(position_,
-           absl::StrCat(
-               "unexpected character \"",
-               absl::ascii_isprint(one[0])
-                   ? std::string(one)
-                   : absl::StrCat("\\x",
-                                  absl::Hex(static_cast<uint8_t>(one[0]))),
-               "\""));
-      return false;
-    }
-    position_ += token_.text.size();
-    return true;
-  }
+  bool Advance() { return lexer_.Advance(); }
+  const Token& token() const { return lexer_.token(); }
 
   // Counts nesting for as long as it lives.
   class Nesting {
@@ -317,12 +140,12 @@ class ExpressionParser {
   NodePtr Conditional() {
     const Nesting nesting(&depth_);
     if (depth_ > kMaxDepth) {
-      return Fail(token_.offset,
+      return Fail(token().offset,
                   absl::StrCat("nested more than ", kMaxDepth, " levels deep"));
     }
     NodePtr condition = Or();
     if (condition == nullptr || !Is("?")) return condition;
-    const size_t offset = token_.offset;
+    const size_t offset = token().offset;
     if (!Advance()) return nullptr;
     if (condition->type != ExprType::kBool) {
       return Mismatch(condition, "the condition of ?:", "a bool");
@@ -351,7 +174,7 @@ class ExpressionParser {
   NodePtr Logical(absl::string_view symbol, Op op, Operand operand) {
     NodePtr left = operand();
     while (left != nullptr && Is(symbol)) {
-      const size_t offset = token_.offset;
+      const size_t offset = token().offset;
       if (!Advance()) return nullptr;
       NodePtr right = operand();
       if (right == nullptr) return nullptr;
@@ -369,7 +192,7 @@ class ExpressionParser {
   bool AtRelation() const {
     static const char* const kSymbols[] = {"==", "!=", "<", "<=", ">", ">="};
     return IsName("in") ||
-           (token_.kind == Token::kSymbol && Contains(kSymbols, token_.text));
+           (token().kind == Token::kSymbol && Contains(kSymbols, token().text));
   }
 
   NodePtr Relation() {
@@ -377,7 +200,7 @@ class ExpressionParser {
     // Before types are checked: "=" explains more than the mismatch it causes.
     if (left != nullptr && Is("=")) return Unexpected("an operator");
     if (left == nullptr || !AtRelation()) return left;
-    const Token symbol = token_;
+    const Token symbol = token();
     if (!Advance()) return nullptr;
     NodePtr result;
     if (symbol.text == "in") {
@@ -389,7 +212,7 @@ class ExpressionParser {
     }
     if (result == nullptr) return nullptr;
     if (AtRelation()) {
-      return Fail(token_.offset,
+      return Fail(token().offset,
                   "comparisons can't be chained: write a < b && b < c");
     }
     return result;
@@ -482,7 +305,7 @@ class ExpressionParser {
           std::find_if(symbols.begin(), symbols.end(),
                        [this](const auto& symbol) { return Is(symbol.first); });
       if (found == symbols.end()) return left;
-      const size_t offset = token_.offset;
+      const size_t offset = token().offset;
       if (!Advance()) return nullptr;
       NodePtr right = operand();
       if (right == nullptr) return nullptr;
@@ -505,15 +328,15 @@ class ExpressionParser {
   NodePtr Unary() {
     if (!Is("!") && !Is("-")) return Primary();
     const Nesting nesting(&depth_);
-    const Token symbol = token_;
+    const Token symbol = token();
     if (depth_ > kMaxDepth) {
       return Fail(symbol.offset,
                   absl::StrCat("nested more than ", kMaxDepth, " levels deep"));
     }
     if (!Advance()) return nullptr;
-    if (symbol.text == "-" && token_.kind == Token::kInt) {
+    if (symbol.text == "-" && token().kind == Token::kInt) {
       // Before the sign is applied, -2^63 is out of range.
-      const int64_t value = static_cast<int64_t>(0 - token_.integer);
+      const int64_t value = static_cast<int64_t>(0 - token().integer);
       if (!Advance()) return nullptr;
       return MakeConstant(ExprType::kInt, value, symbol.offset);
     }
@@ -533,7 +356,7 @@ class ExpressionParser {
   }
 
   NodePtr Primary() {
-    const Token token = token_;
+    const Token token = this->token();
     switch (token.kind) {
       case Token::kInt:
         if (token.integer > uint64_t{std::numeric_limits<int64_t>::max()}) {
@@ -611,7 +434,7 @@ class ExpressionParser {
 
   NodePtr Member(const Token& space) {
     if (!Expect(".")) return nullptr;
-    const Token member = token_;
+    const Token member = token();
     if (member.kind != Token::kName) return Unexpected("a name");
     if (!Advance()) return nullptr;
     auto node = std::make_shared<Node>();
@@ -708,13 +531,10 @@ class ExpressionParser {
   }
 
   const absl::string_view text_;
+  ExpressionLexer lexer_;
   Scope* const scope_;
-  size_t position_ = 0;
-  Token token_;
   int depth_ = 0;
   int expanded_ = 0;
-  std::string error_;
-  size_t error_offset_ = 0;
 };
 
 absl::StatusOr<Expression> Expression::Parse(absl::string_view text,

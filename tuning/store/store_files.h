@@ -10,10 +10,7 @@
 // Writes are atomic and merge: two tuners that finish at once both keep their
 // winners. The text is sorted and the same for the same contents.
 
-#include <cstdint>
-#include <map>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -24,25 +21,8 @@
 #include "tuning/proto/context.pb.h"
 #include "tuning/proto/store.pb.h"
 #include "tuning/store/operator_folders.h"
-#include "tuning/store/tuned_entry.h"
 
 namespace optrail::tuning {
-
-template <typename Value>
-using TunedEntries = std::map<EntryKey, Value>;
-
-// Parses and checks one file: canonical shapes and configs. Of two entries of a
-// key, as merging two branches leaves them, the one of the later session (or
-// run) is returned, and `mended` gets a line about it.
-// InvalidArgument with file, line, field, value and what was expected; also for
-// two entries of a key that do not tell which is later.
-absl::StatusOr<proto::TunedConfigs> ParseTunedConfigs(
-    absl::string_view text, absl::string_view path,
-    std::vector<std::string>* mended = nullptr);
-
-// Sorted, one entry per block, with a header comment; ParseTunedConfigs reads
-// it back.
-std::string FormatTunedConfigs(proto::TunedConfigs configs);
 
 // Reads every file, sorted by path: of the overlay `<op>/<hardware_id>
 // .textproto`, of the folder of each operator `tuned/<hardware_id>.textproto`.

@@ -6,7 +6,7 @@
 #include "gtest/gtest.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/store/store.h"
-#include "tuning/store/store_files.h"
+#include "tuning/store/tuned_text.h"
 
 namespace optrail::tuning {
 namespace {

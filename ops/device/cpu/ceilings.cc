@@ -45,114 +45,135 @@ int64_t MemoryBytesToRead(const proto::Hardware& hardware, int threads) {
   return std::min(wanted, std::max(bound, int64_t{64} << 20));
 }
 
-}  // namespace
+constexpr int64_t kPieceFloats = 64 << 10;
 
-absl::StatusOr<proto::Ceilings> MeasureCeilings(CpuDevice& device,
-                                                const CeilingOptions& options) {
-  const proto::Hardware& hardware = device.hardware();
-  const int threads = device.threads();
-  // About 0.1 ms at the rates of today's cores.
-  constexpr int64_t kTurns = 50000;
-  constexpr int64_t kPieceFloats = 64 << 10;
+// The rates of one device. Of memory one reading covers only a part of the
+// buffer, wandering through it, so that it is short enough to fit between two
+// disturbances; what it reads was pushed out of the caches by all the rest.
+class Rates {
+ public:
+  Rates(CpuDevice& device, absl::Duration time_per_number, int64_t memory_bytes)
+      : device_(device),
+        time_(time_per_number),
+        pieces_(memory_bytes / (kPieceFloats * 4)),
+        target_pieces_(std::min(pieces_, kTargetBytes / (kPieceFloats * 4))),
+        pieces_per_reading_(std::max<int64_t>(
+            std::min<int64_t>(pieces_ / 16, 32), device.threads())) {}
 
-  const int64_t l1_bytes =
-      hardware.has_l1d_bytes() ? hardware.l1d_bytes() : 32 << 10;
-  const int64_t l2_bytes =
-      hardware.has_l2_bytes() ? hardware.l2_bytes() : 512 << 10;
-  const int64_t memory_bytes = MemoryBytesToRead(hardware, threads);
-  const int64_t pieces = memory_bytes / (kPieceFloats * 4);
-  // Streaming stores go past the caches: their buffer may be smaller.
-  const int64_t target_pieces =
-      std::min(pieces, kTargetBytes / (kPieceFloats * 4));
-  OPTRAIL_ASSIGN_OR_RETURN(
-      const std::unique_ptr<Buffer> from,
-      device.Allocate(pieces * kPieceFloats * sizeof(float)));
-  OPTRAIL_ASSIGN_OR_RETURN(
-      const std::unique_ptr<Buffer> to,
-      device.Allocate(target_pieces * kPieceFloats * sizeof(float)));
-  auto* const source = static_cast<float*>(from->data());
-  auto* const target = static_cast<float*>(to->data());
-  // Not zero: some machines treat lines of zeros specially.
-  std::fill_n(source, pieces * kPieceFloats, 1.0f);
+  absl::Status Allocate() {
+    OPTRAIL_ASSIGN_OR_RETURN(
+        from_, device_.Allocate(pieces_ * kPieceFloats * sizeof(float)));
+    // Streaming stores go past the caches: their buffer may be smaller.
+    OPTRAIL_ASSIGN_OR_RETURN(
+        to_, device_.Allocate(target_pieces_ * kPieceFloats * sizeof(float)));
+    // Not zero: some machines treat lines of zeros specially.
+    std::fill_n(source(), pieces_ * kPieceFloats, 1.0f);
+    return absl::OkStatus();
+  }
 
-  const auto read_rate = [&](int64_t bytes) {
-    const int64_t floats = std::max<int64_t>(bytes / 4 / 256 * 256, 256);
-    const int64_t turns = std::max<int64_t>(1, (1 << 20) / floats);
-    return BestRate(options.time_per_number, [&] {
-      for (int64_t turn = 0; turn < turns; ++turn) {
-        ReadLoop(source, floats);
-      }
-      return static_cast<double>(turns * floats) * 4;
-    });
-  };
-  // One reading covers only a part of the buffer, wandering through it, so that
-  // it is short enough to fit between two disturbances; what it reads was
-  // pushed out of the caches by all the rest.
-  const int64_t pieces_per_reading =
-      std::max<int64_t>(std::min<int64_t>(pieces / 16, 32), threads);
-  int64_t next_piece = 0;
-  const auto for_pieces = [&](bool all, absl::FunctionRef<void(int64_t)> body) {
-    const int64_t first = next_piece;
-    next_piece = (next_piece + pieces_per_reading) % pieces;
-    const auto wandering = [&](int64_t i) { body((first + i) % pieces); };
-    if (all) {
-      device.ParallelFor(pieces_per_reading, wandering);
-    } else {
-      for (int64_t i = 0; i < pieces_per_reading; ++i) wandering(i);
-    }
-  };
-  const auto flop_rate = [&](int parts) {
-    return BestRate(options.time_per_number, [&] {
+  // Operations a second, of `parts` threads.
+  double Flop(int parts) {
+    // About 0.1 ms at the rates of today's cores.
+    constexpr int64_t kTurns = 50000;
+    return BestRate(time_, [&] {
       double flop = 0;
-      device.ParallelFor(parts, [&](int64_t part) {
+      device_.ParallelFor(parts, [&](int64_t part) {
         const double done = MultiplyAddLoop(kTurns);
         if (part == 0) flop = done * parts;
       });
       return flop;
     });
-  };
-  const auto memory_read_rate = [&](bool all) {
-    return BestRate(options.time_per_number, [&] {
-      for_pieces(all, [&](int64_t piece) {
-        ReadLoop(source + piece * kPieceFloats, kPieceFloats);
-      });
-      return static_cast<double>(pieces_per_reading * kPieceFloats) * 4;
+  }
+
+  // Bytes a second, of a buffer that a cache holds.
+  double Read(int64_t bytes) {
+    const int64_t floats = std::max<int64_t>(bytes / 4 / 256 * 256, 256);
+    const int64_t turns = std::max<int64_t>(1, (1 << 20) / floats);
+    return BestRate(time_, [&] {
+      for (int64_t turn = 0; turn < turns; ++turn) ReadLoop(source(), floats);
+      return static_cast<double>(turns * floats) * 4;
     });
-  };
-  const auto memory_copy_rate = [&](bool all) {
-    return BestRate(options.time_per_number, [&] {
-      for_pieces(all, [&](int64_t piece) {
-        CopyLoop(source + piece * kPieceFloats, kPieceFloats,
-                 target + piece % target_pieces * kPieceFloats);
+  }
+
+  // The same of memory, by one thread or by all of them.
+  double MemoryRead(bool all) {
+    return BestRate(time_, [&] {
+      ForPieces(all, [&](int64_t piece) {
+        ReadLoop(source() + piece * kPieceFloats, kPieceFloats);
       });
-      return static_cast<double>(pieces_per_reading * kPieceFloats) * 8;
+      return static_cast<double>(pieces_per_reading_ * kPieceFloats) * 4;
     });
-  };
+  }
+  double MemoryCopy(bool all) {
+    auto* const target = static_cast<float*>(to_->data());
+    return BestRate(time_, [&] {
+      ForPieces(all, [&](int64_t piece) {
+        CopyLoop(source() + piece * kPieceFloats, kPieceFloats,
+                 target + piece % target_pieces_ * kPieceFloats);
+      });
+      return static_cast<double>(pieces_per_reading_ * kPieceFloats) * 8;
+    });
+  }
+
+ private:
+  float* source() const { return static_cast<float*>(from_->data()); }
+
+  void ForPieces(bool all, absl::FunctionRef<void(int64_t)> body) {
+    const int64_t first = next_piece_;
+    next_piece_ = (next_piece_ + pieces_per_reading_) % pieces_;
+    const auto wandering = [&](int64_t i) { body((first + i) % pieces_); };
+    if (all) {
+      device_.ParallelFor(pieces_per_reading_, wandering);
+    } else {
+      for (int64_t i = 0; i < pieces_per_reading_; ++i) wandering(i);
+    }
+  }
+
+  CpuDevice& device_;
+  const absl::Duration time_;
+  const int64_t pieces_, target_pieces_, pieces_per_reading_;
+  std::unique_ptr<Buffer> from_, to_;
+  int64_t next_piece_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<proto::Ceilings> MeasureCeilings(CpuDevice& device,
+                                                const CeilingOptions& options) {
+  const proto::Hardware& hardware = device.hardware();
+  const int64_t l1_bytes =
+      hardware.has_l1d_bytes() ? hardware.l1d_bytes() : 32 << 10;
+  const int64_t l2_bytes =
+      hardware.has_l2_bytes() ? hardware.l2_bytes() : 512 << 10;
+  const int64_t memory_bytes = MemoryBytesToRead(hardware, device.threads());
+  Rates rates(device, options.time_per_number, memory_bytes);
+  OPTRAIL_RETURN_IF_ERROR(rates.Allocate());
 
   // On a busy machine the reading of all threads may be the lower one, although
   // they can do whatever one of them can.
   proto::Ceilings ceilings;
-  const double flop = flop_rate(1);
+  const double flop = rates.Flop(1);
   ceilings.set_flop_per_s_one_thread(flop);
-  ceilings.set_flop_per_s_all_threads(std::max(flop, flop_rate(threads)));
+  ceilings.set_flop_per_s_all_threads(
+      std::max(flop, rates.Flop(device.threads())));
   // A third of a cache leaves room for other data. A buffer for the L3 must not
   // fit into the L2.
-  ceilings.set_l1_read_bytes_per_s(read_rate(l1_bytes / 3));
-  ceilings.set_l2_read_bytes_per_s(read_rate(l2_bytes / 3));
+  ceilings.set_l1_read_bytes_per_s(rates.Read(l1_bytes / 3));
+  ceilings.set_l2_read_bytes_per_s(rates.Read(l2_bytes / 3));
   const int64_t l3_floor_bytes = 2 * l2_bytes;
   if (hardware.l3_bytes() / 3 >= l3_floor_bytes) {
     ceilings.set_l3_read_bytes_per_s(
-        read_rate(std::min(hardware.l3_bytes() / 3, 2 * l3_floor_bytes)));
+        rates.Read(std::min(hardware.l3_bytes() / 3, 2 * l3_floor_bytes)));
   }
   ceilings.set_memory_buffer_bytes(memory_bytes);
-  const double read = memory_read_rate(false);
+  const double read = rates.MemoryRead(false);
   ceilings.set_memory_read_bytes_per_s_one_thread(read);
   ceilings.set_memory_read_bytes_per_s_all_threads(
-      std::max(read, memory_read_rate(true)));
-  const double copy = memory_copy_rate(false);
+      std::max(read, rates.MemoryRead(true)));
+  const double copy = rates.MemoryCopy(false);
   ceilings.set_memory_copy_bytes_per_s_one_thread(copy);
   ceilings.set_memory_copy_bytes_per_s_all_threads(
-      std::max(copy, memory_copy_rate(true)));
+      std::max(copy, rates.MemoryCopy(true)));
   ceilings.set_measured_unix_ns(Clock::Real()->WallNs());
   return ceilings;
 }
