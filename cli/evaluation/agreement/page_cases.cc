@@ -236,10 +236,67 @@ void TheGatesNoteOfAChangeIsThatOfChanges(Workbench& bench, Findings& found) {
                             At(gate, "notes").dump()));
 }
 
+// A slow-down that ended has a row with its end, not its end alone.
+void ASlowDownThatEndedIsListed(Workbench& bench, Findings& found) {
+  for (const int before : {12, 20}) {
+    for (const int after : {6, 15, 25}) {
+      bench.Delete(".optrail");
+      const int back = before + 8;
+      RecordSeries(bench, back + after, 91, [&](RunSpec& spec, int position) {
+        if (position > before && position <= back) {
+          spec.benchmarks = Slower(spec.benchmarks, 1, 1.3);
+        }
+      });
+      const Json row = ChangeAt(bench.AskJson({"changes"}).Parsed(), "BM_1",
+                                MadeCommit(before + 1));
+      const std::string what =
+          absl::StrCat("+30% after ", before, " commits, ", after,
+                       " after its end: ", row.dump());
+      found.Expect(!row.is_null(), what);
+      const bool is_undone = absl::StrContains(TextOf(row, "state"), "undone");
+      found.Expect(is_undone || TextOf(row, "state") == "new", what);
+      found.Expect(!is_undone || absl::StrContains(TextOf(row, "why"),
+                                                   Short(MadeCommit(back + 1))),
+                   what);
+    }
+  }
+}
+
+// The gate judges two programs with a benchmark of one name each by itself.
+// Where one series has both, the gate and `changes` say so.
+void ANameThatTwoSuitesShareIsNamed(Workbench& bench, Findings& found) {
+  Rng rng(92);
+  for (int position = 1; position <= 14; ++position) {
+    for (const bool is_second : {false, true}) {
+      RunSpec spec;
+      spec.suite = is_second ? "second" : "first";
+      spec.commit = MadeCommit(position);
+      spec.position = position;
+      spec.started_unix_ns =
+          kStartNs + position * kHourNs + (is_second ? kSecondNs : 0);
+      spec.benchmarks = Benchmarks(2);
+      if (is_second) spec.benchmarks[1].name = "BM_of_second";
+      if (is_second) spec.benchmarks = Slower(spec.benchmarks, 0, 2);
+      bench.Record(MakeRun(spec, &rng));
+    }
+  }
+  for (const std::vector<std::string>& question :
+       std::vector<std::vector<std::string>>{{"gate", "--candidate=latest"},
+                                             {"changes"}}) {
+    const Answer answer = bench.Ask(question);
+    found.Expect(answer.Says("BM_0 on") && answer.Says("(suites first,") &&
+                     !answer.Says("BM_of_second on"),
+                 absl::StrCat(answer.question, " names no shared name: ",
+                              answer.out, answer.err));
+  }
+}
+
 }  // namespace
 
 std::vector<Case> PageCases() {
   return {
+      {"ANameThatTwoSuitesShareIsNamed", ANameThatTwoSuitesShareIsNamed},
+      {"ASlowDownThatEndedIsListed", ASlowDownThatEndedIsListed},
       {"ThePageCountsWhatChangesCounts", ThePageCountsWhatChangesCounts},
       {"TheReportStatesEachChangeAsChangesDoes",
        TheReportStatesEachChangeAsChangesDoes},
