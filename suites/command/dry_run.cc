@@ -18,6 +18,7 @@
 #include "suites/command/command_line.h"
 #include "suites/tune/tune_buckets.h"
 #include "suites/worker/run_context.h"
+#include "tracker/history/store_url.h"
 #include "tuning/session/objective.h"
 #include "tuning/store/bucket.h"
 
@@ -59,7 +60,7 @@ void FillIn(const TunePlan& plan, Setting* setting) {
   } else if (setting->flag == "processes" && setting->value == "0") {
     setting->value = absl::StrCat(plan.options.tune.rank_rounds);
   } else if (setting->flag == "history") {
-    setting->value = plan.context.history;
+    setting->value = tracker::ShownUrl(plan.context.history);
   } else if (setting->flag == "store") {
     setting->value = plan.context.store;
   }

@@ -93,7 +93,7 @@ absl::Status RecordRun(const proto::Run& run, const RunContext& context) {
   OPTRAIL_RETURN_IF_ERROR(history.AppendRun(run));
   std::cerr << "recorded: run " << run.run_id() << ", "
             << run.results(0).key().operator_name() << ", in "
-            << context.history << "\n";
+            << history.dir() << "\n";
   return absl::OkStatus();
 }
 
