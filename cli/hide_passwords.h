@@ -2,13 +2,9 @@
 #define OPTRAIL_CLI_HIDE_PASSWORDS_H_
 
 // A process's arguments are for everybody of its machine to read, in /proc and
-// by ps. HidePasswords() takes the passwords of URLs out of them:
-//
-//   std::vector<char*> arguments = HidePasswords(argc, argv);
-//   return Run(argc, arguments.data());   // as they were given
-//
-// Until it is called they can be seen: a password belongs into ~/.pgpass.
-// For the start of main(), before there are threads.
+// by ps. HidePasswords() takes the passwords of URLs out of them, at the start
+// of main(), before there are threads. Until then they can be seen: a password
+// belongs into ~/.pgpass.
 
 #include <vector>
 
