@@ -120,9 +120,11 @@ std::string PathOfThisProgram() {
 
 absl::StatusOr<int64_t> JobNumber(const std::string& text) {
   int64_t job = 0;
-  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
-      absl::SimpleAtoi(text, &job), "job", text, "the number of a job"));
-  return job;
+  if (absl::SimpleAtoi(text, &job)) return job;
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", text,
+                   "': expected the number of a job; next: optrail fleet "
+                   "status lists them"));
 }
 
 absl::StatusOr<int> Init(const std::vector<std::string>&) {
@@ -254,7 +256,11 @@ absl::StatusOr<int> Status(const std::vector<std::string>&) {
       tracker::CheckFlag(format.empty() || format == "openmetrics",
                          "file_format", format, "openmetrics"));
   options.is_open_metrics = !format.empty();
-  options.file = UserPath(absl::GetFlag(FLAGS_out));
+  const std::string out = absl::GetFlag(FLAGS_out);
+  OPTRAIL_RETURN_IF_ERROR(
+      tracker::CheckFlag(options.is_open_metrics || out.empty(), "out", out,
+                         "--file_format=openmetrics beside it"));
+  options.file = UserPath(out);
   return fleet::RunFleetStatus(options, std::cout);
 }
 
