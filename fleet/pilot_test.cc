@@ -211,8 +211,8 @@ TEST_F(FleetTest, ACopyThatHangsOrFailsFailsItsTaskAlone) {
   EXPECT_THAT(logs_of_failure(), HasSubstr("cannot be copied"));
 }
 
-// What a server without room says. It keeps the result of a task whose lease
-// ended meanwhile, since nobody else could take it.
+// The result of a task whose lease ended meanwhile counts, since nobody else
+// could take it.
 TEST_F(FleetTest, AFullDiskDelaysAPilotAndCostsNoAttempt) {
   Sql("CREATE FUNCTION has_no_room() RETURNS trigger LANGUAGE plpgsql AS $$ "
       "BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = "
