@@ -425,6 +425,22 @@ class FaultRun {
 
 }  // namespace
 
+std::string FaultReport::Problem() const {
+  std::string problem;
+  if (done != tasks) {
+    absl::StrAppend(&problem, tasks - done, " of ", tasks,
+                    " tasks were not done; ");
+  }
+  if (runs != done) {
+    absl::StrAppend(&problem, runs, " runs of ", done, " tasks; ");
+  }
+  if (done_twice > 0) absl::StrAppend(&problem, done_twice, " done twice; ");
+  if (torn_jobs > 0) {
+    absl::StrAppend(&problem, torn_jobs, " jobs have some of their tasks; ");
+  }
+  return problem;
+}
+
 absl::StatusOr<FaultReport> RunWithFaults(tracker::PostgresServer& server,
                                           const std::string& url,
                                           const FaultOptions& options) {

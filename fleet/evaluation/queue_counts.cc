@@ -58,20 +58,4 @@ absl::Status QueueCounts::AddTo(const std::vector<int>& job_sizes,
   return absl::OkStatus();
 }
 
-std::string FaultReport::Problem() const {
-  std::string problem;
-  if (done != tasks) {
-    absl::StrAppend(&problem, tasks - done, " of ", tasks,
-                    " tasks were not done; ");
-  }
-  if (runs != done) {
-    absl::StrAppend(&problem, runs, " runs of ", done, " tasks; ");
-  }
-  if (done_twice > 0) absl::StrAppend(&problem, done_twice, " done twice; ");
-  if (torn_jobs > 0) {
-    absl::StrAppend(&problem, torn_jobs, " jobs have some of their tasks; ");
-  }
-  return problem;
-}
-
 }  // namespace optrail::fleet
