@@ -39,7 +39,7 @@
 #include "suites/workload/workload.h"
 #include "tracker/checkout/interruptible.h"
 #include "tracker/checkout/worktree.h"
-#include "tracker/history/postgres/postgres.h"
+#include "tracker/history/store_url.h"
 
 ABSL_FLAG(std::string, job_name, "", "Name of the job in `fleet status`.");
 ABSL_FLAG(int32_t, priority, 0, "Jobs of a higher priority go first.");
@@ -97,7 +97,7 @@ absl::StatusOr<std::string> FleetUrl() {
         "prepared by `optrail fleet init`");
   }
   OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
-      tracker::IsStoreUrl(url), "history", url,
+      tracker::IsStoreUrl(url), "history", tracker::ShownUrl(url),
       "postgresql://HOST/DATABASE, prepared by `optrail fleet init`"));
   return url;
 }
@@ -120,15 +120,17 @@ std::string PathOfThisProgram() {
 
 absl::StatusOr<int64_t> JobNumber(const std::string& text) {
   int64_t job = 0;
-  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
-      absl::SimpleAtoi(text, &job), "job", text, "the number of a job"));
-  return job;
+  if (absl::SimpleAtoi(text, &job)) return job;
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", text,
+                   "': expected the number of a job; next: optrail fleet "
+                   "status lists them"));
 }
 
 absl::StatusOr<int> Init(const std::vector<std::string>&) {
   OPTRAIL_ASSIGN_OR_RETURN(const std::string url, FleetUrl());
   OPTRAIL_RETURN_IF_ERROR(fleet::InitFleet(url));
-  std::cout << tracker::Postgres::NameOf(url) << ": ready\n";
+  std::cout << tracker::ShownUrl(url) << ": ready\n";
   return 0;
 }
 
@@ -254,7 +256,11 @@ absl::StatusOr<int> Status(const std::vector<std::string>&) {
       tracker::CheckFlag(format.empty() || format == "openmetrics",
                          "file_format", format, "openmetrics"));
   options.is_open_metrics = !format.empty();
-  options.file = UserPath(absl::GetFlag(FLAGS_out));
+  const std::string out = absl::GetFlag(FLAGS_out);
+  OPTRAIL_RETURN_IF_ERROR(
+      tracker::CheckFlag(options.is_open_metrics || out.empty(), "out", out,
+                         "--file_format=openmetrics beside it"));
+  options.file = UserPath(out);
   return fleet::RunFleetStatus(options, std::cout);
 }
 
@@ -270,6 +276,10 @@ absl::StatusOr<int> Logs(const std::vector<std::string>& arguments) {
   OPTRAIL_ASSIGN_OR_RETURN(const int64_t job, JobNumber(arguments[0]));
   OPTRAIL_ASSIGN_OR_RETURN(fleet::JobQueue queue, OpenQueue());
   OPTRAIL_ASSIGN_OR_RETURN(const std::string logs, queue.Logs(job));
+  if (logs.empty()) {
+    std::cerr << "note: no task of job " << job
+              << " has ended; next: optrail fleet status shows how far it is\n";
+  }
   std::cout << SanitiseText(logs);
   return 0;
 }
@@ -288,11 +298,10 @@ absl::StatusOr<int> Drain(const std::vector<std::string>& arguments) {
 absl::StatusOr<std::string> UrlOfPilot() {
   OPTRAIL_ASSIGN_OR_RETURN(const std::string url, FleetUrl());
   OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
-      tracker::Postgres::NameOf(url) == url, "history",
-      tracker::Postgres::NameOf(url),
+      tracker::ShownUrl(url) == url, "history", tracker::ShownUrl(url),
       "no password in it; next: put it into ~/.pgpass of the pilots' user"));
   const std::string from = absl::GetFlag(FLAGS_repository);
-  const std::string shown = tracker::Postgres::NameOf(from);
+  const std::string shown = tracker::ShownUrl(from);
   OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
       shown == from, "repository", shown,
       "no password in it; next: give it to git of the user of the tasks"));
@@ -311,6 +320,8 @@ absl::StatusOr<int> RunAsPilot(const std::vector<std::string>&) {
   options.repository = absl::GetFlag(FLAGS_repository);
   options.until_idle = absl::GetFlag(FLAGS_until_idle);
   options.time = absl::GetFlag(FLAGS_pilot_time);
+  OPTRAIL_RETURN_IF_ERROR(
+      CheckDuration("pilot_time", options.time, absl::Seconds(1)));
   options.lease = absl::GetFlag(FLAGS_lease);
   OPTRAIL_RETURN_IF_ERROR(
       CheckDuration("lease", options.lease, absl::Seconds(5)));
@@ -344,6 +355,7 @@ absl::StatusOr<std::vector<std::string>> PilotOfUp() {
   }
   if (!from.empty()) pilot.push_back(absl::StrCat("--repository=", from));
   const absl::Duration time = absl::GetFlag(FLAGS_pilot_time);
+  OPTRAIL_RETURN_IF_ERROR(CheckDuration("pilot_time", time, absl::Seconds(1)));
   if (time != absl::InfiniteDuration()) {
     pilot.push_back(absl::StrCat("--pilot_time=", absl::FormatDuration(time)));
   }
@@ -364,7 +376,11 @@ absl::StatusOr<std::vector<fleet::PilotsOfHardware>> PilotsToSubmit() {
   OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
       hardware.empty(), "hardware", hardware,
       "--machines_file=FILE beside it, which says where that hardware is"));
-  return std::vector<fleet::PilotsOfHardware>{{"", count.value_or(1), {}}};
+  const int32_t pilots = count.value_or(1);
+  OPTRAIL_RETURN_IF_ERROR(
+      tracker::CheckFlag(pilots >= 1 && pilots <= fleet::kMostPilots, "pilots",
+                         pilots, absl::StrCat("1 to ", fleet::kMostPilots)));
+  return std::vector<fleet::PilotsOfHardware>{{"", pilots, {}}};
 }
 
 // Returns what `up` submits to Slurm, by hardware.

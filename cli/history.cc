@@ -14,6 +14,7 @@
 #include "tracker/history/index/index_commands.h"
 #include "tracker/history/postgres/postgres.h"
 #include "tracker/history/postgres/schema.h"
+#include "tracker/history/store_url.h"
 
 ABSL_FLAG(int32_t, keep_runs, 50,
           "The newest runs of each suite, hardware and branch that keep their "
@@ -87,11 +88,11 @@ absl::StatusOr<int> Copy(const std::vector<std::string>& histories) {
 absl::StatusOr<int> Init(const std::vector<std::string>&) {
   const std::string url = absl::GetFlag(FLAGS_history);
   OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
-      tracker::IsStoreUrl(url), "history", url,
+      tracker::IsStoreUrl(url), "history", tracker::ShownUrl(url),
       "postgresql://HOST/DATABASE; a folder needs no preparation"));
   OPTRAIL_ASSIGN_OR_RETURN(const auto db, tracker::Postgres::Connect(url));
   OPTRAIL_RETURN_IF_ERROR(tracker::InitHistorySchema(*db));
-  std::cout << tracker::Postgres::NameOf(url)
+  std::cout << tracker::ShownUrl(url)
             << ": ready; next: CREATE ROLE name LOGIN IN ROLE "
                "optrail_recorder\n";
   return 0;

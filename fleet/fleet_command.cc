@@ -20,7 +20,8 @@ void PrintStatus(const FleetStatus& status, OutputFormat format,
               {"done", Align::kRight},
               {"failed", Align::kRight},
               {"cancelled", Align::kRight},
-              {"estimated left", Align::kRight, "estimated_left_s"}});
+              {"estimated left", Align::kRight, "estimated_left_s"},
+              {"submitted by"}});
   for (const JobStatus& job : status.jobs) {
     jobs.AddRow({Cell::Integer(job.job), job.name, Cell::Integer(job.queued),
                  Cell::Integer(job.running), Cell::Integer(job.done),
@@ -29,7 +30,8 @@ void PrintStatus(const FleetStatus& status, OutputFormat format,
                      ? Cell::Number(absl::ToDoubleSeconds(*job.estimated_left),
                                     absl::FormatDuration(absl::Trunc(
                                         *job.estimated_left, absl::Seconds(1))))
-                     : Cell::None()});
+                     : Cell::None(),
+                 job.submitted_by});
   }
   tracker::PrintTable(jobs, format, out);
   if (!tracker::IsForPeople(format)) return;

@@ -9,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
+#include "fleet/steady_now.h"
 #include "fleet/task_command.h"
 #include "tracker/judge/evidence.h"
 
@@ -45,12 +46,12 @@ class Patience {
  public:
   // True for an error after which it is worth to ask again.
   bool Allows(const absl::Status& status) const {
-    return absl::IsUnavailable(status) && absl::Now() - reached_ <= kPatience;
+    return MayPass(status) && SteadyNow() - reached_ <= kPatience;
   }
-  void Reached() { reached_ = absl::Now(); }
+  void Reached() { reached_ = SteadyNow(); }
 
  private:
-  absl::Time reached_ = absl::Now();
+  absl::Duration reached_ = SteadyNow();
 };
 
 // The last lines of a log, for an error.
@@ -166,11 +167,11 @@ absl::StatusOr<int64_t> FleetLooks::SubmitPatiently(const JobRequest& request) {
 }
 
 void FleetLooks::SayIfNobodyIsThere(const std::vector<TaskResult>& tasks,
-                                    absl::Time submitted) {
+                                    absl::Duration submitted) {
   const bool all_queued = std::all_of(
       tasks.begin(), tasks.end(),
       [](const TaskResult& task) { return task.state == "queued"; });
-  if (said_nobody_ || !all_queued || absl::Now() - submitted < kQueuedLong) {
+  if (said_nobody_ || !all_queued || SteadyNow() - submitted < kQueuedLong) {
     return;
   }
   // No more than a word for people: what fails here ends no search.
@@ -186,7 +187,7 @@ void FleetLooks::SayIfNobodyIsThere(const std::vector<TaskResult>& tasks,
 }
 
 absl::StatusOr<std::vector<std::string>> FleetLooks::Await(int64_t job) {
-  const absl::Time submitted = absl::Now();
+  const absl::Duration submitted = SteadyNow();
   Patience patience;
   while (true) {
     if (options_.may_go_on) OPTRAIL_RETURN_IF_ERROR(options_.may_go_on());

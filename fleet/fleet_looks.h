@@ -69,7 +69,7 @@ class FleetLooks : public tracker::Looks {
   absl::StatusOr<int64_t> SubmitPatiently(const JobRequest& request);
   // Says once that nobody takes the tasks, after a while.
   void SayIfNobodyIsThere(const std::vector<TaskResult>& tasks,
-                          absl::Time submitted);
+                          absl::Duration submitted);
   absl::StatusOr<std::string> CommandOf(
       const std::string& good, const std::string& other, const char* look,
       const std::vector<std::string>& flags) const;

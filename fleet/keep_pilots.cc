@@ -5,17 +5,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "base/clock.h"
 #include "base/status_macros.h"
 #include "base/text/utf8.h"
+#include "fleet/steady_now.h"
 
 namespace optrail::fleet {
 namespace {
 
 constexpr int kMostFailedStarts = 3;
-
-// The clock on the wall may jump.
-absl::Duration Now() { return absl::Nanoseconds(Clock::Real()->NowNs()); }
 
 }  // namespace
 
@@ -30,7 +27,7 @@ absl::StatusOr<std::set<std::string>> PilotKeeper::Hear() {
     heard = queue_.HeardOf(patience_);
     reached = heard.status();
   }
-  const absl::Duration now = Now();
+  const absl::Duration now = SteadyNow();
   // A shorter gap leaves pilots the time to speak again.
   const bool goes_on =
       reached.ok() && reached_.has_value() && now - *reached_ <= patience_ / 2;
@@ -50,7 +47,7 @@ absl::StatusOr<bool> PilotKeeper::Counts(const PilotJob& job, bool is_heard,
     running_since_.erase(job.id);
     return true;
   }
-  const absl::Duration now = Now();
+  const absl::Duration now = SteadyNow();
   const absl::Duration since =
       running_since_.emplace(job.id, now).first->second;
   if (!trusts_silence_ || is_heard || now - since <= patience_) {
@@ -95,7 +92,7 @@ void PilotKeeper::CountFailedStarts(const std::set<std::string>& listed,
   }
   if (failed_starts_ < kMostFailedStarts || failed_starts_ <= before) return;
   wait_ = std::min(std::max(2 * wait_, patience_), 16 * patience_);
-  next_submit_ = Now() + wait_;
+  next_submit_ = SteadyNow() + wait_;
   changes->push_back(absl::StrCat(
       "the last ", failed_starts_,
       " jobs ended before their pilots were heard of, none is submitted for ",
@@ -130,7 +127,7 @@ absl::StatusOr<std::vector<std::string>> PilotKeeper::Look() {
     job = is_gone(job->first) ? running_since_.erase(job) : std::next(job);
   }
   if (there >= pilots_.count) return changes;
-  if (next_submit_.has_value() && Now() < *next_submit_) return changes;
+  if (next_submit_.has_value() && SteadyNow() < *next_submit_) return changes;
   // A pilot without tasks would end at once, and be submitted again.
   const absl::StatusOr<bool> has_tasks =
       queue_.MayGetTasks(pilots_.info, /*is_new=*/true);
@@ -165,7 +162,7 @@ absl::Status KeepPilots(JobQueue& queue,
       const auto changes = keepers[i].Look();
       const absl::StatusOr<bool> work = queue.HasWork(pilots[i].info);
       for (const absl::Status& status : {changes.status(), work.status()}) {
-        if (!status.ok() && !absl::IsUnavailable(status)) return status;
+        if (!status.ok() && !MayPass(status)) return status;
         away.Update(status);
       }
       has_work |= work.value_or(true);

@@ -12,8 +12,6 @@
 namespace optrail::fleet {
 namespace {
 
-constexpr int kMostPilots = 10000;
-
 template <typename Message>
 absl::Status CheckOptions(const Message& message, const TextProtoPlace& place) {
   for (int i = 0; i < message.sbatch_size(); ++i) {

@@ -18,6 +18,9 @@
 
 namespace optrail::fleet {
 
+// How many pilots one command submits.
+inline constexpr int kMostPilots = 10000;
+
 struct PilotsOfHardware {
   std::string hardware_id;
   int count = 1;

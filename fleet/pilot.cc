@@ -4,6 +4,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <memory>
@@ -14,8 +15,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/types/optional.h"
-#include "base/clock.h"
 #include "base/status_macros.h"
+#include "base/text/utf8.h"
+#include "fleet/steady_now.h"
 #include "fleet/task_runner.h"
 
 namespace optrail::fleet {
@@ -57,16 +59,13 @@ std::string NewPilotId(const std::string& host) {
   return absl::StrCat(host, "-", getpid(), "-", absl::Hex(random()));
 }
 
-// Since some time; the clock on the wall may jump.
-absl::Duration Now() { return absl::Nanoseconds(Clock::Real()->NowNs()); }
-
 absl::StatusOr<JobQueue> OpenQueue(const PilotOptions& options,
                                    std::ostream& log) {
-  const absl::Duration until = Now() + kPatienceAtStart;
+  const absl::Duration until = SteadyNow() + kPatienceAtStart;
   std::string said;
   while (true) {
     absl::StatusOr<JobQueue> queue = JobQueue::Open(options.url, options.lease);
-    if (!absl::IsUnavailable(queue.status()) || told_to_end || Now() > until) {
+    if (!MayPass(queue.status()) || told_to_end || SteadyNow() > until) {
       return queue;
     }
     if (said != queue.status().message()) {
@@ -87,18 +86,18 @@ class Pilot {
         log_(log) {}
 
   absl::StatusOr<PilotReport> Run() {
-    absl::Duration reached = begun_;
-    while (!told_to_end && Now() - begun_ < options_.time) {
+    while (!told_to_end && SteadyNow() - begun_ < options_.time) {
       const absl::StatusOr<Next> next = TakeAndRun();
       if (next.ok()) {
-        reached = Now();
+        reached_ = SteadyNow();
         if (*next == Next::kEnd) break;
         if (*next == Next::kTask) continue;
-      } else if (!absl::IsUnavailable(next.status()) ||
-                 Now() - reached > kPatience) {
+      } else if (!MayPass(next.status()) ||
+                 SteadyNow() - reached_ > kPatience) {
         return next.status();
-      } else {
-        log_ << next.status().message() << "\n" << std::flush;
+      } else if (said_error_ != next.status().message()) {
+        said_error_ = std::string(next.status().message());
+        log_ << said_error_ << "; trying again\n" << std::flush;
       }
       absl::SleepFor(options_.poll);
     }
@@ -109,7 +108,7 @@ class Pilot {
   enum class Next { kTask, kWait, kEnd };
 
   absl::StatusOr<Next> TakeAndRun() {
-    if (!said_.has_value() || Now() - *said_ > queue_.lease() / 4) {
+    if (!said_.has_value() || SteadyNow() - *said_ > queue_.lease() / 4) {
       OPTRAIL_RETURN_IF_ERROR(SayThatWeAreHere().status());
     }
     OPTRAIL_ASSIGN_OR_RETURN(const absl::optional<Task> task,
@@ -121,7 +120,7 @@ class Pilot {
       OPTRAIL_ASSIGN_OR_RETURN(
           const bool waits,
           queue_.MayGetTasks(options_.info,
-                             Now() - begun_ < 2 * queue_.lease()));
+                             SteadyNow() - begun_ < 2 * queue_.lease()));
       return waits ? Next::kWait : Next::kEnd;
     }
     OPTRAIL_RETURN_IF_ERROR(RunTask(*task));
@@ -130,19 +129,21 @@ class Pilot {
 
   // Returns whether we were told to end.
   absl::StatusOr<bool> SayThatWeAreHere() {
-    said_ = Now();
-    return queue_.IsDraining(options_.info);
+    OPTRAIL_ASSIGN_OR_RETURN(const bool draining,
+                             queue_.IsDraining(options_.info));
+    said_ = SteadyNow();
+    return draining;
   }
 
   absl::Status RunTask(const Task& task) {
     log_ << "task " << task.task << ", attempt " << task.attempt << ": "
-         << task.command << "\n"
+         << EscapeForTerminal(task.command) << "\n"
          << std::flush;
     Outcome outcome;
     const absl::StatusOr<std::string> place = runner_.CreatePlace(task);
     absl::Status ended = place.status();
     if (ended.ok()) {
-      began_ = renewed_ = Now();
+      began_ = renewed_ = SteadyNow();
       ended = runner_.Run(
           task, *place, [&] { return MayGoOn(task); }, &outcome);
     }
@@ -156,9 +157,13 @@ class Pilot {
     } else if (absl::IsCancelled(ended)) {
       ended = queue_.Release(task);
     } else {
-      // The machine failed and not the task, which another may run.
-      if (!ran) (void)queue_.Release(task);
-      return ended;
+      if (ran) return ended;
+      // The machine failed and not the task, which another may run. A disk of
+      // its own that is full is no full disk of the database.
+      (void)queue_.Release(task);
+      return absl::IsResourceExhausted(ended)
+                 ? absl::FailedPreconditionError(ended.message())
+                 : ended;
     }
     log_ << "task " << task.task << ": "
          << (ended.ok() ? absl::StrCat("exit code ", outcome.exit_code)
@@ -174,15 +179,15 @@ class Pilot {
     if (told_to_end) {
       return absl::CancelledError("put back: the pilot was told to end");
     }
-    if (Now() - began_ > task.time_limit) {
+    if (SteadyNow() - began_ > task.time_limit) {
       return absl::DeadlineExceededError(
           absl::StrCat("ended after the task's time, ",
                        absl::FormatDuration(task.time_limit), "\n"));
     }
-    if (Now() - renewed_ > queue_.lease() / 4) {
+    if (SteadyNow() - renewed_ > queue_.lease() / 4) {
       const absl::StatusOr<bool> ours = queue_.KeepAlive(task);
       // A database that is away for a while is asked again; the lease counts.
-      if (ours.ok()) renewed_ = Now();
+      if (ours.ok()) renewed_ = reached_ = SteadyNow();
       if (ours.ok() && !*ours) {
         return absl::AbortedError(
             "it was cancelled, or another pilot has taken it over");
@@ -205,14 +210,16 @@ class Pilot {
                         recorded.status().message(), "\n");
       }
     }
-    // The queue may still answer until the lease ends.
-    const absl::Duration until = Now() + queue_.lease();
+    // While the database takes nothing, nobody else can get the task: the
+    // result may count after the lease's end, too.
+    const absl::Duration lease_ends = SteadyNow() + queue_.lease();
     while (true) {
       const absl::Status finished = queue_.Finish(task, ended, records);
-      if (!absl::IsUnavailable(finished) || Now() > until) {
+      if (!MayPass(finished) || SteadyNow() - reached_ > kPatience ||
+          (told_to_end && SteadyNow() > lease_ends)) {
         return finished;
       }
-      absl::SleepFor(absl::Seconds(1));
+      absl::SleepFor(std::min(options_.poll, absl::Seconds(1)));
     }
   }
 
@@ -220,11 +227,13 @@ class Pilot {
   JobQueue queue_;
   TaskRunner& runner_;
   std::ostream& log_;
-  const absl::Duration begun_ = Now();
-  // Times of Now(): when we said that we are here, and when the task that runs
-  // began and was renewed.
+  const absl::Duration begun_ = SteadyNow();
+  // Times of SteadyNow(): when we said that we are here, and when the task that
+  // runs began and was renewed.
   absl::optional<absl::Duration> said_;
   absl::Duration began_, renewed_;
+  absl::Duration reached_ = begun_;  // when the database last answered
+  std::string said_error_;
   PilotReport report_;
 };
 

@@ -165,6 +165,28 @@ TEST_F(FleetTest, WhatATaskLeavesRunningEndsWithIt) {
   EXPECT_FALSE(is_left());
 }
 
+// On a machine without room the next task would fail, too.
+TEST_F(FleetTest, AFullDiskOfAPilotsMachineEndsThePilotAndKeepsTheAttempt) {
+  if (geteuid() != 0) GTEST_SKIP() << "unsupported here: mounting needs root";
+  const std::string disk = Folder() + "/disk";
+  ASSERT_EQ(std::system(absl::StrCat("mkdir ", disk,
+                                     " && mount -t tmpfs -o "
+                                     "size=64k,nr_inodes=2 tmpfs ",
+                                     disk)
+                            .c_str()),
+            0);
+  JobQueue queue = Open();
+  ASSERT_TRUE(queue.Submit({"job", {"bench a"}}).ok());
+  PilotOptions options = Pilot({"true"});
+  options.folder = disk;
+  std::ostringstream log;
+  // The second file is the pilot's folder, and there is none for the task.
+  const auto report = RunPilot(options, log);
+  ASSERT_EQ(std::system(("umount " + disk).c_str()), 0);
+  EXPECT_TRUE(absl::IsFailedPrecondition(report.status())) << report.status();
+  EXPECT_EQ(One("SELECT concat(state, attempt) FROM optrail.tasks"), "queued0");
+}
+
 TEST_F(FleetTest, ACopyThatHangsOrFailsFailsItsTaskAlone) {
   JobQueue queue = Open();
   JobRequest request = {"gate", {"gate"}};
@@ -189,6 +211,135 @@ TEST_F(FleetTest, ACopyThatHangsOrFailsFailsItsTaskAlone) {
   EXPECT_THAT(logs_of_failure(), HasSubstr("cannot be copied"));
 }
 
+// The result of a task whose lease ended meanwhile counts, since nobody else
+// could take it.
+TEST_F(FleetTest, AFullDiskDelaysAPilotAndCostsNoAttempt) {
+  Sql("CREATE FUNCTION has_no_room() RETURNS trigger LANGUAGE plpgsql AS $$ "
+      "BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = "
+      "'disk_full'; END $$");
+  const auto fill = [&](bool is_full) {
+    for (const char* table : {"tasks", "pilots", "attempts"}) {
+      Sql(absl::StrCat(is_full ? "CREATE" : "DROP", " TRIGGER is_full ",
+                       is_full ? "BEFORE INSERT OR UPDATE " : "", "ON optrail.",
+                       table,
+                       is_full ? " EXECUTE FUNCTION has_no_room()" : ""));
+    }
+  };
+  const std::string of_task =
+      "SELECT concat(state, attempt, leases_lost) FROM optrail.tasks WHERE "
+      "task = ";
+  const auto wait_for = [&](const std::string& sql, const std::string& value) {
+    while (One(sql) != value) absl::SleepFor(absl::Milliseconds(20));
+  };
+  const auto ends_well = [](pid_t pilot) {
+    int status = 0;
+    return waitpid(pilot, &status, 0) == pilot && status == 0;
+  };
+  JobQueue queue = Open();
+  ASSERT_TRUE(queue.Submit({"job", {"bench a"}}).ok());
+  pid_t pilot = StartPilot(Pilot({"sh", Script("exec sleep 1\n")}));
+  wait_for(of_task + "1", "leased10");
+  fill(true);
+  wait_for("SELECT lease_until < now() - interval '1 s' FROM optrail.tasks",
+           "t");
+  EXPECT_EQ(waitpid(pilot, nullptr, WNOHANG), 0) << "it waits for room";
+  fill(false);
+  EXPECT_TRUE(ends_well(pilot));
+  EXPECT_EQ(One(of_task + "1"), "done10");
+
+  // One that is new waits, too.
+  ASSERT_TRUE(queue.Submit({"job", {"bench b"}}).ok());
+  fill(true);
+  pilot = StartPilot(Pilot({"true"}));
+  absl::SleepFor(absl::Milliseconds(500));
+  EXPECT_EQ(waitpid(pilot, nullptr, WNOHANG), 0) << "it waits for room";
+  fill(false);
+  EXPECT_TRUE(ends_well(pilot));
+  EXPECT_EQ(One(of_task + "2"), "done10");
+
+  // A look for lost tasks that was refused does not put off the next one.
+  ASSERT_TRUE(queue.Submit({"job", {"bench c"}}).ok());
+  ASSERT_TRUE(queue.Claim(Named("gone"))->has_value());
+  Sql("UPDATE optrail.tasks SET lease_until = now() - interval '1 s' WHERE "
+      "state = 'leased'");
+  JobQueue other = Open();
+  fill(true);
+  const absl::Status refused = other.TakeBackLost();
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  EXPECT_THAT(refused.message(), HasSubstr("next: make room"));
+  fill(false);
+  EXPECT_TRUE(other.TakeBackLost().ok());
+  EXPECT_EQ(One(of_task + "3"), "queued11");
+}
+
+// Only the database's clock decides: neither is a task of theirs lost or late,
+// nor does their own clock keep one that somebody else left.
+TEST_F(FleetTest, PilotsWithWrongClocksKeepTheirLeasesAndNoLonger) {
+  JobQueue queue = Open();
+  JobRequest request = {"job", {"bench a", "bench b"}};
+  request.deadline = absl::Hours(1);
+  ASSERT_TRUE(queue.Submit(request).ok());
+  // More than two leases.
+  PilotOptions working = Pilot({"sh", Script("exec sleep 9\n")});
+  working.lease = absl::Seconds(4);
+  const pid_t pilots[] = {StartPilot(working, absl::Hours(5)),
+                          StartPilot(working, -absl::Hours(5))};
+  int64_t leased = 0;
+  while (One("SELECT count(*) FROM optrail.tasks WHERE state IN ('queued', "
+             "'leased')") != "0") {
+    leased +=
+        One("SELECT count(*) FROM optrail.tasks WHERE state = 'leased'") == "2";
+    // No lease is longer, nobody was heard of in the future, and none is over.
+    EXPECT_EQ(One("SELECT count(*) FROM optrail.tasks WHERE state = 'leased' "
+                  "AND lease_until NOT BETWEEN now() AND now() + interval "
+                  "'4 s'"),
+              "0");
+    EXPECT_EQ(One("SELECT count(*) FROM optrail.pilots WHERE seen NOT BETWEEN "
+                  "now() - interval '1 minute' AND now()"),
+              "0");
+    absl::SleepFor(absl::Milliseconds(50));
+  }
+  EXPECT_GT(leased, 0) << "each pilot had a task";
+  for (const pid_t pilot : pilots) {
+    int status = 0;
+    ASSERT_EQ(waitpid(pilot, &status, 0), pilot);
+    EXPECT_EQ(status, 0);
+  }
+  EXPECT_EQ(One("SELECT string_agg(concat(state, attempt, leases_lost), ' ') "
+                "FROM optrail.tasks"),
+            "done10 done10");
+
+  // One that dies keeps its task until the lease's end, and one whose clock
+  // says that it is long over, or not for hours, takes it back then.
+  for (const absl::Duration error : {absl::Hours(5), -absl::Hours(5)}) {
+    const int64_t job = *queue.Submit({"job", {"bench c"}});
+    PilotOptions options = Pilot({"sh", Script("exec sleep 600\n")});
+    const pid_t dead = StartPilot(options, -error);
+    const std::string of_job = absl::StrCat(
+        " FROM optrail.tasks WHERE job = ", job, " AND state = 'leased'");
+    while (One("SELECT count(*)" + of_job) == "0") {
+      absl::SleepFor(absl::Milliseconds(20));
+    }
+    ASSERT_EQ(kill(dead, SIGKILL), 0);
+    ASSERT_EQ(waitpid(dead, nullptr, 0), dead);
+    const std::string ends = One("SELECT lease_until" + of_job);
+    options = Pilot({"true"});
+    options.until_idle = false;
+    const pid_t successor = StartPilot(options, error);
+    while (queue.Unfinished(job)->MayEnd()) {
+      absl::SleepFor(absl::Milliseconds(20));
+    }
+    ASSERT_EQ(kill(successor, SIGTERM), 0);
+    ASSERT_EQ(waitpid(successor, nullptr, 0), successor);
+    EXPECT_EQ(
+        One(absl::StrCat(
+            "SELECT concat(state, attempt, leases_lost, started >= '", ends,
+            "', started < timestamptz '", ends,
+            "' + interval '1 minute') FROM optrail.tasks WHERE job = ", job)),
+        "done21tt");
+  }
+}
+
 TEST_F(FleetTest, KilledPilotsAndServersLoseNothingAndDoubleNothing) {
   // This seed draws every kind of fault.
   FaultOptions options;
@@ -202,6 +353,7 @@ TEST_F(FleetTest, KilledPilotsAndServersLoseNothingAndDoubleNothing) {
   EXPECT_GT(report->servers_killed, 0);
   EXPECT_GT(report->submitters_killed, 0);
   EXPECT_GT(report->stalls, 0);
+  EXPECT_GT(report->wrong_clocks, 0);
 }
 
 TEST_F(FleetTest, APilotThatIsThereFirstWaitsForTheCompilersPilot) {

@@ -7,11 +7,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/clock.h"
 #include "base/status_macros.h"
 #include "base/text/utf8.h"
 #include "fleet/row_values.h"
 #include "fleet/schema.h"
+#include "fleet/steady_now.h"
 #include "fleet/task_command.h"
 #include "tracker/history/postgres/schema.h"
 
@@ -94,6 +94,10 @@ std::string NewToken() {
   return token;
 }
 
+bool MayPass(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsResourceExhausted(status);
+}
+
 absl::Status InitFleet(const std::string& url) {
   OPTRAIL_ASSIGN_OR_RETURN(const auto db, Postgres::Connect(url));
   OPTRAIL_RETURN_IF_ERROR(tracker::InitHistorySchema(*db));
@@ -167,11 +171,15 @@ absl::StatusOr<int64_t> JobQueue::Submit(const JobRequest& request) {
   return Number(earlier[0][0]);
 }
 
-absl::StatusOr<int64_t> JobQueue::Cancel(int64_t job) {
+absl::Status JobQueue::CheckIsThere(int64_t job) {
   OPTRAIL_ASSIGN_OR_RETURN(
       const Rows known,
       Query("SELECT FROM optrail.jobs WHERE job = $1", {absl::StrCat(job)}));
-  if (known.empty()) return NoSuchJob(job);
+  return known.empty() ? NoSuchJob(job) : absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> JobQueue::Cancel(int64_t job) {
+  OPTRAIL_RETURN_IF_ERROR(CheckIsThere(job));
   OPTRAIL_ASSIGN_OR_RETURN(
       const Rows rows,
       Query("SELECT optrail.cancel_job($1)", {absl::StrCat(job)}));
@@ -192,13 +200,15 @@ absl::StatusOr<int64_t> JobQueue::Drain(const std::string& pilot) {
 }
 
 absl::Status JobQueue::TakeBackLost() {
-  const int64_t now_ns = Clock::Real()->NowNs();
-  if (took_back_ns_.has_value() &&
-      absl::Nanoseconds(now_ns - *took_back_ns_) < lease_ / 4) {
+  const absl::Duration now = SteadyNow();
+  if (took_back_.has_value() && now - *took_back_ < lease_ / 4) {
     return absl::OkStatus();
   }
-  took_back_ns_ = now_ns;
-  return Query("SELECT optrail.take_back_lost_tasks()", {}).status();
+  // What the database refused is asked for at the next call.
+  OPTRAIL_RETURN_IF_ERROR(
+      Query("SELECT optrail.take_back_lost_tasks()", {}).status());
+  took_back_ = now;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<absl::optional<Task>> JobQueue::Claim(const PilotInfo& pilot) {
@@ -313,6 +323,24 @@ absl::StatusOr<std::vector<TaskResult>> JobQueue::Results(int64_t job) {
                        Text(row[5]), Text(row[6])});
   }
   return results;
+}
+
+absl::StatusOr<std::string> JobQueue::Logs(int64_t job) {
+  OPTRAIL_RETURN_IF_ERROR(CheckIsThere(job));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const Rows rows,
+      Query("SELECT task, a.attempt, a.pilot, exit_code, command, log "
+            "FROM optrail.attempts a JOIN optrail.tasks USING (task) "
+            "WHERE job = $1 ORDER BY task, a.attempt",
+            {absl::StrCat(job)}));
+  std::string text;
+  for (const auto& row : rows) {
+    absl::StrAppend(&text, "== task ", Text(row[0]), ", attempt ", Text(row[1]),
+                    ", pilot ", Text(row[2]), ", exit code ", Text(row[3]),
+                    ": ", Text(row[4]), "\n", Text(row[5]));
+    if (!text.empty() && text.back() != '\n') text.push_back('\n');
+  }
+  return text;
 }
 
 std::string UnfinishedTasks::Text(int64_t job) const {

@@ -111,6 +111,7 @@ struct JobStatus {
   int64_t queued = 0, running = 0, done = 0, failed = 0, cancelled = 0;
   // From the tasks that are done and the pilots at work; absent before that.
   absl::optional<absl::Duration> estimated_left;
+  std::string submitted_by;  // a user of the database, who may cancel it
 };
 
 struct PilotStatus {
@@ -133,6 +134,10 @@ struct FleetStatus {
   std::map<std::string, int64_t> verdicts;
 };
 
+// True for an error after which it is worth to ask again: the database is away,
+// or its disk is full. Neither is the caller's doing, and both pass.
+bool MayPass(const absl::Status& status);
+
 class JobQueue {
  public:
   // How long a pilot may be silent before another one gets its task.
@@ -143,6 +148,7 @@ class JobQueue {
   // JobRequest::token.
   absl::StatusOr<int64_t> Submit(const JobRequest& request);
   // Tasks that were not finished; a running one is stopped by its pilot.
+  // PermissionDenied for a job of somebody else, but to maintainers.
   absl::StatusOr<int64_t> Cancel(int64_t job);
   // Tells pilots, or all for "", to end after their task. Their number.
   absl::StatusOr<int64_t> Drain(const std::string& pilot);
@@ -159,7 +165,8 @@ class JobQueue {
   // failed is left out, since those do its work. NotFound: there is no such
   // job. Readers may ask.
   absl::StatusOr<UnfinishedTasks> Unfinished(int64_t job);
-  // The logs of a job's attempts, oldest first.
+  // The logs of a job's attempts, oldest first; "" before any has ended.
+  // NotFound: there is no such job.
   absl::StatusOr<std::string> Logs(int64_t job);
 
   // Tasks of pilots that fell silent go back into the queue, or fail for good
@@ -195,6 +202,8 @@ class JobQueue {
   using Values = std::vector<tracker::Postgres::Value>;
   // Over a new connection where the old one broke.
   absl::StatusOr<Rows> Query(const std::string& sql, const Values& values);
+  // NotFound unless there is such a job.
+  absl::Status CheckIsThere(int64_t job);
   absl::Status AddJobs(FleetStatus* status);
   absl::Status AddPilots(FleetStatus* status);
   absl::Status AddCounts(FleetStatus* status);
@@ -203,7 +212,7 @@ class JobQueue {
   std::shared_ptr<const tracker::RecordStore> store_;
   absl::Duration lease_;
   std::shared_ptr<tracker::Postgres> db_;
-  absl::optional<int64_t> took_back_ns_;  // of the steady clock
+  absl::optional<absl::Duration> took_back_;  // of SteadyNow()
 };
 
 }  // namespace optrail::fleet

@@ -117,6 +117,55 @@ TEST_F(FleetTest, TheDatabaseRefusesWhatASubmitterCouldForge) {
       (*Postgres::Connect(url))->Execute("SELECT optrail.cancel_job(1)")));
 }
 
+TEST_F(FleetTest, WhoSubmittedAJobOrMaintainsTheHistoryCancelsIt) {
+  const auto queue_of = [&](const std::string& group) {
+    auto queue = JobQueue::Open(Url(NewRole(group)));
+    EXPECT_TRUE(queue.ok()) << queue.status();
+    return *std::move(queue);
+  };
+  JobQueue alice = queue_of("optrail_submitter");
+  JobQueue bob = queue_of("optrail_submitter");
+  JobQueue maintainer = queue_of("optrail_maintainer");
+  const int64_t first = *alice.Submit({"first", {"bench a", "bench b"}});
+  const int64_t second = *alice.Submit({"second", {"bench c"}});
+  const int64_t third = *alice.Submit({"third", {"bench d"}});
+  const absl::Status refused = bob.Cancel(first).status();
+  EXPECT_TRUE(absl::IsPermissionDenied(refused)) << refused;
+  EXPECT_THAT(refused.message(),
+              HasSubstr(absl::StrCat(
+                  "job ", first, " was submitted by ",
+                  One("SELECT submitted_by FROM optrail.jobs LIMIT 1"))));
+  EXPECT_EQ(One("SELECT count(*) FROM optrail.tasks WHERE state = 'queued'"),
+            "4");
+  // Neither under another name nor with another's rights.
+  const auto forger = *Postgres::Connect(Url(NewRole("optrail_submitter")));
+  for (const char* attempt :
+       {"SET SESSION AUTHORIZATION postgres", "SET ROLE optrail_maintainer",
+        "UPDATE optrail.jobs SET submitted_by = session_user",
+        "UPDATE optrail.tasks SET state = 'cancelled'",
+        "CREATE OR REPLACE FUNCTION optrail.cancel_job(the_job bigint) RETURNS "
+        "bigint LANGUAGE sql AS 'SELECT 1::bigint'",
+        "SELECT optrail.cancel_job(1)"}) {
+    const absl::Status status = forger->Execute(attempt);
+    EXPECT_TRUE(absl::IsPermissionDenied(status)) << attempt << ": " << status;
+  }
+  EXPECT_EQ(alice.Status()->jobs[0].submitted_by,
+            One("SELECT submitted_by FROM optrail.jobs LIMIT 1"));
+  EXPECT_EQ(*alice.Cancel(first), 2);
+  const auto by_maintainer = maintainer.Cancel(second);
+  ASSERT_TRUE(by_maintainer.ok()) << by_maintainer.status();
+  EXPECT_EQ(*by_maintainer, 1);
+  // The owner of the database.
+  EXPECT_EQ(*Open().Cancel(third), 1);
+  // Pilots may be told to end by both.
+  ASSERT_TRUE(Open().IsDraining(Named("p")).ok());
+  for (JobQueue* queue : {&bob, &maintainer}) {
+    const auto drained = queue->Drain("");
+    ASSERT_TRUE(drained.ok()) << drained.status();
+    EXPECT_EQ(*drained, 1);
+  }
+}
+
 // Else nothing would ever queue it, or it would hide a failure from a gate.
 TEST_F(FleetTest, ATaskWaitsForOneOfItsJobThatHasNotEnded) {
   Sql("DROP ROLE IF EXISTS submits_waits; "

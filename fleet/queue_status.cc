@@ -39,23 +39,6 @@ absl::StatusOr<bool> JobQueue::HasWork(const PilotInfo& pilot) {
   return !rows.empty() && Text(rows[0][0]) == "t";
 }
 
-absl::StatusOr<std::string> JobQueue::Logs(int64_t job) {
-  OPTRAIL_ASSIGN_OR_RETURN(
-      const Rows rows,
-      Query("SELECT task, a.attempt, a.pilot, exit_code, command, log "
-            "FROM optrail.attempts a JOIN optrail.tasks USING (task) "
-            "WHERE job = $1 ORDER BY task, a.attempt",
-            {absl::StrCat(job)}));
-  std::string text;
-  for (const auto& row : rows) {
-    absl::StrAppend(&text, "== task ", Text(row[0]), ", attempt ", Text(row[1]),
-                    ", pilot ", Text(row[2]), ", exit code ", Text(row[3]),
-                    ": ", Text(row[4]), "\n", Text(row[5]));
-    if (!text.empty() && text.back() != '\n') text.push_back('\n');
-  }
-  return text;
-}
-
 absl::Status JobQueue::AddJobs(FleetStatus* status) {
   OPTRAIL_ASSIGN_OR_RETURN(
       const Rows jobs,
@@ -66,14 +49,14 @@ absl::Status JobQueue::AddJobs(FleetStatus* status) {
             "count(*) FILTER (WHERE state = 'failed'), "
             "count(*) FILTER (WHERE state = 'cancelled'), "
             "avg(extract(epoch FROM finished - started)) "
-            "FILTER (WHERE state = 'done') "
+            "FILTER (WHERE state = 'done'), submitted_by "
             "FROM optrail.jobs JOIN optrail.tasks USING (job) "
-            "GROUP BY job, name ORDER BY job DESC LIMIT 200",
+            "GROUP BY job, name, submitted_by ORDER BY job DESC LIMIT 200",
             {}));
   for (const auto& row : jobs) {
     JobStatus job = {Number(row[0]), Text(row[1]),   Number(row[2]),
                      Number(row[3]), Number(row[4]), Number(row[5]),
-                     Number(row[6]), absl::nullopt};
+                     Number(row[6]), absl::nullopt,  Text(row[8])};
     if (row[7].has_value() && job.running > 0) {
       job.estimated_left = SecondsOf(row[7]) *
                            static_cast<double>(job.queued + job.running) /

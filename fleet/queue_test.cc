@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "base/file/file.h"
 #include "fleet/fleet_command.h"
 #include "fleet/testing/fleet_fixture.h"
@@ -76,6 +77,7 @@ TEST_F(FleetTest, AttemptsEndAndDeadlinesPass) {
   EXPECT_EQ(queue.Status()->jobs[0].failed, 1);
   EXPECT_EQ(*queue.Cancel(job), 0);
   EXPECT_TRUE(absl::IsNotFound(queue.Cancel(99).status()));
+  EXPECT_TRUE(absl::IsNotFound(queue.Logs(99).status()));
 
   JobRequest late = {"late", {"bench b"}};
   late.deadline = absl::Seconds(-1);
@@ -325,32 +327,71 @@ TEST_F(FleetTest, CountsTheMeasurementsOfTheLastHour) {
       text, HasSubstr("optrail_fleet_measurements_last_hour{value=\"no\"} 4"));
 }
 
-// Every statement of Grafana's dashboard, with its macros filled in.
-TEST_F(FleetTest, TheDatabaseAnswersTheDashboard) {
-  Sql(AddRunSql(1, "10 minutes"));
-  const auto text = ReadFile("fleet/grafana_dashboard.json");
-  ASSERT_TRUE(text.ok()) << text.status();
-  const nlohmann::json dashboard = nlohmann::json::parse(*text);
-  std::vector<std::string> statements;
+// The statements of Grafana's dashboard with the names that its format asks
+// for: "time" where the column is needed.
+std::vector<std::pair<std::string, bool>> StatementsOf(
+    const nlohmann::json& dashboard) {
+  std::vector<std::pair<std::string, bool>> statements;
   for (const auto& each : dashboard["templating"]["list"]) {
-    if (each["type"] == "query") statements.push_back(each["query"]);
+    if (each["type"] == "query") statements.push_back({each["query"], false});
   }
   for (const auto& each : dashboard["annotations"]["list"]) {
-    statements.push_back(each["rawQuery"]);
+    statements.push_back({each["rawQuery"], true});
   }
   for (const auto& panel : dashboard["panels"]) {
     for (const auto& target : panel["targets"]) {
-      statements.push_back(target["rawSql"]);
+      statements.push_back(
+          {target["rawSql"], target["format"] == "time_series"});
     }
   }
+  return statements;
+}
+
+// As Grafana fills in its macros and variables, for a user of the database who
+// may read alone.
+TEST_F(FleetTest, TheDatabaseAnswersTheDashboardOfAReader) {
+  const std::string hostile = "it's \"100%\" $1; DROP TABLE x; --\n";
+  const auto owner = *Postgres::Connect(url_);
+  ASSERT_TRUE(owner
+                  ->Query("INSERT INTO optrail.series (text, benchmark, "
+                          "metric, unit, hardware_id, branch) VALUES ($1, '', "
+                          "'time', 's', $1, 'main')",
+                          {hostile})
+                  .ok());
+  Sql(AddRunSql(1, "10 minutes"));
+  Sql("INSERT INTO optrail.judgements VALUES (1, 'slower', json_build_array("
+      "json_build_object('started_unix_ns', (SELECT started_unix_ns FROM "
+      "optrail.runs), 'commit_id', 'c', 'relative_change', 0.08, 'text', "
+      "'+8%')))");
+  JobQueue queue = Open();
+  ASSERT_TRUE(queue.Submit({"job", {"bench a"}}).ok());
+  ASSERT_TRUE(queue.Finish(**queue.Claim(Named("p")), {true, 0, ""}, {}).ok());
+
+  const auto text = ReadFile("fleet/grafana_dashboard.json");
+  ASSERT_TRUE(text.ok()) << text.status();
+  const auto statements = StatementsOf(nlohmann::json::parse(*text));
   EXPECT_EQ(statements.size(), 10);
-  for (std::string& statement : statements) {
+  const auto reader = *Postgres::Connect(Url(NewRole("optrail_reader")));
+  for (const auto& [written, needs_time] : statements) {
+    std::string statement = written;
     RE2::GlobalReplace(&statement, R"(\$__unixEpochNanoFilter\((\w+)\))",
                        R"(\1 BETWEEN 0 AND 9e18)");
     RE2::GlobalReplace(&statement, R"(\$__timeFilter\((\w+)\))",
                        R"(\1 BETWEEN '2020-01-01' AND now())");
-    const auto rows = (*Postgres::Connect(url_))->Query(statement, {});
-    EXPECT_TRUE(rows.ok()) << statement << ": " << rows.status();
+    // The format "sqlstring" quotes the value of a variable.
+    const std::string quoted = absl::StrReplaceAll(hostile, {{"'", "''"}});
+    statement = absl::StrReplaceAll(
+        statement, {{"${series:sqlstring}", "'" + quoted + "'"},
+                    {"${hardware:sqlstring}", "'" + quoted + "'"}});
+    EXPECT_FALSE(RE2::PartialMatch(written, R"('\$)"))
+        << "a value would not be quoted: " << written;
+    const auto rows = reader->Query(
+        needs_time
+            ? absl::StrCat("SELECT \"time\", * FROM (", statement, ") AS panel")
+            : statement,
+        {});
+    ASSERT_TRUE(rows.ok()) << statement << ": " << rows.status();
+    EXPECT_EQ(rows->empty(), false) << statement;
   }
 }
 

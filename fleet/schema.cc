@@ -19,6 +19,10 @@ constexpr char kFleet4[] =
 #include "fleet/fleet_4.inc"
     ;
 
+constexpr char kFleet5[] =
+#include "fleet/fleet_5.inc"
+    ;
+
 }  // namespace
 
 // A pilot records what it measured; who submits also sees what became of it.
@@ -28,7 +32,7 @@ const char kFleetRights[] =
 
 const tracker::SchemaComponent& FleetComponent() {
   static const auto& component = *new tracker::SchemaComponent{
-      "fleet", {kFleet1, kFleet2, kFleet3, kFleet4}};
+      "fleet", {kFleet1, kFleet2, kFleet3, kFleet4, kFleet5}};
   return component;
 }
 

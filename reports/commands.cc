@@ -178,7 +178,7 @@ absl::StatusOr<ReportData> Load(const ReportCommand& options, bool is_page) {
                            history.LoadDiagnoses());
   BuildOptions build;
   build.title = options.title;
-  build.source = options.history;
+  build.source = history.dir();
   build.history_flag = tracker::HistoryFlag(common);
   build.triage = std::move(triage.records);
   build.diagnoses = std::move(diagnoses.diagnoses);
@@ -255,8 +255,7 @@ absl::StatusOr<int> RunReport(const ReportCommand& options, std::ostream& log,
                                     : " tuning sessions, ")
       << text.size() << " bytes\n";
   if (data.series.empty() && data.sessions.empty()) {
-    log << tracker::EmptyHistoryText(options.history, "runs or sessions")
-        << "\n";
+    log << tracker::EmptyHistoryText(data.source, "runs or sessions") << "\n";
   }
   return 0;
 }

@@ -178,6 +178,35 @@ TEST(JsonReportTest, HoldsEveryPointUnrounded) {
   EXPECT_EQ(json["series"][0]["points"][0]["value"], 123456.789);
 }
 
+TEST(JsonReportTest, TheMatrixNamesTheSeriesOfEachHardware) {
+  // Benchmarks with other numbers of threads are others.
+  SampleHistory history = MakeSampleHistory({});
+  for (proto::Run& run : history.runs) {
+    for (proto::BenchmarkResult& result : *run.mutable_results()) {
+      result.mutable_key()->set_threads(1);
+    }
+  }
+  const nlohmann::json json = nlohmann::json::parse(
+      WriteJsonReport(BuildReportData(history.runs, history.sessions, {})));
+  const nlohmann::json& matrix = json["by_hardware"];
+  ASSERT_GE(matrix["hardware"].size(), 2);
+  ASSERT_FALSE(matrix["rows"].empty());
+  for (const nlohmann::json& row : matrix["rows"]) {
+    ASSERT_EQ(row["series"].size(), matrix["hardware"].size());
+    bool has_worst = false;
+    for (size_t i = 0; i < row["series"].size(); ++i) {
+      if (row["series"][i].is_null()) continue;
+      const nlohmann::json& series =
+          json["series"][row["series"][i].get<int>()];
+      EXPECT_EQ(series["name"], row["name"]);
+      EXPECT_EQ(series["branch"], row["branch"]);
+      EXPECT_EQ(series["hardware"], matrix["hardware"][i]);
+      has_worst |= series["verdict"] == row["worst"];
+    }
+    EXPECT_TRUE(has_worst) << row.dump();
+  }
+}
+
 TEST(MarkdownReportTest, ListsWhatWantsAttention) {
   SampleOptions options;
   const SampleHistory history = MakeSampleHistory(options);

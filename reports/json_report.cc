@@ -120,6 +120,29 @@ Json AttentionRowJson(const ReportData& data, const AttentionRow& row) {
           {"commands", NextCommandsJson(row)}};
 }
 
+// Each row has a place in the list of series for each hardware, null where the
+// benchmark is not measured there.
+Json MatrixJson(const ReportData& data, const HardwareMatrix& matrix) {
+  Json hardware = Json::array(), rows = Json::array();
+  for (const int i : matrix.hardware) hardware.push_back(data.hardware[i].id);
+  for (const HardwareMatrix::Row& row : matrix.rows) {
+    Json series = Json::array();
+    int known = HardwareMatrix::kNotThere;
+    for (const int i : row.series) {
+      const bool is_there = i != HardwareMatrix::kNotThere;
+      series.push_back(is_there ? Json(i) : Json(nullptr));
+      if (is_there) known = i;
+    }
+    rows.push_back({{"name", data.series[known].name},
+                    {"branch", data.series[known].of->key.branch},
+                    {"worst", std::string(tracker::VerdictName(row.worst))},
+                    {"series", std::move(series)}});
+  }
+  return {{"hardware", std::move(hardware)},
+          {"rows", std::move(rows)},
+          {"without_news", matrix.quiet}};
+}
+
 Json TrialsJson(const SessionAnalysis& session) {
   Json trials = Json::array();
   for (const tracker::TrialPoint& trial : session.trials) {
@@ -209,6 +232,7 @@ std::string WriteJsonReport(const ReportData& data) {
       {"commits", ListOf(data.commits, CommitJson)},
       {"hardware", ListOf(data.hardware, HardwareJson)},
       {"default_vs_tuned", std::move(pairs)},
+      {"by_hardware", MatrixJson(data, overview.matrix)},
       {"series", list(data.series, SeriesJson)},
       {"sessions", list(data.sessions, WholeSessionJson)},
       {"workloads", list(data.workloads, WorkloadJson)}};

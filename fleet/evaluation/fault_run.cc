@@ -18,8 +18,10 @@
 #include "base/process/subprocess.h"
 #include "base/random.h"
 #include "base/status_macros.h"
+#include "base/testing/wrong_clock.h"
 #include "fleet/evaluation/fault_tasks.h"
 #include "fleet/evaluation/holding_proxy.h"
+#include "fleet/evaluation/queue_counts.h"
 #include "fleet/evaluation/run_log.h"
 #include "fleet/keep_pilots.h"
 #include "fleet/pilot.h"
@@ -45,8 +47,10 @@ class FaultRun {
       : server_(server),
         url_(url),
         options_(options),
+        queue_counts_(url),
         log_(options.log_folder, options.progress),
-        rng_(options.seed) {}
+        rng_(options.seed),
+        clock_rng_(~options.seed) {}
   ~FaultRun() {
     for (const PilotProcess& pilot : pilots_) {
       kill(pilot.pid, SIGKILL);
@@ -76,7 +80,7 @@ class FaultRun {
     }
     log_.Note("the last fault is over");
     const absl::Time until = absl::Now() + kPatience;
-    while (absl::Now() < until && !AllAreDone()) {
+    while (absl::Now() < until && !queue_counts_.AllAreDone()) {
       Watch(absl::Milliseconds(100));
     }
     return Report();
@@ -112,10 +116,20 @@ class FaultRun {
     return options;
   }
 
-  PilotProcess StartPilot(int number) {
+  // Up to half a day ahead or behind, at least an hour.
+  absl::Duration SomeClockError() {
+    ++report_.wrong_clocks;
+    const absl::Duration error =
+        absl::Hours(1) + absl::Hours(11) * clock_rng_.UniformReal();
+    return clock_rng_.UniformInt(2) == 0 ? error : -error;
+  }
+
+  PilotProcess StartPilot(int number,
+                          absl::Duration clock_error = absl::ZeroDuration()) {
     const PilotOptions options = OptionsOf(number);
     const pid_t pid = fork();
     if (pid != 0) return {number, pid};
+    SetWallClockError(clock_error);
     std::ofstream log(
         options_.log_folder.empty()
             ? "/dev/null"
@@ -137,7 +151,10 @@ class FaultRun {
                              {absl::StrCat("--output=", logs, "/job-%j")},
                              options_.pilot,
                              options.info};
-      for (std::string& word : ArgumentsOf(options)) {
+      // The clock of one node is wrong all the time.
+      const absl::Duration clock_error =
+          i == 1 ? SomeClockError() : absl::ZeroDuration();
+      for (std::string& word : ArgumentsOf(options, clock_error)) {
         pilots.command.push_back(std::move(word));
       }
       keepers_.emplace_back(queue_.get(), std::move(pilots), kKeepersPatience);
@@ -160,14 +177,10 @@ class FaultRun {
 
   // The id of a pilot says which process it is: all are on this machine.
   absl::Status KillASlurmPilot() {
-    if (db_ == nullptr) {
-      OPTRAIL_ASSIGN_OR_RETURN(db_, Postgres::Connect(url_));
-    }
     OPTRAIL_ASSIGN_OR_RETURN(
         const auto rows,
-        db_->Query("SELECT pilot FROM optrail.pilots ORDER BY seen DESC LIMIT "
-                   "2",
-                   {}));
+        queue_counts_.Query("SELECT pilot FROM optrail.pilots ORDER BY seen "
+                            "DESC LIMIT 2"));
     if (rows.empty()) return absl::OkStatus();
     const std::vector<std::string> parts =
         absl::StrSplit(rows[rng_.UniformInt(rows.size())][0].value_or(""), '-');
@@ -231,14 +244,19 @@ class FaultRun {
                              "CREATE TABLE optrail.probe AS SELECT "
                              "generate_series(1, 1000000)")
                          .ok();
+    has_room_since_ = absl::InfiniteFuture();
     Watch(SomeLeases());
     if (unlink(ballast.c_str()) != 0) {
       return absl::InternalError(absl::StrCat("removing ", ballast));
     }
+    log_.Note("the disk has room");
     // It may have ended for want of room for its log.
-    if (Postgres::Connect(url_).ok()) return absl::OkStatus();
-    OPTRAIL_RETURN_IF_ERROR(server_.Kill());
-    return server_.Run();
+    if (!Postgres::Connect(url_).ok()) {
+      OPTRAIL_RETURN_IF_ERROR(server_.Kill());
+      OPTRAIL_RETURN_IF_ERROR(server_.Run());
+    }
+    has_room_since_ = absl::Now();
+    return absl::OkStatus();
   }
 
   absl::Status OneFault() {
@@ -270,7 +288,9 @@ class FaultRun {
       ++report_.pilots_killed;
       kill(victim.pid, SIGKILL);
       waitpid(victim.pid, nullptr, 0);
-      victim = StartPilot(victim.number);
+      // A kind of its own draws nothing more: seeds kill whom they killed.
+      victim = kind == 9 ? StartPilot(victim.number, SomeClockError())
+                         : StartPilot(victim.number);
     }
     return absl::OkStatus();
   }
@@ -322,11 +342,11 @@ class FaultRun {
           pilot = StartPilot(pilot.number);
         }
       }
-      const absl::StatusOr<double> overdue = Number(
+      const absl::StatusOr<double> overdue = queue_counts_.Number(
           "SELECT coalesce(max(extract(epoch FROM now() - "
           "greatest(lease_until, pg_postmaster_start_time()))), 0) "
           "FROM optrail.tasks WHERE state = 'leased'");
-      const absl::StatusOr<double> silent = Number(
+      const absl::StatusOr<double> silent = queue_counts_.Number(
           "SELECT coalesce(extract(epoch FROM now() - max(greatest(seen, "
           "(SELECT max(lease_until) FROM optrail.tasks t WHERE t.state = "
           "'leased' AND t.pilot = p.pilot)))), 1e9) FROM optrail.pilots p");
@@ -347,6 +367,11 @@ class FaultRun {
         report_.most_overdue_with_pilots,
         std::min(leases, absl::FDivDuration(absl::Now() - pilots_since_,
                                             options_.lease)));
+    report_.most_overdue_with_room = std::max(
+        report_.most_overdue_with_room,
+        std::min(leases,
+                 std::max(0., absl::FDivDuration(absl::Now() - has_room_since_,
+                                                 options_.lease))));
     if (leases < 1 || absl::Now() < next_note_) return;
     next_note_ = absl::Now() + absl::Seconds(5);
     log_.Note(absl::StrCat(
@@ -359,78 +384,40 @@ class FaultRun {
   void SayProgress() {
     if (options_.progress == nullptr || absl::Now() < next_progress_) return;
     next_progress_ = absl::Now() + absl::Seconds(10);
-    const auto done = Count("optrail.tasks WHERE state = 'done'");
-    const auto all = Count("optrail.tasks");
+    const auto done = queue_counts_.Count("optrail.tasks WHERE state = 'done'");
+    const auto all = queue_counts_.Count("optrail.tasks");
     if (!done.ok() || !all.ok()) return;
     const std::string state = absl::StrCat(*done, " of ", *all, " tasks done");
     log_.Note(state);
     log_.SayProgress(next_fault_, options_.faults, state);
   }
 
-  absl::StatusOr<double> Number(const std::string& sql) {
-    if (db_ == nullptr) {
-      OPTRAIL_ASSIGN_OR_RETURN(db_, Postgres::Connect(url_));
-    }
-    const auto rows = db_->Query(sql, {});
-    if (!rows.ok()) {
-      db_.reset();  // the server was killed
-      return rows.status();
-    }
-    return std::stod((*rows)[0][0].value_or("0"));
-  }
-
-  absl::StatusOr<int64_t> Count(const std::string& what) {
-    OPTRAIL_ASSIGN_OR_RETURN(const double count,
-                             Number("SELECT count(*) FROM " + what));
-    return static_cast<int64_t>(count);
-  }
-
-  bool AllAreDone() {
-    const auto left = Count("optrail.tasks WHERE state <> 'done'");
-    return left.ok() && *left == 0;
-  }
-
   absl::StatusOr<FaultReport> Report() {
-    const std::pair<int64_t*, std::string> counts[] = {
-        {&report_.tasks, "optrail.tasks"},
-        {&report_.done, "optrail.tasks WHERE state = 'done'"},
-        {&report_.runs, "optrail.runs"},
-        {&report_.torn_jobs,
-         absl::StrCat("(SELECT FROM optrail.jobs LEFT JOIN optrail.tasks t "
-                      "USING (job) GROUP BY job HAVING count(t.task) NOT IN (",
-                      options_.tasks, ", ", kTasksOfASubmitter, ")) x")},
-        {&report_.done_twice,
-         "(SELECT FROM optrail.attempts WHERE is_result GROUP BY task "
-         "HAVING count(*) > 1) x"},
-    };
-    for (const auto& [number, what] : counts) {
-      OPTRAIL_ASSIGN_OR_RETURN(*number, Count(what));
-    }
-    OPTRAIL_ASSIGN_OR_RETURN(
-        report_.seconds,
-        Number("SELECT extract(epoch FROM max(finished) - min(started)) "
-               "FROM optrail.tasks"));
+    OPTRAIL_RETURN_IF_ERROR(
+        queue_counts_.AddTo({options_.tasks, kTasksOfASubmitter}, &report_));
     return report_;
   }
 
   tracker::PostgresServer& server_;
   const std::string url_;
   const FaultOptions options_;
+  QueueCounts queue_counts_;
   RunLog log_;
   Rng rng_;
+  Rng clock_rng_;  // its own: seeds draw the faults that they drew
   std::vector<std::string> program_;
   std::unique_ptr<HoldingProxy> proxy_;
   absl::Time proxy_thaws_ = absl::InfiniteFuture();
   absl::Time next_look_ = absl::InfinitePast();  // at Slurm's jobs
   absl::Time pilots_since_ = absl::Now();        // one was there all the time
-  absl::Time next_note_ = absl::InfinitePast();  // of a task that stands
+  absl::Time has_room_since_ = absl::InfinitePast();  // the database's disk
+  absl::Time next_note_ = absl::InfinitePast();       // of a task that stands
   absl::Time next_progress_ = absl::InfinitePast();
   bool has_controller_ = true;  // of Slurm
   int next_fault_ = 0;
   std::vector<PilotProcess> pilots_;
   std::unique_ptr<JobQueue> queue_;  // of the keepers
   std::vector<PilotKeeper> keepers_;
-  std::shared_ptr<Postgres> db_;
   int started_ = 0;
   int next_task_ = 0;
   FaultReport report_;

@@ -3,7 +3,8 @@
 
 // Pilots work off a queue while they, the server and those who submit are
 // killed at random moments, pilots freeze until their lease is gone, the
-// network of one stalls, and the database's disk is full for a while:
+// network of one stalls, the clock of a machine is hours ahead or behind, and
+// the database's disk is full for a while:
 //
 //   OPTRAIL_ASSIGN_OR_RETURN(const FaultReport report,
 //                            RunWithFaults(*server, url, options));
@@ -48,6 +49,7 @@ struct FaultReport {
   int pilots_killed = 0, pilots_frozen = 0, servers_killed = 0;
   int submitters_killed = 0, stalls = 0, disks_filled = 0;
   int controllers_killed = 0, nodes_killed = 0;  // daemons of Slurm
+  int wrong_clocks = 0;    // pilots that were started with one
   int refused_writes = 0;  // probes that a full disk refused; one a fill
   // The results of the tasks.
   int64_t tasks = 0, done = 0;
@@ -60,6 +62,8 @@ struct FaultReport {
   // The same while a pilot was there to take it: one was heard of within a
   // lease, all that time.
   double most_overdue_with_pilots = 0;
+  // The same once the full disk had room again.
+  double most_overdue_with_room = 0;
 
   // Says in words what went wrong; "" where nothing did.
   std::string Problem() const;

@@ -5,6 +5,7 @@
 #include "base/file/file.h"
 #include "base/process/subprocess.h"
 #include "base/status_macros.h"
+#include "base/testing/wrong_clock.h"
 #include "tracker/history/evaluation/generate_history.h"
 #include "tracker/history/history.h"
 
@@ -37,11 +38,15 @@ absl::StatusOr<std::vector<std::string>> PrepareTasks(
   return std::vector<std::string>{"sh", script};
 }
 
-std::vector<std::string> ArgumentsOf(const PilotOptions& options) {
+std::vector<std::string> ArgumentsOf(const PilotOptions& options,
+                                     absl::Duration clock_error) {
   std::vector<std::string> arguments = {
-      options.url, options.folder, options.run_as,
+      options.url,
+      options.folder,
+      options.run_as,
       absl::StrCat(absl::ToInt64Milliseconds(options.lease)),
-      absl::StrCat(absl::ToInt64Milliseconds(options.poll))};
+      absl::StrCat(absl::ToInt64Milliseconds(options.poll)),
+      absl::StrCat(absl::ToInt64Milliseconds(clock_error))};
   arguments.insert(arguments.end(), options.program.begin(),
                    options.program.end());
   return arguments;
@@ -50,12 +55,14 @@ std::vector<std::string> ArgumentsOf(const PilotOptions& options) {
 absl::StatusOr<PilotOptions> PilotOptionsOf(
     const std::vector<std::string>& arguments) {
   PilotOptions options;
-  int64_t lease_ms = 0, poll_ms = 0;
-  if (arguments.size() < 6 || !absl::SimpleAtoi(arguments[3], &lease_ms) ||
-      !absl::SimpleAtoi(arguments[4], &poll_ms)) {
+  int64_t lease_ms = 0, poll_ms = 0, clock_error_ms = 0;
+  if (arguments.size() < 7 || !absl::SimpleAtoi(arguments[3], &lease_ms) ||
+      !absl::SimpleAtoi(arguments[4], &poll_ms) ||
+      !absl::SimpleAtoi(arguments[5], &clock_error_ms)) {
     return absl::InvalidArgumentError(
-        "expected URL FOLDER USER LEASE_MS POLL_MS PROGRAM...");
+        "expected URL FOLDER USER LEASE_MS POLL_MS CLOCK_ERROR_MS PROGRAM...");
   }
+  SetWallClockError(absl::Milliseconds(clock_error_ms));
   options.url = arguments[0];
   options.folder = arguments[1];
   options.run_as = arguments[2];
@@ -65,7 +72,7 @@ absl::StatusOr<PilotOptions> PilotOptionsOf(
   // Pilots of `optrail fleet up` end so, too: none stays to take back what is
   // lost.
   options.until_idle = true;
-  options.program.assign(arguments.begin() + 5, arguments.end());
+  options.program.assign(arguments.begin() + 6, arguments.end());
   return options;
 }
 

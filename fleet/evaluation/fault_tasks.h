@@ -30,7 +30,9 @@ std::vector<std::string> CommandsOf(int first, int count);
 
 // A pilot of the fault run as arguments, for a process that Slurm starts. It
 // ends where nothing is queued, as those of `optrail fleet up` do.
-std::vector<std::string> ArgumentsOf(const PilotOptions& options);
+std::vector<std::string> ArgumentsOf(const PilotOptions& options,
+                                     absl::Duration clock_error);
+// Sets this process's clock wrong by what the arguments say.
 absl::StatusOr<PilotOptions> PilotOptionsOf(
     const std::vector<std::string>& arguments);
 

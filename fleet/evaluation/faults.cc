@@ -1,5 +1,6 @@
 // Kills pilots, submitters and PostgreSQL at random moments, freezes pilots,
-// holds the bytes of one, and counts what was lost or done twice:
+// holds the bytes of one, starts some with a wrong clock, and counts what was
+// lost or done twice:
 //
 //   bazel run //fleet/evaluation:faults -- --faults=200 --seed=7
 //
@@ -122,16 +123,19 @@ absl::Status Main(const std::string& self) {
   const FaultReport& report = *ran;
   std::cout << absl::StrFormat(
       "seed %d: killed %d pilots, %d servers, %d submitters, %d slurmctld and "
-      "%d slurmd, froze %d pilots, stalled %d times, filled %d disks, which "
-      "refused %d writes\n%d of %d tasks done, %d runs, %d tasks done twice, "
+      "%d slurmd, froze %d pilots, stalled %d times, started %d pilots with a "
+      "wrong clock, filled %d disks, which refused %d writes\n%d of %d tasks "
+      "done, %d runs, %d tasks done twice, "
       "%d torn jobs, in %.1f s; a task stood %.2f leases beyond its own at "
-      "most, %.2f of them while a pilot was there\n",
+      "most, %.2f of them while a pilot was there, %.2f while the disk had "
+      "room\n",
       options.seed, report.pilots_killed, report.servers_killed,
       report.submitters_killed, report.controllers_killed, report.nodes_killed,
-      report.pilots_frozen, report.stalls, report.disks_filled,
-      report.refused_writes, report.done, report.tasks, report.runs,
-      report.done_twice, report.torn_jobs, report.seconds, report.most_overdue,
-      report.most_overdue_with_pilots);
+      report.pilots_frozen, report.stalls, report.wrong_clocks,
+      report.disks_filled, report.refused_writes, report.done, report.tasks,
+      report.runs, report.done_twice, report.torn_jobs, report.seconds,
+      report.most_overdue, report.most_overdue_with_pilots,
+      report.most_overdue_with_room);
   if (is_fine) return absl::OkStatus();
   if (report.Problem().empty()) {
     return absl::DeadlineExceededError(absl::StrFormat(

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/file/file.h"
+#include "base/testing/wrong_clock.h"
 #include "tracker/history/postgres/postgres.h"
 
 namespace optrail::fleet {
@@ -66,9 +67,11 @@ PilotOptions FleetTest::Pilot(const std::vector<std::string>& program) {
   return options;
 }
 
-pid_t FleetTest::StartPilot(const PilotOptions& options) {
+pid_t FleetTest::StartPilot(const PilotOptions& options,
+                            absl::Duration clock_error) {
   const pid_t pid = fork();
   if (pid != 0) return pid;
+  SetWallClockError(clock_error);
   std::ostringstream log;
   const auto report = RunPilot(options, log);
   if (!report.ok()) std::cerr << report.status() << "\n";

@@ -40,8 +40,9 @@ class FleetTest : public tracker::PostgresTest {
   std::string Script(const std::string& text) const;
 
   PilotOptions Pilot(const std::vector<std::string>& program);
-  // In a process of its own.
-  static pid_t StartPilot(const PilotOptions& options);
+  // In a process of its own, on a machine whose clock may be wrong.
+  static pid_t StartPilot(const PilotOptions& options,
+                          absl::Duration clock_error = absl::ZeroDuration());
 
   static int pilots_, scripts_;
   std::string url_;

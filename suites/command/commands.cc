@@ -153,7 +153,7 @@ absl::Status Record(const proto::Run& run, const RunContext& context) {
                     ? "no commit"
                     : absl::StrCat("commit ", run.commit().id().substr(0, 12),
                                    run.commit().dirty() ? " with changes" : ""))
-            << ", in " << context.history << "\n";
+            << ", in " << history.dir() << "\n";
   return absl::OkStatus();
 }
 

@@ -19,6 +19,7 @@
 #include "suites/tune/task_store.h"
 #include "suites/tune/tune_buckets.h"
 #include "suites/worker/run_context.h"
+#include "tracker/history/store_url.h"
 #include "tuning/session/objective.h"
 #include "tuning/store/bucket.h"
 
@@ -60,7 +61,7 @@ void FillIn(const TunePlan& plan, Setting* setting) {
   } else if (setting->flag == "processes" && setting->value == "0") {
     setting->value = absl::StrCat(plan.options.tune.rank_rounds);
   } else if (setting->flag == "history") {
-    setting->value = plan.context.history;
+    setting->value = tracker::ShownUrl(plan.context.history);
   } else if (setting->flag == "store") {
     setting->value = plan.context.store;
   }

@@ -92,8 +92,8 @@ absl::Status RecordRun(const proto::Run& run, const RunContext& context) {
                            tracker::History::Open(context.history));
   OPTRAIL_RETURN_IF_ERROR(history.AppendRun(run));
   std::cerr << "recorded: run " << run.run_id() << ", "
-            << run.results(0).key().operator_name() << ", in "
-            << context.history << "\n";
+            << run.results(0).key().operator_name() << ", in " << history.dir()
+            << "\n";
   return absl::OkStatus();
 }
 

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/status_macros.h"
 #include "base/text/quote.h"
+#include "tracker/history/store_url.h"
 
 namespace optrail::tracker {
 
@@ -21,7 +22,8 @@ absl::Status CheckHistoryIsThere(const CommonOptions& options) {
 
 std::string HistoryFlag(const CommonOptions& options) {
   return options.history_is_named
-             ? absl::StrCat(" --history=", QuoteForShell(options.history))
+             ? absl::StrCat(" --history=",
+                            QuoteForShell(ShownUrl(options.history)))
              : "";
 }
 

@@ -57,6 +57,9 @@ TEST(CommandSupportTest, CommandsToCopyNameAHistoryThatWasNamed) {
   options.history = "my history";
   options.history_is_named = true;
   EXPECT_EQ(HistoryFlag(options), " --history='my history'");
+  // Reports and verdicts are published.
+  options.history = "postgresql://me:secret@h/d";
+  EXPECT_EQ(HistoryFlag(options), " --history=postgresql://me@h/d");
 }
 
 TEST(CommandSupportTest, AnEmptyHistorySaysHowToFillIt) {

@@ -21,6 +21,7 @@
 #include "tracker/history/index/open_metrics.h"
 #include "tracker/history/repair.h"
 #include "tracker/history/selectors.h"
+#include "tracker/history/store_url.h"
 
 namespace optrail::tracker {
 namespace {
@@ -74,8 +75,8 @@ void PrintFindings(const CheckReport& report, const CommonOptions& options,
   PrintNotices(report.notes);
   if (!for_people) return;
   const int damaged = report.CountDamaged();
-  out << options.history << ": " << FormatCount(report.runs) << " runs, "
-      << FormatCount(report.sessions) << " sessions, "
+  out << ShownUrl(options.history) << ": " << FormatCount(report.runs)
+      << " runs, " << FormatCount(report.sessions) << " sessions, "
       << FormatCount(report.triage_records) << " triage records, "
       << FormatBytes(static_cast<double>(report.bytes)) << ", " << damaged
       << " damaged, " << report.findings.size() - damaged << " odd\n";

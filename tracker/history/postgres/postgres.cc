@@ -7,13 +7,11 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "base/status_macros.h"
+#include "tracker/history/store_url.h"
 
 namespace optrail::tracker {
 namespace {
@@ -94,20 +92,6 @@ using Result = std::unique_ptr<PGresult, Clear>;
 bool IsFine(const PGresult* result) {
   const ExecStatusType status = Pq().PQresultStatus(result);
   return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK;
-}
-
-std::string PercentDecoded(absl::string_view text) {
-  std::string decoded;
-  while (!text.empty()) {
-    const bool is_escape = text.size() > 2 && text[0] == '%' &&
-                           absl::ascii_isxdigit(text[1]) &&
-                           absl::ascii_isxdigit(text[2]);
-    absl::StrAppend(&decoded, is_escape
-                                  ? absl::HexStringToBytes(text.substr(1, 2))
-                                  : std::string(text.substr(0, 1)));
-    text.remove_prefix(is_escape ? 3 : 1);
-  }
-  return decoded;
 }
 
 std::string OneLine(const char* text) {
@@ -290,37 +274,9 @@ class Postgres::CopyStatement : public Statement::Engine {
   std::vector<std::string> fields_;  // each with its length before it
 };
 
-std::string Postgres::NameOf(absl::string_view url) {
-  std::string name(url);
-  const size_t scheme = name.find("://");
-  if (scheme == std::string::npos) return name;
-  // Like libpq, this takes a question mark before an @ for part of the
-  // password.
-  const size_t host = scheme + 3;
-  const size_t at = name.rfind('@', name.find('/', host));
-  if (at != std::string::npos && at > host) {
-    const size_t colon = name.find(':', host);
-    if (colon < at) name.erase(colon, at - colon);
-  }
-  const size_t question = name.find('?', host);
-  if (question == std::string::npos) return name;
-  // Passwords may stand behind it, too: password, sslpassword.
-  std::vector<std::string> parameters =
-      absl::StrSplit(name.substr(question + 1), '&');
-  for (std::string& parameter : parameters) {
-    const size_t equals = parameter.find('=');
-    if (equals != std::string::npos &&
-        absl::EndsWith(PercentDecoded(parameter.substr(0, equals)),
-                       "password")) {
-      parameter.replace(equals + 1, std::string::npos, "...");
-    }
-  }
-  name.replace(question + 1, std::string::npos, absl::StrJoin(parameters, "&"));
-  return name;
-}
-
 absl::StatusOr<std::shared_ptr<Postgres>> Postgres::Connect(
     absl::string_view url) {
+  OPTRAIL_RETURN_IF_ERROR(CheckStoreUrl(url));
   OPTRAIL_ASSIGN_OR_RETURN(const Libpq* const pq, LoadLibpq());
   const std::string text(url);
   // What the URL says wins over what stands before it.
@@ -334,7 +290,7 @@ absl::StatusOr<std::shared_ptr<Postgres>> Postgres::Connect(
   const char* const values[] = {"10",      "30",         "10",   "30000",
                                 "optrail", text.c_str(), nullptr};
   std::shared_ptr<Postgres> db(new Postgres(
-      pq->PQconnectdbParams(keys, values, /*expand_dbname=*/1), NameOf(url)));
+      pq->PQconnectdbParams(keys, values, /*expand_dbname=*/1), ShownUrl(url)));
   if (pq->PQstatus(db->connection_) == CONNECTION_OK) {
     // Notices ("already exists, skipping") are no news.
     pq->PQsetNoticeProcessor(
@@ -394,9 +350,11 @@ absl::Status Postgres::ErrorOf(const PGresult* result) const {
   }
   if (code == "23505") return absl::AlreadyExistsError(message);
   if (code == "25006") return absl::PermissionDeniedError(message);
-  if (code == "53100" || code == "53200") {
-    return absl::ResourceExhaustedError(message);
+  if (code == "53100") {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(message, "; next: make room on the disk of the database"));
   }
+  if (code == "53200") return absl::ResourceExhaustedError(message);
   if (code == "40001" || code == "40P01" || code == "55P03") {
     return absl::AbortedError(message);
   }

@@ -33,12 +33,10 @@ namespace optrail::tracker {
 class Postgres : public Database {
  public:
   // Unimplemented without libpq, Unavailable without the server,
-  // Unauthenticated for a refused user or password.
+  // Unauthenticated for a refused user or password, InvalidArgument for a URL
+  // that would not be read as it was meant (tracker/history/store_url.h).
   static absl::StatusOr<std::shared_ptr<Postgres>> Connect(
       absl::string_view url);
-
-  // The URL without its password, as it may be shown.
-  static std::string NameOf(absl::string_view url);
 
   ~Postgres() override;
 

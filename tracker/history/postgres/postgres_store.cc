@@ -12,6 +12,7 @@
 #include "tracker/history/index/index_writer.h"
 #include "tracker/history/postgres/schema.h"
 #include "tracker/history/record.h"
+#include "tracker/history/store_url.h"
 
 namespace optrail::tracker {
 namespace {
@@ -64,7 +65,7 @@ struct Key {
 class PostgresStore : public RecordStore {
  public:
   explicit PostgresStore(const std::string& url)
-      : RecordStore(Postgres::NameOf(url)), url_(url) {}
+      : RecordStore(ShownUrl(url)), url_(url) {}
 
   absl::StatusOr<RecordFiles> List(absl::string_view folder) const override {
     return With<RecordFiles>(

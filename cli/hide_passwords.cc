@@ -1,0 +1,25 @@
+#include "cli/hide_passwords.h"
+
+#include <cstring>
+#include <string>
+
+#include "tracker/history/store_url.h"
+
+namespace optrail::cli {
+
+std::vector<char*> HidePasswords(int argc, char** argv) {
+  std::vector<char*> given;
+  for (int i = 0; i < argc; ++i) {
+    given.push_back(argv[i]);
+    const std::string text = argv[i];
+    const std::string shown = tracker::ShownUrl(text);
+    if (shown == text || shown.size() > text.size()) continue;
+    given.back() = (new std::string(text))->data();
+    std::memset(argv[i], 0, text.size());
+    std::memcpy(argv[i], shown.data(), shown.size());
+  }
+  given.push_back(nullptr);
+  return given;
+}
+
+}  // namespace optrail::cli
