@@ -210,7 +210,9 @@ absl::StatusOr<int> RunGraphTune(const std::vector<std::string>& paths) {
   OPTRAIL_RETURN_IF_ERROR(tracker::CheckHistoryIsWritable(context.history));
   // Each stage imports the model anew: what is wrong with it is said before.
   OPTRAIL_ASSIGN_OR_RETURN(const graph::ImportOptions import, GraphImport());
-  OPTRAIL_RETURN_IF_ERROR(graph::ImportOnnx(command.path, import).status());
+  OPTRAIL_ASSIGN_OR_RETURN(const graph::Imported imported,
+                           graph::ImportOnnx(command.path, import));
+  OPTRAIL_RETURN_IF_ERROR(graph::CheckCovered(imported, command.path));
   command.folder = JoinPath(context.state, "graph_tune");
   command.format = absl::GetFlag(FLAGS_format);
   AdviseServingIfShared();
