@@ -98,7 +98,7 @@ TEST(QuantisationTest, ProductsHaveAZeroPointForEachRow) {
   EXPECT_EQ((*outputs)[0].At(1), -1 * 1 + 0 * 2 + 1 * 3);
 }
 
-// What the model computes in double precision of these inputs.
+// Returns what the model computes of these inputs, in double precision.
 std::vector<Array> Outputs(const ModelBuilder& model,
                            const std::vector<Array>& inputs) {
   const auto imported = model.Import();

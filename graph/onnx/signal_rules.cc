@@ -127,8 +127,9 @@ struct Transform {
   bool inverse = false;
 };
 
-// What a row of `length` numbers, each of `parts` (one, or real and imaginary),
-// is multiplied with: [length * parts, bins * 2].
+// Returns the matrix [length * parts, bins * 2] that a row of `length` numbers
+// is multiplied with. Each number has `parts`: one, or a real and an imaginary
+// one.
 Array FourierMatrix(const Transform& transform, int64_t bins, int64_t parts,
                     proto::ElementType type) {
   const int64_t n = transform.length;
@@ -171,7 +172,7 @@ int Fourier(NodeImport& node, int x, int64_t axis, const Transform& transform) {
         absl::StrCat("a transform of ", n, " places; at most ", kMostPlaces));
   }
   if (!node.MayMake(n * parts * bins * 2)) return NodeImport::kFailed;
-  // As many places as the transform has, with zeros behind.
+  // The signal gets as many places as the transform has, with zeros behind.
   const int64_t places = node.dims(x)[axis];
   if (places > n) x = node.Slice(x, axis, 0, n);
   if (places < n) {

@@ -324,7 +324,7 @@ class Outliner {
   Rng& rng_;
   std::set<std::string> all_;
   std::vector<std::string> pool_;
-  // Of the function: names in it by those in the owner.
+  // Names that the function has, and those by the names in the owner.
   std::set<std::string> used_, attributes_;
   std::map<std::string, std::string> formals_, inner_;
 };

@@ -6,7 +6,7 @@
 //
 //   Rng rng(7);
 //   onnx::ModelProto outlined = model;
-//   while (Outline(outlined, rng)) {}  // or a few times
+//   for (int i = 0; i < 8; ++i) Outline(outlined, rng);
 //   ... both give the same outputs ...
 //
 // Calls nest (nodes of a function move into another one), names of the model
