@@ -84,6 +84,10 @@ absl::StatusOr<suites::OpenLoopOptions> LoadOptions() {
         tracker::CheckFlag(options.workers >= 1 && options.workers <= 256,
                            "workers", options.workers, "1 to 256"),
         tracker::CheckFlag(
+            options.load == 0 ||
+                options.load * absl::ToDoubleSeconds(options.duration) >= 1,
+            "load", options.load, "at least one request within --duration"),
+        tracker::CheckFlag(
             options.load * absl::ToDoubleSeconds(options.duration) <=
                 suites::kMostRequests,
             "load", options.load,
