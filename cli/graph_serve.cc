@@ -84,6 +84,10 @@ absl::StatusOr<suites::OpenLoopOptions> LoadOptions() {
         tracker::CheckFlag(options.workers >= 1 && options.workers <= 256,
                            "workers", options.workers, "1 to 256"),
         tracker::CheckFlag(
+            options.load == 0 ||
+                options.load * absl::ToDoubleSeconds(options.duration) >= 1,
+            "load", options.load, "at least one request within --duration"),
+        tracker::CheckFlag(
             options.load * absl::ToDoubleSeconds(options.duration) <=
                 suites::kMostRequests,
             "load", options.load,
@@ -210,7 +214,9 @@ absl::StatusOr<int> RunGraphTune(const std::vector<std::string>& paths) {
   OPTRAIL_RETURN_IF_ERROR(tracker::CheckHistoryIsWritable(context.history));
   // Each stage imports the model anew: what is wrong with it is said before.
   OPTRAIL_ASSIGN_OR_RETURN(const graph::ImportOptions import, GraphImport());
-  OPTRAIL_RETURN_IF_ERROR(graph::ImportOnnx(command.path, import).status());
+  OPTRAIL_ASSIGN_OR_RETURN(const graph::Imported imported,
+                           graph::ImportOnnx(command.path, import));
+  OPTRAIL_RETURN_IF_ERROR(graph::CheckCovered(imported, command.path));
   command.folder = JoinPath(context.state, "graph_tune");
   command.format = absl::GetFlag(FLAGS_format);
   AdviseServingIfShared();

@@ -16,17 +16,23 @@ absl::StatusOr<FusionDecisions> FusionDecisions::Load(
     const std::string& folder, const std::string& hardware_id) {
   FusionDecisions decisions;
   decisions.path_ = JoinPath(folder, absl::StrCat(hardware_id, ".textproto"));
-  const absl::StatusOr<std::string> text = ReadRegularFile(decisions.path_);
+  decisions.hardware_id_ = hardware_id;
+  OPTRAIL_RETURN_IF_ERROR(decisions.Read());
+  return decisions;
+}
+
+absl::Status FusionDecisions::Read() {
+  decisions_.Clear();
+  const absl::StatusOr<std::string> text = ReadRegularFile(path_);
   if (text.ok()) {
     OPTRAIL_ASSIGN_OR_RETURN(
-        auto parsed,
-        ParseTextProto<proto::FusionDecisions>(*text, decisions.path_));
-    decisions.decisions_ = std::move(parsed.message);
+        auto parsed, ParseTextProto<proto::FusionDecisions>(*text, path_));
+    decisions_ = std::move(parsed.message);
   } else if (!absl::IsNotFound(text.status())) {
     return text.status();
   }
-  decisions.decisions_.set_hardware_id(hardware_id);
-  return decisions;
+  decisions_.set_hardware_id(hardware_id_);
+  return absl::OkStatus();
 }
 
 const proto::FusionDecision* FusionDecisions::Find(absl::string_view rule,
@@ -42,17 +48,28 @@ const proto::FusionDecision* FusionDecisions::Find(absl::string_view rule,
 }
 
 void FusionDecisions::Add(proto::FusionDecision decision) {
+  Put(decision);
+  added_.push_back(std::move(decision));
+}
+
+void FusionDecisions::Put(const proto::FusionDecision& decision) {
   for (proto::FusionDecision& known : *decisions_.mutable_decisions()) {
     if (known.rule() == decision.rule() && known.site() == decision.site() &&
         known.threads() == decision.threads()) {
-      known = std::move(decision);
+      known = decision;
       return;
     }
   }
-  *decisions_.add_decisions() = std::move(decision);
+  *decisions_.add_decisions() = decision;
 }
 
-absl::Status FusionDecisions::Save() const {
+absl::Status FusionDecisions::Save() {
+  OPTRAIL_RETURN_IF_ERROR(
+      CreateDirectories(std::filesystem::path(path_).parent_path().string()));
+  OPTRAIL_ASSIGN_OR_RETURN(const FileLock lock,
+                           FileLock::Wait(absl::StrCat(path_, ".lock")));
+  OPTRAIL_RETURN_IF_ERROR(Read());
+  for (const proto::FusionDecision& decision : added_) Put(decision);
   proto::FusionDecisions sorted = decisions_;
   std::sort(sorted.mutable_decisions()->begin(),
             sorted.mutable_decisions()->end(),
@@ -60,14 +77,14 @@ absl::Status FusionDecisions::Save() const {
               return std::forward_as_tuple(a.rule(), a.site(), a.threads()) <
                      std::forward_as_tuple(b.rule(), b.site(), b.threads());
             });
-  OPTRAIL_RETURN_IF_ERROR(
-      CreateDirectories(std::filesystem::path(path_).parent_path().string()));
-  return WriteFileAtomically(
+  OPTRAIL_RETURN_IF_ERROR(WriteFileAtomically(
       path_, absl::StrCat("# Fusion decisions; written by Optrail, reviewed "
                           "like code.\n"
                           "# proto-file: graph/proto/fusion.proto\n"
                           "# proto-message: optrail.proto.FusionDecisions\n\n",
-                          PrintTextProto(sorted)));
+                          PrintTextProto(sorted))));
+  added_.clear();
+  return absl::OkStatus();
 }
 
 }  // namespace optrail::graph

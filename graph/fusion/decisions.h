@@ -12,9 +12,11 @@
 //   OPTRAIL_RETURN_IF_ERROR(decisions.Save());
 //
 // The file is FOLDER/HARDWARE.textproto, written as a whole, so that nobody
-// reads half of it; of two writers at once the later wins. Not thread-safe.
+// reads half of it. Save adds to what the file holds by then, under a lock, so
+// that two processes at once keep each other's decisions. Not thread-safe.
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -37,13 +39,19 @@ class FusionDecisions {
   void Add(proto::FusionDecision decision);
   const proto::FusionDecisions& all() const { return decisions_; }
 
-  // Sorted by rule and site. Errors name the file.
-  absl::Status Save() const;
+  // Adds what was added since Load to the file, sorted by rule and site. Errors
+  // name the file.
+  absl::Status Save();
   const std::string& path() const { return path_; }
 
  private:
+  absl::Status Read();
+  void Put(const proto::FusionDecision& decision);
+
   std::string path_;
+  std::string hardware_id_;
   proto::FusionDecisions decisions_;
+  std::vector<proto::FusionDecision> added_;
 };
 
 }  // namespace optrail::graph

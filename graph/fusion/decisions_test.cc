@@ -38,6 +38,25 @@ TEST(FusionDecisionsTest, AreFoundAgainAfterTheyWereSaved) {
   EXPECT_EQ(again->Find("attention", "softmax(f32[3])", 4), nullptr);
 }
 
+TEST(FusionDecisionsTest, TwoWritersKeepEachOthersDecisions) {
+  const std::string folder = JoinPath(testing::TempDir(), "two_writers");
+  auto first = FusionDecisions::Load(folder, "some-cpu");
+  auto second = FusionDecisions::Load(folder, "some-cpu");
+  ASSERT_TRUE(first.ok() && second.ok());
+  first->Add(Decision("attention", "a", 1, true));
+  second->Add(Decision("attention", "b", 1, true));
+  second->Add(Decision("attention", "a", 1, false));
+  ASSERT_TRUE(first->Save().ok());
+  first->Add(Decision("attention", "c", 1, true));
+  ASSERT_TRUE(second->Save().ok());
+  ASSERT_TRUE(first->Save().ok());
+  const auto again = FusionDecisions::Load(folder, "some-cpu");
+  ASSERT_TRUE(again.ok()) << again.status();
+  ASSERT_EQ(again->all().decisions_size(), 3);
+  // The last that was saved of it.
+  EXPECT_FALSE(again->Find("attention", "a", 1)->fused());
+}
+
 TEST(FusionDecisionsTest, AFileThatCannotBeReadIsNamedWithItsLine) {
   const std::string folder = testing::TempDir();
   const std::string path = JoinPath(folder, "broken.textproto");

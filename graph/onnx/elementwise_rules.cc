@@ -102,22 +102,9 @@ Results Clip(NodeImport& node) {
 }
 
 Results Cast(NodeImport& node) {
-  // TensorProto.DataType by number; those that are not here are no numbers.
-  static const auto* const types = new std::map<int64_t, proto::ElementType>{
-      {1, proto::ELEMENT_F32},   {2, proto::ELEMENT_U8},
-      {3, proto::ELEMENT_I8},    {4, proto::ELEMENT_U16},
-      {5, proto::ELEMENT_I16},   {6, proto::ELEMENT_I32},
-      {7, proto::ELEMENT_I64},   {9, proto::ELEMENT_BOOL},
-      {10, proto::ELEMENT_F16},  {11, proto::ELEMENT_F64},
-      {12, proto::ELEMENT_U32},  {13, proto::ELEMENT_U64},
-      {16, proto::ELEMENT_BF16},
-  };
-  const auto to = types->find(node.Int("to", 0));
-  if (to == types->end()) {
-    node.NotCovered(absl::StrCat("a cast to element type ", node.Int("to", 0)));
-    return {};
-  }
-  return {node.Cast(node.In(0), to->second)};
+  if (!node.HasAttribute("to")) node.Wrong("has no attribute \"to\"");
+  const proto::ElementType to = node.Type("to", proto::ELEMENT_F32);
+  return {node.Cast(node.In(0), to)};
 }
 
 Results Where(NodeImport& node) {

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
@@ -21,15 +22,19 @@ constexpr int kMostNotes = 20;
 const ImportRules& Rules() {
   static const ImportRules* const rules = [] {
     auto* const made = new ImportRules();
+    AddConstantRules(*made);
     AddElementwiseRules(*made);
     AddShapeRules(*made);
     AddIndexRules(*made);
     AddReduceRules(*made);
     AddLayerRules(*made);
+    AddLossRules(*made);
     AddNormRules(*made);
+    AddQuantiseRules(*made);
     AddRecurrentRules(*made);
     AddResizeRules(*made);
     AddSampleRules(*made);
+    AddSignalRules(*made);
     return made;
   }();
   return *rules;
@@ -355,6 +360,15 @@ absl::StatusOr<Imported> ImportOnnx(const std::string& path,
                         absl::StrCat(path, ": ", imported.status().message()));
   }
   return imported;
+}
+
+absl::Status CheckCovered(const Imported& imported, const std::string& path) {
+  if (imported.uncovered.empty()) return absl::OkStatus();
+  const Uncovered& first = imported.uncovered.front();
+  return absl::FailedPreconditionError(absl::StrCat(
+      path, ": ", imported.uncovered.size(), " not covered, the first: node ",
+      Quoted(first.node), " (", absl::CEscape(first.op),
+      "): ", absl::CEscape(first.reason), "; next: optrail graph show ", path));
 }
 
 std::vector<std::string> ImportedOperators() {

@@ -61,6 +61,10 @@ absl::StatusOr<Imported> ImportOnnx(const std::string& path,
 absl::StatusOr<Imported> ImportOnnxModel(const OnnxModel& model,
                                          const ImportOptions& options = {});
 
+// FailedPrecondition names the first node that is not covered, and what to do
+// next: a graph that lacks some is not what `path` says it is.
+absl::Status CheckCovered(const Imported& imported, const std::string& path);
+
 // The values of a constant that did not come with its model: initializer
 // `place`, from 0, of the graph. Their deviation keeps the size of what they
 // are multiplied with, from layer to layer.

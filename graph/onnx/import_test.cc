@@ -68,6 +68,10 @@ TEST(ImportTest, AnUnknownOperatorIsListedAndTheRestRuns) {
   ASSERT_EQ(imported->uncovered.size(), 1);
   EXPECT_EQ(imported->uncovered[0].node, "the_b");
   EXPECT_EQ(imported->uncovered[0].op, "Mystery");
+  const absl::Status covered = CheckCovered(*imported, "m.onnx");
+  EXPECT_EQ(covered.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_SAYS(std::string(covered.message()),
+              "m.onnx: 1 not covered, the first: node \"the_b\" (Mystery): ");
   EXPECT_EQ(imported->graph.outputs.size(), 1);
   // Where the model says what b is, it becomes an input.
   model.Says("b", {4});

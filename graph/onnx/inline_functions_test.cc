@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/random.h"
 #include "graph/ir/graph_text.h"
 #include "graph/onnx/testing/model_builder.h"
+#include "graph/onnx/testing/outline.h"
 #include "graph/reference/reference.h"
 
 namespace optrail::graph {
@@ -231,6 +233,88 @@ TEST(FunctionsTest, WithoutAMeaningAreErrors) {
   ModelBuilder many = ModelWithFunctions();
   many.Call("Leaky", {"x", "x"}, "z");
   EXPECT_SAYS(many.Error(), "2 inputs and 1 outputs; expected at most the 1");
+}
+
+// --- Functions made of a model's nodes
+
+// Nodes of any kind over f32[3,3], each of which reads what is there by then.
+ModelBuilder RandomModel(Rng& rng) {
+  ModelBuilder model;
+  model.Input("v0", {3, 3}).Input("v1", {3, 3});
+  std::vector<std::string> values = {"v0", "v1"};
+  ModelBuilder::TrueIn(model.graph(), "is");
+  const auto any = [&] { return values[rng.UniformInt(values.size())]; };
+  for (int i = 0; i < 12; ++i) {
+    const std::string name = absl::StrCat("v", values.size());
+    switch (rng.UniformInt(7)) {
+      case 0:
+        model.Node("Add", {any(), any()}, name);
+        break;
+      case 1:
+        model.Node("MatMul", {any(), any()}, name);
+        break;
+      case 2:
+        ModelBuilder::Set(model.Node("Softmax", {any()}, name), "axis",
+                          rng.UniformInt(2));
+        break;
+      case 3:
+        ModelBuilder::SetInts(model.Node("Transpose", {any()}, name), "perm",
+                              {1, 0});
+        break;
+      case 4: {
+        auto& alpha = *model.Node("Elu", {any()}, name).add_attribute();
+        alpha.set_name("alpha");
+        alpha.set_type(onnx::AttributeProto::FLOAT);
+        alpha.set_f(static_cast<float>(rng.UniformReal()));
+        break;
+      }
+      case 5:
+        // An absent input.
+        model.Node("ReduceMax", {any()}, absl::StrCat(name, "m"));
+        model.Node("Clip", {any(), "", absl::StrCat(name, "m")}, name);
+        ModelBuilder::Set(
+            *model.graph().mutable_node(model.graph().node_size() - 2),
+            "keepdims", 0);
+        break;
+      default: {
+        auto& branch = ModelBuilder::GraphOf(model.Node("If", {"is"}, name),
+                                             "then_branch", "t");
+        // It hides nothing of the outside, and may be hidden.
+        ModelBuilder::NodeOf(branch, "Tanh", {any()}, "u");
+        ModelBuilder::NodeOf(branch, "Mul", {"u", any()}, "t");
+      }
+    }
+    values.push_back(name);
+  }
+  model.Output(values.back()).Output(values[values.size() - 2]);
+  return model;
+}
+
+TEST(OutlinedTest, ModelsComputeTheSame) {
+  int functions = 0;
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    Rng rng(seed);
+    const ModelBuilder model = RandomModel(rng);
+    const auto expected = model.Import();
+    ASSERT_TRUE(expected.ok()) << expected.status();
+    onnx::ModelProto outlined;
+    ASSERT_TRUE(outlined.ParseFromString(model.Bytes()));
+    for (int i = 0; i < 8; ++i) Outline(outlined, rng);
+    functions += outlined.functions_size();
+    const auto read = ParseOnnxModel(outlined.SerializeAsString(), "");
+    ASSERT_TRUE(read.ok()) << "seed " << seed << ": " << read.status();
+    const auto imported = ImportOnnxModel(*read);
+    ASSERT_TRUE(imported.ok()) << "seed " << seed << ": " << imported.status();
+    ASSERT_TRUE(imported->uncovered.empty()) << "seed " << seed;
+    const std::vector<Array> inputs = SeededInputs(expected->graph, seed);
+    const auto before = RunReference(expected->graph, inputs);
+    const auto after = RunReference(imported->graph, inputs);
+    ASSERT_TRUE(before.ok() && after.ok()) << "seed " << seed;
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_EQ((*before)[i].reals, (*after)[i].reals) << "seed " << seed;
+    }
+  }
+  EXPECT_GT(functions, 1000);
 }
 
 // --- Small files that ask for much

@@ -5,6 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "graph/ir/ops.h"
+#include "graph/onnx/conv_windows.h"
 #include "graph/onnx/node_import.h"
 
 namespace optrail::graph {
@@ -44,78 +46,8 @@ Results Gemm(NodeImport& node) {
 // --- Windows
 // ------------------------------------------------------------------
 
-struct Windows {
-  Dims kernel, strides, begin, end, dilations;
-
-  Attributes attributes() const {
-    return {{"strides", strides},
-            {"begin", begin},
-            {"end", end},
-            {"dilations", dilations}};
-  }
-};
-
-// `kernel` is what the attribute says, or the weights' dimensions.
-Windows WindowsOf(NodeImport& node, int x, const Dims& kernel) {
-  const size_t spatial = kernel.size();
-  Windows w{kernel,
-            node.Ints("strides", Dims(spatial, 1)),
-            {},
-            {},
-            node.Ints("dilations", Dims(spatial, 1))};
-  const Dims pads = node.Ints("pads", Dims(2 * spatial, 0));
-  if (w.strides.size() != spatial || w.dilations.size() != spatial ||
-      pads.size() != 2 * spatial ||
-      node.rank(x) != static_cast<int>(spatial) + 2) {
-    node.Wrong(absl::StrCat("strides, dilations or pads do not fit ", spatial,
-                            " dimensions of ", TypeText(node.type(x))));
-    return w;
-  }
-  w.begin.assign(pads.begin(), pads.begin() + spatial);
-  w.end.assign(pads.begin() + spatial, pads.end());
-  const std::string automatic = node.Text("auto_pad", "NOTSET");
-  for (size_t d = 0; d < spatial && automatic != "NOTSET"; ++d) {
-    const int64_t size = node.dims(x)[2 + d], stride = w.strides[d];
-    if (stride < 1 ||
-        std::max({kernel[d], w.dilations[d], stride}) > (1 << 30)) {
-      node.Wrong(absl::StrCat("stride ", stride, " of ", kernel[d]));
-      return w;
-    }
-    // The result has ceil(size / stride) places.
-    const int64_t reach = (kernel[d] - 1) * w.dilations[d] + 1;
-    const int64_t count = (size + stride - 1) / stride;
-    const int64_t total =
-        automatic == "VALID"
-            ? 0
-            : std::max<int64_t>((count - 1) * stride + reach - size, 0);
-    w.begin[d] = automatic == "SAME_LOWER" ? total - total / 2 : total / 2;
-    w.end[d] = total - w.begin[d];
-  }
-  return w;
-}
-
-Dims KernelOf(NodeImport& node, int weights) {
-  if (!node.ok() || node.rank(weights) < 3) {
-    node.Wrong(absl::StrCat("the weights are ", TypeText(node.type(weights))));
-    return {};
-  }
-  const Dims& dims = node.dims(weights);
-  const Dims kernel(dims.begin() + 2, dims.end());
-  if (node.Ints("kernel_shape", kernel) != kernel) {
-    node.Wrong(absl::StrCat("kernel_shape is not that of ",
-                            TypeText(node.type(weights))));
-  }
-  return kernel;
-}
-
 Results Conv(NodeImport& node) {
-  const int x = node.In(0), weights = node.In(1);
-  const Windows windows = WindowsOf(node, x, KernelOf(node, weights));
-  Attributes attributes = windows.attributes();
-  attributes["group"] = node.Int("group", 1);
-  std::vector<int> operands = {x, weights};
-  if (node.Has(2)) operands.push_back(node.In(2));
-  return {node.Emit("conv", operands, attributes)};
+  return {EmitConv(node, node.In(0), node.In(1), node.InOr(2))};
 }
 
 Results ConvTranspose(NodeImport& node) {
@@ -229,6 +161,64 @@ Results GlobalLpPool(NodeImport& node) {
   for (int64_t d = 2; d < node.rank(x); ++d) axes.push_back(d);
   const int sum = node.Reduce("reduce_sum", Power(node, x, p), axes, true);
   return {node.Emit("pow", {sum, node.Scalar(x, 1 / p)})};
+}
+
+// The dimensions of what was pooled: as the third operand says, else the
+// smallest that fit the windows.
+Dims DimsBeforePooling(NodeImport& node, int x) {
+  Dims dims = node.dims(x);
+  if (node.Has(2)) {
+    Dims given = node.KnownInts(2, "the output's shape");
+    if (node.ok() && given.size() != dims.size()) {
+      node.Wrong(absl::StrCat("the output's shape has ", given.size(),
+                              " dimensions for ", TypeText(node.type(x))));
+    }
+    return given;
+  }
+  const Dims kernel = node.Ints("kernel_shape");
+  const Dims strides = node.Ints("strides", Dims(kernel.size(), 1));
+  const Dims pads = node.Ints("pads", Dims(2 * kernel.size(), 0));
+  if (kernel.empty() || dims.size() != kernel.size() + 2 ||
+      strides.size() != kernel.size() || pads.size() != 2 * kernel.size()) {
+    node.Wrong(absl::StrCat("kernel_shape, strides or pads do not fit ",
+                            TypeText(node.type(x))));
+    return dims;
+  }
+  for (size_t d = 0; d < kernel.size(); ++d) {
+    const int64_t begin = pads[d], end = pads[d + kernel.size()];
+    if (std::max({kernel[d], strides[d], begin, end}) > (1 << 20) ||
+        std::min({kernel[d] - 1, strides[d] - 1, begin, end}) < 0) {
+      node.Wrong(absl::StrCat("a window of ", kernel[d], ", stride ",
+                              strides[d], ", padding ", begin, ",", end));
+      return dims;
+    }
+    dims[2 + d] = (dims[2 + d] - 1) * strides[d] + kernel[d] - begin - end;
+  }
+  return dims;
+}
+
+// Zeros but for the maxima, at their places in the flat result.
+Results MaxUnpool(NodeImport& node) {
+  const int x = node.In(0), at = node.In(1);
+  if (!node.ok()) return {};
+  if (!(node.type(at) == TensorType{proto::ELEMENT_I64, node.dims(x)})) {
+    node.Wrong(absl::StrCat("places are ", TypeText(node.type(at)), " for ",
+                            TypeText(node.type(x))));
+    return {};
+  }
+  const Dims to = DimsBeforePooling(node, x);
+  if (!node.ok()) return {};
+  const absl::Status status = CheckDims(to);
+  if (!status.ok()) {
+    node.Wrong(status.message());
+    return {};
+  }
+  const Dims flat = {Elements(node.dims(x))};
+  const int y = node.Emit("scatter_elements",
+                          {node.Expand(node.Scalar(x, 0), {Elements(to)}),
+                           node.Reshape(at, flat), node.Reshape(x, flat)},
+                          {{"axis", int64_t{0}}, {"reduction", std::string()}});
+  return {node.Reshape(y, to)};
 }
 
 Results Global(NodeImport& node, const char* op) {
@@ -430,7 +420,8 @@ void AddLayerRules(ImportRules& rules) {
                 {"GlobalLpPool", GlobalLpPool},
                 {"LpPool", LpPool},
                 {"MatMul", Matmul},
-                {"MaxPool", MaxPool}});
+                {"MaxPool", MaxPool},
+                {"MaxUnpool", MaxUnpool}});
   rules["Einsum"] = [](NodeImport& node) { return Einsum(node).Run(); };
   rules["GlobalAveragePool"] = [](NodeImport& node) {
     return Global(node, "reduce_mean");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -15,6 +16,9 @@ namespace {
 constexpr int64_t kMostFoldedElements = 1 << 20;
 // The same where results take more work than they have elements.
 constexpr int64_t kMostContractedElements = 1 << 12;
+
+// A constant that a rule makes of a few numbers has no more.
+constexpr int64_t kMostMadeElements = 1 << 24;
 
 }  // namespace
 
@@ -92,6 +96,26 @@ std::string NodeImport::Text(absl::string_view name,
 Dims NodeImport::Ints(absl::string_view name, Dims otherwise) const {
   const OnnxAttribute* const found = Find(name);
   return found == nullptr ? otherwise : found->integers;
+}
+
+proto::ElementType NodeImport::Type(absl::string_view name,
+                                    proto::ElementType otherwise) {
+  static constexpr std::pair<int64_t, proto::ElementType> kTypes[] = {
+      {1, proto::ELEMENT_F32},   {2, proto::ELEMENT_U8},
+      {3, proto::ELEMENT_I8},    {4, proto::ELEMENT_U16},
+      {5, proto::ELEMENT_I16},   {6, proto::ELEMENT_I32},
+      {7, proto::ELEMENT_I64},   {9, proto::ELEMENT_BOOL},
+      {10, proto::ELEMENT_F16},  {11, proto::ELEMENT_F64},
+      {12, proto::ELEMENT_U32},  {13, proto::ELEMENT_U64},
+      {16, proto::ELEMENT_BF16},
+  };
+  const OnnxAttribute* const found = Find(name);
+  if (found == nullptr) return otherwise;
+  for (const auto& [number, type] : kTypes) {
+    if (number == found->integer) return type;
+  }
+  NotCovered(absl::StrCat(name, " is element type ", found->integer));
+  return otherwise;
 }
 
 int64_t NodeImport::Axis(int64_t axis, int64_t rank) {
@@ -187,6 +211,20 @@ int NodeImport::Emit(std::string op, std::vector<int> inputs,
 int NodeImport::Constant(const Array& array) {
   if (!ok()) return kFailed;
   return graph_.AddConstant(absl::StrCat(node_.name, "/constant"), array);
+}
+
+bool NodeImport::MayMake(int64_t elements) {
+  if (!ok()) return false;
+  if (elements > kMostMadeElements || elements > work_) {
+    NotCovered(absl::StrCat("would make a constant of ", elements,
+                            " elements; at most ", kMostMadeElements,
+                            " are made, and so many for all nodes together "
+                            "that ",
+                            work_, " are left"));
+    return false;
+  }
+  work_ -= elements;
+  return true;
 }
 
 int NodeImport::Scalar(int like, double value) {

@@ -67,6 +67,9 @@ class NodeImport {
   double Real(absl::string_view name, double otherwise) const;
   std::string Text(absl::string_view name, std::string otherwise) const;
   Dims Ints(absl::string_view name, Dims otherwise = {}) const;
+  // The type that the attribute names by its number in TensorProto.DataType;
+  // fails, as not covered, for one that is no number here.
+  proto::ElementType Type(absl::string_view name, proto::ElementType otherwise);
   // In [0, rank); fails outside [-rank, rank).
   int64_t Axis(int64_t axis, int64_t rank);
   Dims Axes(const Dims& axes, int64_t rank);  // sorted, each once
@@ -75,6 +78,9 @@ class NodeImport {
   // its first result, others follow.
   int Emit(std::string op, std::vector<int> inputs, Attributes attributes = {});
   int Constant(const Array& array);
+  // Whether a rule may make so many elements that the file does not hold;
+  // fails, as not covered, where those of all nodes are too many.
+  bool MayMake(int64_t elements);
   // One element of the type of `like`.
   int Scalar(int like, double value);
   int IntConstant(const Dims& values, const Dims& dims);
@@ -117,15 +123,19 @@ using ImportRule = std::function<std::vector<int>(NodeImport&)>;
 using ImportRules = std::map<std::string, ImportRule, std::less<>>;
 
 // Each family in a file of its own.
+void AddConstantRules(ImportRules& rules);
 void AddElementwiseRules(ImportRules& rules);
 void AddShapeRules(ImportRules& rules);
 void AddIndexRules(ImportRules& rules);
 void AddReduceRules(ImportRules& rules);
 void AddLayerRules(ImportRules& rules);
+void AddLossRules(ImportRules& rules);
 void AddNormRules(ImportRules& rules);
+void AddQuantiseRules(ImportRules& rules);
 void AddRecurrentRules(ImportRules& rules);
 void AddResizeRules(ImportRules& rules);
 void AddSampleRules(ImportRules& rules);
+void AddSignalRules(ImportRules& rules);
 
 }  // namespace optrail::graph
 

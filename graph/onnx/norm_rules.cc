@@ -1,4 +1,4 @@
-// Softmax, norms and quantisation.
+// Softmax and norms.
 
 #include <algorithm>
 
@@ -215,96 +215,17 @@ Results LpNormalization(NodeImport& node) {
   return {node.Emit("div", {x, one ? sum : node.Emit("sqrt", {sum})})};
 }
 
-// --- Quantisation
-// -------------------------------------------------------------
-
-// A scale or zero point along an axis.
-int Along(NodeImport& node, int value, int x) {
-  if (!node.ok() || node.rank(value) == 0) return value;
-  const int64_t axis = node.Axis(node.Int("axis", 1), node.rank(x));
-  return node.AlongAxis(value, axis, node.rank(x));
-}
-
-Results DequantizeLinear(NodeImport& node) {
-  const int x = node.In(0), scale = node.In(1);
-  if (!node.ok()) return {};
-  const proto::ElementType real = node.type(scale).type;
-  int y = node.Cast(x, real);
-  if (node.Has(2)) {
-    y = node.Emit("sub", {y, Along(node, node.Cast(node.In(2), real), x)});
-  }
-  return {node.Emit("mul", {y, Along(node, scale, x)})};
-}
-
-Results QuantizeLinear(NodeImport& node) {
-  const int x = node.In(0), scale = node.In(1);
-  if (!node.ok()) return {};
-  const proto::ElementType real = node.type(x).type;
-  const proto::ElementType to =
-      node.Has(2) ? node.type(node.In(2)).type : proto::ELEMENT_U8;
-  int y = node.Emit("round", {node.Emit("div", {x, Along(node, scale, x)})});
-  if (node.Has(2)) {
-    y = node.Emit("add", {y, Along(node, node.Cast(node.In(2), real), x)});
-  }
-  // The cast keeps within the type.
-  return {node.Cast(y, to)};
-}
-
-// Sums of products of 8-bit integers, in f64: exact up to 2^53.
-int Centred(NodeImport& node, int value, int zero_point) {
-  const int real = node.Cast(value, proto::ELEMENT_F64);
-  if (zero_point < 0) return real;
-  return node.Emit("sub", {real, node.Cast(zero_point, proto::ELEMENT_F64)});
-}
-
-Results MatmulInteger(NodeImport& node) {
-  const int a = node.In(0), b = node.In(1);
-  int zero_of_a = node.InOr(2);
-  // One for each row.
-  if (zero_of_a >= 0 && node.ok() && node.rank(zero_of_a) == 1 &&
-      node.dims(zero_of_a)[0] > 1) {
-    zero_of_a = node.AlongAxis(zero_of_a, node.rank(a) - 2, node.rank(a));
-  }
-  const int y = node.Emit(
-      "matmul", {Centred(node, a, zero_of_a), Centred(node, b, node.InOr(3))});
-  return {node.Cast(y, proto::ELEMENT_I32)};
-}
-
-// The scale maps the range of x, with 0 in it, to that of u8.
-Results DynamicQuantizeLinear(NodeImport& node) {
-  const int x = node.In(0);
-  if (!node.ok()) return {};
-  const int zero = node.Scalar(x, 0), most = node.Scalar(x, 255);
-  Dims axes;
-  for (int64_t d = 0; d < node.rank(x); ++d) axes.push_back(d);
-  const int low =
-      node.Emit("min", {node.Reduce("reduce_min", x, axes, false), zero});
-  const int high =
-      node.Emit("max", {node.Reduce("reduce_max", x, axes, false), zero});
-  const int scale = node.Emit("div", {node.Emit("sub", {high, low}), most});
-  const int point = node.Emit(
-      "round", {node.Emit("div", {node.Emit("sub", {zero, low}), scale})});
-  const int y = node.Emit(
-      "add", {node.Emit("round", {node.Emit("div", {x, scale})}), point});
-  return {node.Cast(y, proto::ELEMENT_U8), scale,
-          node.Cast(point, proto::ELEMENT_U8)};
-}
-
 }  // namespace
 
 void AddNormRules(ImportRules& rules) {
   rules.insert({{"BatchNormalization", BatchNormalization},
-                {"DequantizeLinear", DequantizeLinear},
-                {"DynamicQuantizeLinear", DynamicQuantizeLinear},
                 {"GroupNormalization", GroupNormalization},
                 {"InstanceNormalization", InstanceNormalization},
                 {"LRN", Lrn},
                 {"LayerNormalization", LayerNormalization},
                 {"LogSoftmax", LogSoftmax},
                 {"LpNormalization", LpNormalization},
-                {"MatMulInteger", MatmulInteger},
                 {"MeanVarianceNormalization", MeanVariance},
-                {"QuantizeLinear", QuantizeLinear},
                 {"Softmax", Softmax}});
 }
 

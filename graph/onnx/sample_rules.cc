@@ -1,5 +1,8 @@
-// GridSample: pixels at places that the model computes. Each result is a
-// weighted sum of near pixels, which become gathers, products and sums.
+// GridSample and RoiAlign: pixels at places that the model computes. Each
+// result is a weighted sum of near pixels, which become gathers, products and
+// sums.
+
+#include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "graph/onnx/node_import.h"
@@ -15,9 +18,22 @@ struct Tap {
   int at = -1, weight = -1;
 };
 
-class GridSample {
+// Arithmetic by short names.
+class Sampling {
+ protected:
+  explicit Sampling(NodeImport& node) : node_(node) {}
+
+  int Number(int like, double value) { return node_.Scalar(like, value); }
+  int Add(int a, int b) { return node_.Emit("add", {a, b}); }
+  int Sub(int a, int b) { return node_.Emit("sub", {a, b}); }
+  int Mul(int a, int b) { return node_.Emit("mul", {a, b}); }
+
+  NodeImport& node_;
+};
+
+class GridSample : private Sampling {
  public:
-  explicit GridSample(NodeImport& node) : node_(node) {}
+  explicit GridSample(NodeImport& node) : Sampling(node) {}
 
   Results Run() {
     const int x = node_.In(0), grid = node_.In(1);
@@ -73,11 +89,6 @@ class GridSample {
   }
 
  private:
-  int Number(int like, double value) { return node_.Scalar(like, value); }
-  int Add(int a, int b) { return node_.Emit("add", {a, b}); }
-  int Sub(int a, int b) { return node_.Emit("sub", {a, b}); }
-  int Mul(int a, int b) { return node_.Emit("mul", {a, b}); }
-
   int Within(int at, int64_t size) {
     at = node_.Emit("max", {at, Number(at, 0)});
     return node_.Emit("min", {at, Number(at, static_cast<double>(size - 1))});
@@ -144,14 +155,135 @@ class GridSample {
                 : polynomial(a, -5 * a, 8 * a, -4 * a);
   }
 
-  NodeImport& node_;
   std::string mode_, padding_;
   bool aligned_ = false;
+};
+
+// Boxes of an image, each divided into bins; a bin is the mean of
+// sampling_ratio^2 places in it.
+class RoiAlign : private Sampling {
+ public:
+  explicit RoiAlign(NodeImport& node) : Sampling(node) {}
+
+  Results Run() {
+    const int x = node_.In(0), boxes = node_.In(1), images = node_.In(2);
+    if (!node_.ok() || !Fits(x, boxes, images)) return {};
+    const Dims d = node_.dims(x);
+    const int64_t r = node_.dims(boxes)[0], s = samples_;
+    const int64_t rows = node_.Int("output_height", 1);
+    const int64_t cols = node_.Int("output_width", 1);
+    if (std::min(rows, cols) < 1 || std::max({rows, cols, s}) > 4096) {
+      node_.Wrong(absl::StrCat("output_height=", rows, " output_width=", cols,
+                               " sampling_ratio=", s));
+      return {};
+    }
+    // Pixels as rows of channels, which a gather copies as they are.
+    const int pixels = node_.Reshape(node_.Transpose(x, {0, 2, 3, 1}),
+                                     {d[0] * d[2] * d[3], d[1]});
+    const int first = node_.Emit(
+        "mul",
+        {node_.Reshape(node_.Cast(images, proto::ELEMENT_I64), {r, 1, 1}),
+         Index(d[2] * d[3])});
+    const std::vector<Tap> down = Taps(boxes, 1, rows, d[2]);
+    const std::vector<Tap> across = Taps(boxes, 0, cols, d[3]);
+    int sum = -1;
+    for (const Tap& row : down) {
+      for (const Tap& column : across) {
+        const int line = node_.Emit(
+            "mul", {node_.Reshape(row.at, {r, rows * s, 1}), Index(d[3])});
+        const int place =
+            node_.Emit("add", {node_.Emit("add", {first, line}),
+                               node_.Reshape(column.at, {r, 1, cols * s})});
+        const int weight = node_.Emit(
+            "mul", {node_.Reshape(row.weight, {r, rows * s, 1, 1}),
+                    node_.Reshape(column.weight, {r, 1, cols * s, 1})});
+        const int value = node_.Emit(
+            "mul",
+            {node_.Emit("gather", {pixels, place}, {{"axis", int64_t{0}}}),
+             weight});
+        sum = sum < 0 ? value : node_.Emit("add", {sum, value});
+      }
+    }
+    const int bins = node_.Reshape(sum, {r, rows, s, cols, s, d[1]});
+    return {node_.Transpose(node_.Reduce("reduce_mean", bins, {2, 4}, false),
+                            {0, 3, 1, 2})};
+  }
+
+ private:
+  bool Fits(int x, int boxes, int images) {
+    const Dims d = node_.dims(x), b = node_.dims(boxes);
+    if (d.size() != 4 || std::min(d[2], d[3]) < 1 || b.size() != 2 ||
+        b[1] != 4 || node_.dims(images) != Dims{b[0]} ||
+        node_.type(boxes).type != node_.type(x).type ||
+        !IsReal(node_.type(x).type)) {
+      node_.Wrong(absl::StrCat("boxes are ", TypeText(node_.type(boxes)),
+                               " of images ", TypeText(node_.type(images)),
+                               " for ", TypeText(node_.type(x)),
+                               "; expected [boxes,4] and [boxes]"));
+      return false;
+    }
+    samples_ = node_.Int("sampling_ratio", 0);
+    if (const std::string mode = node_.Text("mode", "avg"); mode != "avg") {
+      node_.NotCovered(absl::StrCat("mode=", mode));
+    } else if (samples_ < 1) {
+      node_.NotCovered(
+          "sampling_ratio=0, so the number of samples depends on the boxes");
+    }
+    return node_.ok();
+  }
+
+  int Index(int64_t value) { return node_.IntConstant({value}, {}); }
+
+  // The pixels below and above each place along one axis, [boxes, places], and
+  // their weights. `side` is the box's first column of the two of the axis.
+  std::vector<Tap> Taps(int boxes, int64_t side, int64_t bins, int64_t size) {
+    const bool half =
+        node_.opset() >= 16 && node_.Text("coordinate_transformation_mode",
+                                          "half_pixel") == "half_pixel";
+    const auto edge = [&](int64_t column) {
+      const int scaled = Mul(node_.Slice(boxes, 1, column, 1),
+                             Number(boxes, node_.Real("spatial_scale", 1)));
+      return half ? Sub(scaled, Number(boxes, 0.5)) : scaled;
+    };
+    const int begin = edge(side);
+    int length = Sub(edge(side + 2), begin);
+    if (!half) length = node_.Emit("max", {length, Number(boxes, 1)});
+    const int64_t places = bins * samples_;
+    std::vector<double> parts;
+    for (int64_t i = 0; i < places; ++i) {
+      parts.push_back((static_cast<double>(i) + 0.5) /
+                      static_cast<double>(places));
+    }
+    const int part = node_.Cast(
+        node_.Constant(Array::Reals(proto::ELEMENT_F64, {1, places}, parts)),
+        node_.type(boxes).type);
+    const int at = Add(begin, Mul(length, part));
+    // A place that is more than a pixel outside counts for nothing.
+    const double last = static_cast<double>(size - 1);
+    const int seen = node_.Cast(
+        node_.Emit("and",
+                   {node_.Emit("greater_or_equal", {at, Number(at, -1)}),
+                    node_.Emit("less_or_equal", {at, Number(at, last + 1)})}),
+        node_.type(boxes).type);
+    const int within = node_.Emit(
+        "min", {node_.Emit("max", {at, Number(at, 0)}), Number(at, last)});
+    const int below = node_.Emit("floor", {within});
+    const int above =
+        node_.Emit("min", {Add(below, Number(at, 1)), Number(at, last)});
+    const int rest = Sub(within, below);
+    const auto tap = [&](int pixel, int weight) {
+      return Tap{node_.Cast(pixel, proto::ELEMENT_I64), Mul(weight, seen)};
+    };
+    return {tap(below, Sub(Number(at, 1), rest)), tap(above, rest)};
+  }
+
+  int64_t samples_ = 0;
 };
 
 }  // namespace
 
 void AddSampleRules(ImportRules& rules) {
+  rules["RoiAlign"] = [](NodeImport& node) { return RoiAlign(node).Run(); };
   rules["GridSample"] = [](NodeImport& node) { return GridSample(node).Run(); };
 }
 

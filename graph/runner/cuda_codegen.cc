@@ -1,6 +1,8 @@
 // Generated kernels as CUDA: what codegen.cc prints as C++, with a thread for
 // each element or vector of elements, a block for each row.
 
+#include "graph/runner/cuda_codegen.h"
+
 #include <algorithm>
 #include <numeric>
 
@@ -8,24 +10,18 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/check.h"
-#include "graph/runner/codegen_text.h"
 
 namespace optrail::graph {
 namespace {
 
-constexpr int kThreads = 256;
 constexpr int kWarp = 32;
-// More blocks than a GPU runs at once, each of which walks on.
-constexpr int64_t kMostBlocks = 4096;
 // Fewer threads leave multiprocessors idle: then vectors get shorter.
 constexpr int64_t kLeastThreads = 1 << 15;
 constexpr int64_t kVectorBytes = 16;
+// More blocks than a GPU runs at once, each of which walks on.
+constexpr int64_t kMostBlocks = 4096;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-int64_t Blocks(int64_t threads) {
-  return std::clamp<int64_t>(CeilDiv(threads, kThreads), 1, kMostBlocks);
-}
 
 // Divisions of 32 bits are several times as fast.
 std::string IndexType(const Nest& nest) {
@@ -38,40 +34,6 @@ std::string IndexType(const Nest& nest) {
     most = std::max(most, reach);
   }
   return most < (int64_t{1} << 30) ? "int" : "int64_t";
-}
-
-std::string YPointer(proto::ElementType type, int operand) {
-  return absl::StrCat("  auto* const y = static_cast<", TypeName(type), "*>(p[",
-                      operand, "]);\n");
-}
-
-// Declares a variable for each of `dims`, which are numbered by `loops`, as the
-// place of number `from`; the last one changes fastest.
-std::string Decompose(const std::string& type, const std::string& from,
-                      const std::vector<size_t>& loops, const Dims& dims,
-                      const std::string& indent) {
-  if (loops.empty()) return "";
-  std::string text =
-      absl::StrCat(indent, type, " rest", loops[0], " = ", from, ";\n");
-  const std::string rest = absl::StrCat("rest", loops[0]);
-  for (size_t i = loops.size(); i-- > 0;) {
-    if (i == 0) {
-      absl::StrAppend(&text, indent, "const ", type, " i", loops[i], " = ",
-                      rest, ";\n");
-    } else {
-      absl::StrAppend(&text, indent, "const ", type, " i", loops[i], " = ",
-                      rest, " % ", dims[loops[i]], ";\n", indent, rest,
-                      " /= ", dims[loops[i]], ";\n");
-    }
-  }
-  return text;
-}
-
-// "for (int i = ...)" over `count`, shared out over all threads.
-std::string GridLoop(const std::string& type, int64_t count) {
-  return absl::StrCat("  for (", type, " i = block * ", kThreads,
-                      " + threadIdx.x; i < ", count, "; i += blocks * ",
-                      kThreads, ") {\n");
 }
 
 // True if the innermost loop reads neighbours: itself, or in a row that does
@@ -180,7 +142,7 @@ LoopText LoopOf(Expression expression, const Dims& dims, Dims y_strides,
     absl::StrAppend(&text, Decompose(type, "i", loops, steps, "    "),
                     Lines(expression, "    "), "    y[", y_at,
                     "] = ", Last(expression), ";\n  }\n");
-    return {text, Blocks(count)};
+    return {text, CudaBlocks(count)};
   }
   // The same with the innermost place as that of the vector.
   std::vector<bool> in_vectors;
@@ -196,13 +158,14 @@ LoopText LoopOf(Expression expression, const Dims& dims, Dims y_strides,
       Lines(expression, "      ", in_vectors),
       "      q.at[l] = ", Last(expression), ";\n    }\n    *reinterpret_cast<",
       result, "*>(y + ", VectorPlace(y_strides, y_offset), ") = q;\n  }\n");
-  return {text, Blocks(count)};
+  return {text, CudaBlocks(count)};
 }
 
 // Threads that share a result.
 int ThreadsOfResult(int64_t results, int64_t reduced) {
   if (reduced < kWarp) return 1;
-  return reduced <= 1024 || results >= kLeastThreads / kWarp ? kWarp : kThreads;
+  return reduced <= 1024 || results >= kLeastThreads / kWarp ? kWarp
+                                                             : kCudaThreads;
 }
 
 // The dimensions that a reduction keeps and those that it sums up, and how many
@@ -245,7 +208,7 @@ GeneratedKernel ReduceByRows(const std::string& op,
       absl::StrCat("for (int l = 0; l < ", vector, "; ++l) ");
   std::string text = absl::StrCat(
       Pointers(expression), YPointer(y_type, y_operand),
-      "  const int64_t result = int64_t(block) * ", kThreads,
+      "  const int64_t result = int64_t(block) * ", kCudaThreads,
       " + threadIdx.x;\n  if (result >= ", results, ") return;\n",
       Decompose(index, "result", kept, steps, "  "), "  const ", index,
       " from = i", last, " * ", vector, ";\n  ", type, " acc[", vector,
@@ -263,7 +226,7 @@ GeneratedKernel ReduceByRows(const std::string& op,
       op == "reduce_mean" ? absl::StrCat(" / ", type, "(", count, ")") : "",
       ";\n  *reinterpret_cast<", result, "*>(y + ", VectorPlace(strides, 0),
       ") = q;\n");
-  return {text, CeilDiv(results, kThreads), kThreads};
+  return {text, CeilDiv(results, kCudaThreads), kCudaThreads};
 }
 
 GeneratedKernel ReduceOf(const std::string& op, Expression expression,
@@ -286,7 +249,7 @@ GeneratedKernel ReduceOf(const std::string& op, Expression expression,
       "[](", type, " a, ", type, " b) { return ", StepOf(op), "(a, b); }");
   std::string text = absl::StrCat(
       Pointers(expression), YPointer(y_type, y_operand),
-      "  const int64_t thread = int64_t(block) * ", kThreads,
+      "  const int64_t thread = int64_t(block) * ", kCudaThreads,
       " + threadIdx.x;\n  const ", index, " result = thread / ", threads,
       ";\n  if (thread >= ", results * threads, ") return;\n",
       Decompose(index, "result", kept, nest.dims, "  "), "  ", type,
@@ -296,8 +259,8 @@ GeneratedKernel ReduceOf(const std::string& op, Expression expression,
       "    acc = ", StepOf(op), "(acc, ", Last(expression), ");\n  }\n");
   if (threads == kWarp) {
     absl::StrAppend(&text, "  acc = OfWarp(acc, ", step, ");\n");
-  } else if (threads == kThreads) {
-    absl::StrAppend(&text, "  acc = OfBlock<", kThreads, ">(acc, ", step,
+  } else if (threads == kCudaThreads) {
+    absl::StrAppend(&text, "  acc = OfBlock<", kCudaThreads, ">(acc, ", step,
                     ");\n");
   }
   absl::StrAppend(
@@ -305,7 +268,7 @@ GeneratedKernel ReduceOf(const std::string& op, Expression expression,
       "] = acc",
       op == "reduce_mean" ? absl::StrCat(" / ", type, "(", count, ")") : "",
       ";\n");
-  return {text, CeilDiv(results * threads, kThreads), kThreads};
+  return {text, CeilDiv(results * threads, kCudaThreads), kCudaThreads};
 }
 
 GeneratedKernel NormOf(const RowNormLoops& loops) {
@@ -332,78 +295,6 @@ GeneratedKernel NormOf(const RowNormLoops& loops) {
                        loops.centred ? "true" : "false", ">(block, ",
                        absl::StrJoin(arguments, ", "), ");\n"),
           loops.rows, threads};
-}
-
-// The dimensions n, c, h and w of an image as loops, in the order in which it
-// lies in memory.
-std::string EachPixel(const WindowLoops& l, int64_t* count) {
-  std::vector<size_t> order = {0, 1, 2, 3};
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return l.y_strides[a] > l.y_strides[b];
-  });
-  *count = Elements(l.y_dims);
-  return absl::StrCat(GridLoop("int64_t", *count),
-                      Decompose("int64_t", "i", order, l.y_dims, "    "),
-                      "    const int64_t h = i2 * ", l.stride[0], " - ",
-                      l.begin[0], ", w = i3 * ", l.stride[1], " - ", l.begin[1],
-                      ";\n");
-}
-
-std::string TapLoops(const WindowLoops& l) {
-  return absl::StrCat(
-      "    for (int r = 0; r < ", l.kernel[0],
-      "; ++r) {\n      const int64_t ih = h + r * ", l.dilation[0],
-      ";\n      if (ih < 0 || ih >= ", l.x_dims[2],
-      ") continue;\n      for (int s = 0; s < ", l.kernel[1],
-      "; ++s) {\n        const int64_t iw = w + s * ", l.dilation[1],
-      ";\n        if (iw < 0 || iw >= ", l.x_dims[3],
-      ") continue;\n        const auto* const from = x + i0 * ", l.x_strides[0],
-      " + ih * ", l.x_strides[2], " + iw * ", l.x_strides[3], ";\n");
-}
-
-std::string ReadPointer(const char* name, proto::ElementType type,
-                        int operand) {
-  return absl::StrCat("  const auto* const ", name, " = static_cast<const ",
-                      TypeName(type), "*>(p[", operand, "]);\n");
-}
-
-GeneratedKernel ConvOf(const WindowLoops& l) {
-  const int64_t filters = l.y_dims[1], k = filters / l.group;
-  const int64_t c = l.x_dims[1] / l.group;
-  int64_t count = 0;
-  std::string text = absl::StrCat(
-      ReadPointer("x", l.type, 0), ReadPointer("weights", l.type, 1),
-      l.has_bias ? ReadPointer("bias", l.type, 2) : "",
-      YPointer(l.type, l.has_bias ? 3 : 2), EachPixel(l, &count),
-      "    float sum = ", l.has_bias ? "bias[i1]" : "0", ";\n", TapLoops(l),
-      "        const auto* const by = weights + (r * ", l.kernel[1], " + s) * ",
-      c * filters, " + i1;\n        for (int64_t j = 0; j < ", c,
-      "; ++j) sum += float(from[(i1 / ", k, " * ", c, " + j) * ",
-      l.x_strides[1], "]) * float(by[j * ", filters,
-      "]);\n      }\n    }\n    y[", Place(l.y_strides), "] = sum;\n  }\n");
-  return {text, Blocks(count), kThreads};
-}
-
-GeneratedKernel PoolOf(const WindowLoops& l, bool maximum, bool count_padding) {
-  int64_t count = 0;
-  std::string text = absl::StrCat(
-      ReadPointer("x", l.type, 0), YPointer(l.type, 1), EachPixel(l, &count),
-      "    float best = ", maximum ? "Least<float>()" : "0", ", count = 0;\n");
-  if (count_padding) {
-    // Counts elements of the image and of its padding.
-    absl::StrAppend(&text, "    for (int r = 0; r < ", l.kernel[0],
-                    "; ++r) {\n      for (int s = 0; s < ", l.kernel[1],
-                    "; ++s) {\n        count += h + r * ", l.dilation[0], " < ",
-                    l.x_dims[2] + l.end[0], " && w + s * ", l.dilation[1],
-                    " < ", l.x_dims[3] + l.end[1], ";\n      }\n    }\n");
-  }
-  absl::StrAppend(
-      &text, TapLoops(l), count_padding ? "" : "        count += 1;\n",
-      "        const float value = from[i1 * ", l.x_strides[1],
-      "];\n        best = ", maximum ? "op_max(best, value)" : "best + value",
-      ";\n      }\n    }\n    y[", Place(l.y_strides),
-      "] = ", maximum ? "best" : "best / count", ";\n  }\n");
-  return {text, Blocks(count), kThreads};
 }
 
 GeneratedKernel ProductOf(const ProductLoops& l) {
@@ -435,261 +326,21 @@ GeneratedKernel ProductOf(const ProductLoops& l) {
                                : "v",
       "; });\n");
   constexpr int64_t kDepth = 16;  // as in Product
-  return {text, tiles * Elements(l.batch), kThreads,
+  return {text, tiles * Elements(l.batch), kCudaThreads,
           2 * kDepth * (tile + 4) * static_cast<int64_t>(sizeof(float))};
 }
-
-constexpr char kPredecessors[] =
-#include "ops/lib/predecessors.inc"
-    ;
-
-constexpr char kHead[] = R"code(
-typedef signed char int8_t;
-typedef short int16_t;
-typedef int int32_t;
-typedef long long int64_t;
-typedef unsigned char uint8_t;
-typedef unsigned short uint16_t;
-typedef unsigned int uint32_t;
-typedef unsigned long long uint64_t;
-
-namespace std {
-template <class T, class U> constexpr bool is_same_v = false;
-template <class T> constexpr bool is_same_v<T, T> = true;
-template <class T>
-constexpr bool is_floating_point_v = is_same_v<T, float> || is_same_v<T, double>;
-template <class T>
-constexpr bool is_integral_v =
-    is_same_v<T, bool> || is_same_v<T, int8_t> || is_same_v<T, uint8_t> ||
-    is_same_v<T, int16_t> || is_same_v<T, uint16_t> || is_same_v<T, int32_t> ||
-    is_same_v<T, uint32_t> || is_same_v<T, int64_t> || is_same_v<T, uint64_t>;
-template <class T> constexpr bool is_signed_v = T(-1) < T(0);
-template <class T> struct numeric_limits {
-  static T max() {
-    return is_signed_v<T> ? T((uint64_t(1) << (8 * sizeof(T) - 1)) - 1)
-                          : T(~uint64_t(0));
-  }
-  static T lowest() { return is_signed_v<T> ? T(-max() - 1) : T(0); }
-  static T infinity() { return T(); }  // as the standard library has it
-};
-template <> struct numeric_limits<float> {
-  static float infinity() { return __int_as_float(0x7f800000); }
-  static float max() { return 3.402823466e38f; }
-  static float lowest() { return -max(); }
-};
-template <> struct numeric_limits<double> {
-  static double infinity() {
-    return __longlong_as_double(0x7ff0000000000000ll);
-  }
-  static double max() { return 1.7976931348623157e308; }
-  static double lowest() { return -max(); }
-};
-#define __builtin_inf() __longlong_as_double(0x7ff0000000000000ll)
-#define __builtin_nan(text) __longlong_as_double(0x7ff8000000000000ll)
-#define OPTRAIL_MATH(name)                                \
-  inline float name(float a) { return ::name##f(a); }     \
-  inline double name(double a) { return ::name(a); }
-OPTRAIL_MATH(exp) OPTRAIL_MATH(log) OPTRAIL_MATH(sqrt) OPTRAIL_MATH(erf)
-OPTRAIL_MATH(tanh) OPTRAIL_MATH(log1p) OPTRAIL_MATH(floor) OPTRAIL_MATH(ceil)
-OPTRAIL_MATH(nearbyint) OPTRAIL_MATH(sin) OPTRAIL_MATH(cos) OPTRAIL_MATH(tan)
-OPTRAIL_MATH(asin) OPTRAIL_MATH(acos) OPTRAIL_MATH(atan) OPTRAIL_MATH(sinh)
-OPTRAIL_MATH(cosh) OPTRAIL_MATH(asinh) OPTRAIL_MATH(acosh) OPTRAIL_MATH(atanh)
-#undef OPTRAIL_MATH
-inline float pow(float a, float b) { return ::powf(a, b); }
-inline double pow(double a, double b) { return ::pow(a, b); }
-inline float fmod(float a, float b) { return ::fmodf(a, b); }
-inline double fmod(double a, double b) { return ::fmod(a, b); }
-inline bool isinf(double a) {
-  return a == numeric_limits<double>::infinity() ||
-         a == -numeric_limits<double>::infinity();
-}
-}  // namespace std
-
-// Rounds to nearest even.
-struct bf16 {
-  uint16_t bits;
-  bf16() = default;
-  inline bf16(float value) {
-    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
-  }
-  inline operator float() const {
-    return __uint_as_float(uint32_t(bits) << 16);
-  }
-};
-
-template <class T> inline T Exp(T a) { return std::exp(a); }
-template <class T> inline T Erf(T a) { return std::erf(a); }
-template <class T> inline T Tanh(T a) { return std::tanh(a); }
-
-template <class T, int kCount>
-struct alignas(sizeof(T) * kCount) Vector {
-  T at[kCount];
-};
-template <int kCount, class T>
-inline Vector<T, kCount> LoadVector(const T* from) {
-  return *reinterpret_cast<const Vector<T, kCount>*>(from);
-}
-
-template <class T, class Step> inline T OfWarp(T value, Step step) {
-#pragma unroll
-  for (int lanes = 16; lanes > 0; lanes /= 2) {
-    value = step(value, T(__shfl_xor_sync(~0u, value, lanes)));
-  }
-  return value;
-}
-// All threads get the result.
-template <int kThreads, class T, class Step>
-inline T OfBlock(T value, Step step) {
-  value = OfWarp(value, step);
-  if constexpr (kThreads > 32) {
-    __shared__ T warps[kThreads / 32];
-    __syncthreads();
-    if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = value;
-    __syncthreads();
-    value = warps[0];
-#pragma unroll
-    for (int w = 1; w < kThreads / 32; ++w) value = step(value, warps[w]);
-  }
-  return value;
-}
-)code";
-
-constexpr char kBlocks[] = R"code(
-// y = norm(x + r) * scale + bias of the block's row, which its threads hold.
-template <int kColumns, int kVector, int kItems, int kThreads, bool kCentred,
-          class T>
-inline void NormRow(unsigned block, const T* x, const T* r, const T* scale, const T* bias, T* y,
-                    T* sum, float epsilon) {
-  const int64_t row = int64_t(block) * kColumns;
-  float value[kItems][kVector];
-  float total = 0;
-#pragma unroll
-  for (int i = 0; i < kItems; ++i) {
-    const int c = (i * kThreads + threadIdx.x) * kVector;
-    if (c >= kColumns) continue;
-    const auto a = LoadVector<kVector>(x + row + c);
-#pragma unroll
-    for (int l = 0; l < kVector; ++l) value[i][l] = a.at[l];
-    if (r != nullptr) {
-      const auto b = LoadVector<kVector>(r + row + c);
-#pragma unroll
-      for (int l = 0; l < kVector; ++l) value[i][l] += float(b.at[l]);
-    }
-    if (sum != nullptr) {
-      Vector<T, kVector> s;
-#pragma unroll
-      for (int l = 0; l < kVector; ++l) s.at[l] = value[i][l];
-      *reinterpret_cast<Vector<T, kVector>*>(sum + row + c) = s;
-    }
-#pragma unroll
-    for (int l = 0; l < kVector; ++l) total += value[i][l];
-  }
-  const auto add = [](float a, float b) { return a + b; };
-  const float mean =
-      kCentred ? OfBlock<kThreads>(total, add) / kColumns : 0.0f;
-  float squares = 0;
-#pragma unroll
-  for (int i = 0; i < kItems; ++i) {
-    if ((i * kThreads + threadIdx.x) * kVector >= kColumns) continue;
-#pragma unroll
-    for (int l = 0; l < kVector; ++l) {
-      squares += (value[i][l] - mean) * (value[i][l] - mean);
-    }
-  }
-  const float factor =
-      1 / std::sqrt(OfBlock<kThreads>(squares, add) / kColumns + epsilon);
-#pragma unroll
-  for (int i = 0; i < kItems; ++i) {
-    const int c = (i * kThreads + threadIdx.x) * kVector;
-    if (c >= kColumns) continue;
-    const auto w = LoadVector<kVector>(scale + c);
-    Vector<T, kVector> to;
-#pragma unroll
-    for (int l = 0; l < kVector; ++l) {
-      float v = (value[i][l] - mean) * factor * float(w.at[l]);
-      if (bias != nullptr) v += float(bias[c + l]);
-      to.at[l] = v;
-    }
-    *reinterpret_cast<Vector<T, kVector>*>(y + row + c) = to;
-  }
-}
-
-// A tile of kTile x kTile of f(a b + bias) by 256 threads, in f32: what no
-// operator has a kernel for. A thread has quads of rows and columns, so that it
-// reads four factors at a time.
-template <int kTile, int64_t kM, int64_t kN, int64_t kK, int64_t kAM,
-          int64_t kAK, int64_t kBK, int64_t kBN, int64_t kYM, int64_t kYN,
-          class T, class F>
-inline void Product(const T* a, const T* b, const T* bias, T* y, int64_t row,
-                    int64_t column, F f) {
-  constexpr int kDepth = 16, kQuads = kTile / 64, kEach = kTile / 16;
-  __shared__ alignas(16) float left[kDepth][kTile + 4];
-  __shared__ alignas(16) float right[kDepth][kTile + 4];
-  float sums[kEach][kEach] = {};
-  const int down = threadIdx.x / 16 * 4, across = threadIdx.x % 16 * 4;
-  for (int64_t k = 0; k < kK; k += kDepth) {
-#pragma unroll
-    for (int i = 0; i < kTile / 16; ++i) {
-      const int e = i * 256 + threadIdx.x;
-      // Neighbouring threads read neighbours in memory.
-      const int am = kAK == 1 ? e / kDepth : e % kTile;
-      const int ak = kAK == 1 ? e % kDepth : e / kTile;
-      left[ak][am] = row + am < kM && k + ak < kK
-                         ? float(a[(row + am) * kAM + (k + ak) * kAK])
-                         : 0.0f;
-      const int bn = kBN == 1 ? e % kTile : e / kDepth;
-      const int bk = kBN == 1 ? e / kTile : e % kDepth;
-      right[bk][bn] = column + bn < kN && k + bk < kK
-                          ? float(b[(k + bk) * kBK + (column + bn) * kBN])
-                          : 0.0f;
-    }
-    __syncthreads();
-#pragma unroll
-    for (int d = 0; d < kDepth; ++d) {
-      float u[kEach], v[kEach];
-#pragma unroll
-      for (int q = 0; q < kQuads; ++q) {
-        const auto us = LoadVector<4>(&left[d][down + 64 * q]);
-        const auto vs = LoadVector<4>(&right[d][across + 64 * q]);
-#pragma unroll
-        for (int l = 0; l < 4; ++l) {
-          u[4 * q + l] = us.at[l];
-          v[4 * q + l] = vs.at[l];
-        }
-      }
-#pragma unroll
-      for (int i = 0; i < kEach; ++i) {
-#pragma unroll
-        for (int j = 0; j < kEach; ++j) sums[i][j] += u[i] * v[j];
-      }
-    }
-    __syncthreads();
-  }
-#pragma unroll
-  for (int i = 0; i < kEach; ++i) {
-#pragma unroll
-    for (int j = 0; j < kEach; ++j) {
-      const int64_t m = row + down + i / 4 * 64 + i % 4;
-      const int64_t n = column + across + j / 4 * 64 + j % 4;
-      if (m >= kM || n >= kN) continue;
-      const float sum = sums[i][j] + (bias == nullptr ? 0.0f : float(bias[n]));
-      y[m * kYM + n * kYN] = f(sum);
-    }
-  }
-}
-)code";
 
 class Cuda : public LoopPrinter {
  public:
   GeneratedKernel Loop(const Expression& expression, const Dims& dims,
                        const Dims& y_strides, int y_operand) const override {
     const LoopText loop = LoopOf(expression, dims, y_strides, y_operand, 0);
-    return {loop.text, loop.blocks, kThreads};
+    return {loop.text, loop.blocks, kCudaThreads};
   }
   GeneratedKernel Concat(const std::vector<ConcatPart>& parts,
                          const Dims& y_strides, int y_operand) const override {
     GeneratedKernel kernel;
-    kernel.threads = kThreads;
+    kernel.threads = kCudaThreads;
     for (const ConcatPart& part : parts) {
       const LoopText loop = LoopOf(part.expression, part.dims, y_strides,
                                    y_operand, part.y_offset);
@@ -709,11 +360,11 @@ class Cuda : public LoopPrinter {
     return NormOf(loops);
   }
   GeneratedKernel Conv(const WindowLoops& loops) const override {
-    return ConvOf(loops);
+    return CudaConv(loops);
   }
   GeneratedKernel Pool(const WindowLoops& loops, bool maximum,
                        bool count_padding) const override {
-    return PoolOf(loops, maximum, count_padding);
+    return CudaPool(loops, maximum, count_padding);
   }
   GeneratedKernel Product(const ProductLoops& loops) const override {
     return ProductOf(loops);
@@ -747,8 +398,9 @@ class Cuda : public LoopPrinter {
   std::string File(const std::vector<GeneratedKernel>& kernels,
                    const std::vector<int>& operands) const override {
     OPTRAIL_CHECK(kernels.size() == operands.size());
-    std::string text = absl::StrCat(kHead, kPredecessors, SharedFunctions(),
-                                    kBlocks, ElementwiseFunctions(kernels));
+    std::string text =
+        absl::StrCat(kCudaHead, kCudaPredecessors, SharedFunctions(),
+                     kCudaBlocks, ElementwiseFunctions(kernels));
     for (size_t k = 0; k < kernels.size(); ++k) {
       std::vector<std::string> parameters, names;
       for (int i = 0; i < operands[k]; ++i) {
@@ -769,6 +421,47 @@ class Cuda : public LoopPrinter {
 };
 
 }  // namespace
+
+std::string YPointer(proto::ElementType type, int operand) {
+  return absl::StrCat("  auto* const y = static_cast<", TypeName(type), "*>(p[",
+                      operand, "]);\n");
+}
+
+std::string ReadPointer(const char* name, proto::ElementType type,
+                        int operand) {
+  return absl::StrCat("  const auto* const ", name, " = static_cast<const ",
+                      TypeName(type), "*>(p[", operand, "]);\n");
+}
+
+std::string Decompose(const std::string& type, const std::string& from,
+                      const std::vector<size_t>& loops, const Dims& dims,
+                      const std::string& indent) {
+  if (loops.empty()) return "";
+  std::string text =
+      absl::StrCat(indent, type, " rest", loops[0], " = ", from, ";\n");
+  const std::string rest = absl::StrCat("rest", loops[0]);
+  for (size_t i = loops.size(); i-- > 0;) {
+    if (i == 0) {
+      absl::StrAppend(&text, indent, "const ", type, " i", loops[i], " = ",
+                      rest, ";\n");
+    } else {
+      absl::StrAppend(&text, indent, "const ", type, " i", loops[i], " = ",
+                      rest, " % ", dims[loops[i]], ";\n", indent, rest,
+                      " /= ", dims[loops[i]], ";\n");
+    }
+  }
+  return text;
+}
+
+std::string GridLoop(const std::string& type, int64_t count) {
+  return absl::StrCat("  for (", type, " i = block * ", kCudaThreads,
+                      " + threadIdx.x; i < ", count, "; i += blocks * ",
+                      kCudaThreads, ") {\n");
+}
+
+int64_t CudaBlocks(int64_t threads) {
+  return std::clamp<int64_t>(CeilDiv(threads, kCudaThreads), 1, kMostBlocks);
+}
 
 const LoopPrinter& CudaPrinter() {
   static const auto* const printer = new Cuda();

@@ -1,20 +1,17 @@
 #include "graph/runner/runner.h"
 
-#include <algorithm>
-#include <cstring>
 #include <map>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/process/machine_memory.h"
 #include "base/status_macros.h"
 #include "graph/ir/ops.h"
-#include "graph/runner/arena.h"
 #include "graph/runner/codegen.h"
 #include "graph/runner/kernels.h"
 #include "graph/runner/machine.h"
 #include "graph/runner/merge_steps.h"
 #include "graph/runner/precision.h"
+#include "graph/runner/program_memory.h"
 #include "ops/core/runnable.h"
 #include "tuning/proto/canonical.h"
 
@@ -67,8 +64,8 @@ class DeviceRunner : public Runner {
     OPTRAIL_RETURN_IF_ERROR(Translate(graph));
     order_ = OrderSteps(&program_);
     MergeSteps(machine_->printer(), &program_);
-    OPTRAIL_RETURN_IF_ERROR(PlanArena());
-    OPTRAIL_RETURN_IF_ERROR(Allocate());
+    OPTRAIL_ASSIGN_OR_RETURN(memory_,
+                             ProgramMemory::Of(*machine_, graph_, program_));
     OPTRAIL_RETURN_IF_ERROR(LoadKernels());
     for (ReadyStep& ready : ready_) {
       if (!ready.step->prepared) continue;
@@ -98,7 +95,7 @@ class DeviceRunner : public Runner {
       }
       const std::string bytes = inputs[i].Encode();
       OPTRAIL_RETURN_IF_ERROR(
-          machine_->Write(Address(view), bytes.data(), bytes.size()));
+          machine_->Write(memory_->Address(view), bytes.data(), bytes.size()));
     }
     return absl::OkStatus();
   }
@@ -107,7 +104,7 @@ class DeviceRunner : public Runner {
       const FeederOptions& options) override {
     std::vector<FedInput> inputs;
     for (const View& view : program_.inputs) {
-      inputs.push_back({Address(view), view.type.bytes()});
+      inputs.push_back({memory_->Address(view), view.type.bytes()});
     }
     return machine_->MakeFeeder(std::move(inputs), options);
   }
@@ -127,7 +124,7 @@ class DeviceRunner : public Runner {
 
   absl::Status BringOutputs() override {
     for (const View& view : program_.outputs) {
-      OPTRAIL_RETURN_IF_ERROR(OnHost(view, &brought_).status());
+      OPTRAIL_RETURN_IF_ERROR(memory_->OnHost(view, &brought_).status());
     }
     return absl::OkStatus();
   }
@@ -138,7 +135,7 @@ class DeviceRunner : public Runner {
   absl::StatusOr<std::vector<Array>> Outputs() override {
     std::vector<Array> outputs;
     for (const View& view : program_.outputs) {
-      OPTRAIL_ASSIGN_OR_RETURN(Array output, Read(view));
+      OPTRAIL_ASSIGN_OR_RETURN(Array output, memory_->Read(view));
       outputs.push_back(std::move(output));
     }
     return outputs;
@@ -146,12 +143,14 @@ class DeviceRunner : public Runner {
 
   const std::vector<RunnerStep>& steps() const override { return steps_; }
   const FusionReport& fusion() const override { return report_; }
-  const MemoryPlan& plan() const override { return plan_; }
-  int64_t constant_bytes() const override { return constant_bytes_; }
-  int64_t unplanned_bytes() const override { return unplanned_bytes_; }
+  const MemoryPlan& plan() const override { return memory_->plan(); }
+  int64_t constant_bytes() const override { return memory_->constant_bytes(); }
+  int64_t unplanned_bytes() const override {
+    return memory_->unplanned_bytes();
+  }
   const OrderGain& order() const override { return order_; }
   const std::vector<MemoryBuffer>& arena_buffers() const override {
-    return buffers_of_arena_;
+    return memory_->arena_buffers();
   }
 
  private:
@@ -225,136 +224,6 @@ class DeviceRunner : public Runner {
     return std::string();
   }
 
-  // --- Memory -----------------------------------------------------------
-
-  // Steps that run before the calls read and write nothing in the arena.
-  absl::Status PlanArena() {
-    const ArenaBuffers arena = FindArenaBuffers(program_);
-    arena_place_ = arena.place;
-    buffers_of_arena_ = arena.buffers;
-    unplanned_bytes_ = arena.unplanned_bytes;
-    MemoryPlanOptions options;
-    options.alignment_bytes = machine_->storage_bytes();
-    options.time_limit = absl::Seconds(1);
-    OPTRAIL_ASSIGN_OR_RETURN(plan_, Plan(buffers_of_arena_, options));
-    return absl::OkStatus();
-  }
-
-  absl::StatusOr<char*> NewBuffer(int64_t bytes) {
-    OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<ops::Buffer> buffer,
-                             machine_->device().Allocate(std::max<int64_t>(
-                                 bytes, machine_->storage_bytes())));
-    buffers_.push_back(std::move(buffer));
-    return static_cast<char*>(buffers_.back()->data());
-  }
-
-  // One allocation for the arena and one for everything else.
-  absl::Status Allocate() {
-    const int64_t alignment = machine_->storage_bytes();
-    const auto aligned = [&](int64_t bytes) {
-      return (bytes + alignment - 1) / alignment * alignment;
-    };
-    std::vector<int64_t> offsets(program_.storages.size(), 0);
-    int64_t rest = 0;
-    for (size_t i = 0; i < program_.storages.size(); ++i) {
-      const Storage& storage = program_.storages[i];
-      if (storage.kind == Storage::Kind::kArena) continue;
-      offsets[i] = rest;
-      rest += aligned(storage.bytes);
-    }
-    constant_bytes_ = rest;
-    OPTRAIL_ASSIGN_OR_RETURN(const int64_t machine, machine_->MemoryBytes());
-    if (rest > machine / 8 * 7 - plan_.arena_bytes) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("constants take ", rest, " bytes and the arena ",
-                       plan_.arena_bytes, "; the machine has ", machine));
-    }
-    OPTRAIL_RETURN_IF_ERROR(ReadsFit(MachineMemoryBytes()));
-    OPTRAIL_ASSIGN_OR_RETURN(char* const arena, NewBuffer(plan_.arena_bytes));
-    OPTRAIL_ASSIGN_OR_RETURN(char* const constants, NewBuffer(rest));
-    base_.resize(program_.storages.size(), nullptr);
-    for (size_t i = 0; i < program_.storages.size(); ++i) {
-      const Storage& storage = program_.storages[i];
-      if (storage.kind == Storage::Kind::kArena) {
-        const auto place = arena_place_.find(static_cast<int>(i));
-        if (place != arena_place_.end()) {
-          base_[i] = arena + plan_.offsets[place->second];
-        }
-        continue;
-      }
-      base_[i] = constants + offsets[i];
-      if (storage.kind != Storage::Kind::kConstant) continue;
-      const std::string bytes =
-          storage.value < 0
-              ? std::string(storage.bytes, '\0')
-              : ConstantBytes(graph_.values[storage.value].type,
-                              *graph_.values[storage.value].constant);
-      OPTRAIL_RETURN_IF_ERROR(
-          machine_->Write(base_[i], bytes.data(), bytes.size()));
-    }
-    return absl::OkStatus();
-  }
-
-  // Views may repeat what they hold: outputs, and what the reference reads, are
-  // dense copies of bytes and doubles.
-  absl::Status ReadsFit(int64_t machine) const {
-    const auto fits = [&](const std::vector<View>& views,
-                          absl::string_view what) {
-      double bytes = 0;
-      for (const View& view : views) {
-        bytes += static_cast<double>(view.type.bytes()) +
-                 8 * static_cast<double>(Elements(view.type.dims));
-      }
-      if (bytes <= static_cast<double>(machine) / 8 * 7) {
-        return absl::OkStatus();
-      }
-      return absl::ResourceExhaustedError(
-          absl::StrCat(what, " would take ", bytes,
-                       " bytes to copy; the machine has ", machine));
-    };
-    for (const Step& step : program_.steps) {
-      if (step.kernel != "reference") continue;
-      OPTRAIL_RETURN_IF_ERROR(fits(
-          step.operands, absl::StrCat("operands of node \"", step.name, "\"")));
-    }
-    return fits(program_.outputs, "the outputs");
-  }
-
-  char* Address(const View& view) const {
-    return base_[view.storage] + view.offset * ElementBytes(view.type.type);
-  }
-
-  // Returns the first element of `view` where the host can read it: in place,
-  // or in `copy`, which gets the view if it is dense and else its whole
-  // storage.
-  absl::StatusOr<const char*> OnHost(const View& view,
-                                     std::vector<char>* copy) const {
-    char* const address = Address(view);
-    if (const char* const in_place = machine_->HostAddress(address)) {
-      return in_place;
-    }
-    const bool dense = IsDense(view);
-    char* const from = dense ? address : base_[view.storage];
-    const int64_t bytes =
-        dense ? view.type.bytes() : program_.storages[view.storage].bytes;
-    if (copy->size() < static_cast<size_t>(bytes)) copy->resize(bytes);
-    OPTRAIL_RETURN_IF_ERROR(machine_->Read(copy->data(), from, bytes));
-    return copy->data() + (address - from);
-  }
-
-  absl::StatusOr<Array> Read(const View& view) const {
-    const int64_t size = ElementBytes(view.type.type);
-    std::string bytes(view.type.bytes(), '\0');
-    std::vector<char> copy;
-    OPTRAIL_ASSIGN_OR_RETURN(const char* const from, OnHost(view, &copy));
-    ForEachElement(view.type.dims, {view.strides},
-                   [&](int64_t i, const std::vector<int64_t>& at) {
-                     std::memcpy(bytes.data() + i * size, from + at[0] * size,
-                                 size);
-                   });
-    return Array::Decode(view.type, bytes);
-  }
-
   // --- Kernels ----------------------------------------------------------
 
   absl::Status LoadKernels() {
@@ -402,7 +271,7 @@ class DeviceRunner : public Runner {
             absl::StrCat(loaded->config, " (", loaded->source, ")");
       }
       for (const View& view : step.operands) {
-        ready.addresses.push_back(Address(view));
+        ready.addresses.push_back(memory_->Address(view));
       }
     }
     return absl::OkStatus();
@@ -447,7 +316,7 @@ class DeviceRunner : public Runner {
     std::vector<Array> arrays;
     const size_t reads = step.operands.size() - step.results;
     for (size_t i = 0; i < reads; ++i) {
-      OPTRAIL_ASSIGN_OR_RETURN(Array array, Read(step.operands[i]));
+      OPTRAIL_ASSIGN_OR_RETURN(Array array, memory_->Read(step.operands[i]));
       arrays.push_back(std::move(array));
     }
     ArrayList inputs;
@@ -461,8 +330,9 @@ class DeviceRunner : public Runner {
                              FindOp(node.op)->evaluate(node, inputs, types));
     for (size_t i = 0; i < results.size(); ++i) {
       const std::string bytes = results[i].Encode();
-      OPTRAIL_RETURN_IF_ERROR(machine_->Write(Address(step.operands[reads + i]),
-                                              bytes.data(), bytes.size()));
+      OPTRAIL_RETURN_IF_ERROR(
+          machine_->Write(memory_->Address(step.operands[reads + i]),
+                          bytes.data(), bytes.size()));
     }
     return absl::OkStatus();
   }
@@ -474,20 +344,14 @@ class DeviceRunner : public Runner {
   Graph graph_;
   FusionReport report_;
   Program program_;
-  MemoryPlan plan_;
+  std::unique_ptr<ProgramMemory> memory_;
   OrderGain order_;
-  std::map<int, size_t> arena_place_;  // storage -> buffer of the plan
-  std::vector<MemoryBuffer> buffers_of_arena_;
-  std::vector<std::unique_ptr<ops::Buffer>> buffers_;
-  std::vector<char*> base_;  // of each storage
   std::vector<char> brought_;
   std::vector<ReadyStep> ready_;
   std::vector<ReadyStep*> calls_;
   std::vector<Part> parts_;
   std::vector<RunnerStep> steps_;
   std::map<const Step*, std::string> configs_;
-  int64_t constant_bytes_ = 0;
-  int64_t unplanned_bytes_ = 0;
 };
 
 }  // namespace

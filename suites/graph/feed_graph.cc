@@ -75,6 +75,7 @@ absl::StatusOr<ExitCode> FeedGraph(const GraphFeedCommand& asked,
   const int64_t started_unix_ns = Clock::Real()->WallNs();
   OPTRAIL_ASSIGN_OR_RETURN(const graph::Imported imported,
                            graph::ImportOnnx(how.path, how.import));
+  OPTRAIL_RETURN_IF_ERROR(graph::CheckCovered(imported, how.path));
   OPTRAIL_ASSIGN_OR_RETURN(const graph::RunnerOptions options,
                            RunnerOptionsOf(how));
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<graph::SampleInput> inputs,

@@ -177,7 +177,7 @@ absl::StatusOr<proto::FusionDecision> MeasuredFusion::Measure(
   return decision;
 }
 
-absl::Status MeasuredFusion::Save() const {
+absl::Status MeasuredFusion::Save() {
   return is_new_ ? decisions_.Save() : absl::OkStatus();
 }
 

@@ -50,7 +50,7 @@ class MeasuredFusion {
   graph::FusionChooser chooser();
 
   // Writes what is new.
-  absl::Status Save() const;
+  absl::Status Save();
 
   // A row for each site that was asked about: the rule, how often, what both
   // take, the gain with its interval, and the decision.

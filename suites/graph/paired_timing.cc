@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "base/clock.h"
 #include "base/stats/statistics.h"
 #include "base/status_macros.h"
 
@@ -59,7 +60,8 @@ absl::StatusOr<PairedTimes> TimePairs(ops::Timer& first, ops::Timer& second,
   test.false_alarm_rate = .025;
   PairedTimes times;
   std::vector<double> log_ratios;
-  const absl::Time end = absl::Now() + options.most;
+  const int64_t end_ns =
+      Clock::Real()->NowNs() + absl::ToInt64Nanoseconds(options.most);
   for (int round = 1; round <= kMostRounds; ++round) {
     for (const int i : {0, 1}) {
       OPTRAIL_RETURN_IF_ERROR(sides[(round + i) % 2].Take());
@@ -78,7 +80,7 @@ absl::StatusOr<PairedTimes> TimePairs(ops::Timer& first, ops::Timer& second,
     if (round < options.min_rounds) continue;
     times.evidence = PairedTest(log_ratios, test);
     if (times.evidence.high - times.evidence.low <= 2 * options.half_width ||
-        absl::Now() > end) {
+        Clock::Real()->NowNs() > end_ns) {
       break;
     }
   }

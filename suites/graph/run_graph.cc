@@ -1,31 +1,23 @@
 #include "suites/graph/run_graph.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <iostream>
-#include <map>
-#include <numeric>
 #include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/clock.h"
-#include "base/file/file.h"
-#include "base/process/cpus.h"
 #include "base/status_macros.h"
-#include "base/text/closest.h"
 #include "base/text/units.h"
 #include "graph/reference/npz.h"
 #include "graph/reference/reference.h"
-#include "ops/core/device_type.h"
 #include "ops/device/cpu/device.h"
 #include "suites/graph/call_timer.h"
-#include "suites/graph/graph_page.h"
-#include "suites/graph/graph_record.h"
 #include "suites/graph/measured_fusion.h"
 #include "suites/graph/paired_timing.h"
 #include "suites/graph/peer.h"
+#include "suites/graph/run_report.h"
 #include "suites/graph/step_profile.h"
 #include "suites/stopwatch/stopwatch.h"
 
@@ -125,131 +117,13 @@ double ReferenceFlop(const graph::Graph& graph) {
   return flop;
 }
 
-struct Timed {
-  Sampling whole;
-  std::vector<double> steps_ns;
-
-  double sum_ns() const {
-    return std::accumulate(steps_ns.begin(), steps_ns.end(), 0.0);
-  }
-  bool is_known() const { return whole.outcome == proto::OK; }
-};
-
-absl::StatusOr<Timed> TimeAll(graph::Runner& runner, ops::Device& device) {
-  Timed timed;
+absl::StatusOr<TimedRun> TimeAll(graph::Runner& runner, ops::Device& device) {
+  TimedRun timed;
   OPTRAIL_ASSIGN_OR_RETURN(timed.whole, TimeWhole(runner, device));
   OPTRAIL_ASSIGN_OR_RETURN(timed.steps_ns, ProfileSteps(runner, device));
   // Steps that work in place have spoilt what they read.
   OPTRAIL_RETURN_IF_ERROR(runner.Run());
   return timed;
-}
-
-Table StepsTable(const graph::Runner& runner, const Timed& timed) {
-  const double all = timed.sum_ns();
-  std::vector<int> order(timed.steps_ns.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-    return timed.steps_ns[a] > timed.steps_ns[b];
-  });
-  Table table({{"node", Align::kLeft, "node", Clip::kFold},
-               {"kernel"},
-               {"nodes", Align::kRight},
-               {"time", Align::kRight, "time_ns"},
-               {"share", Align::kRight},
-               {"computes", Align::kLeft, "computes"}});
-  for (const int s : order) {
-    const graph::RunnerStep& step = runner.steps()[s];
-    const double ns = timed.steps_ns[s];
-    table.AddRow(
-        {absl::CEscape(step.name), step.kernel, Cell::Integer(step.nodes),
-         ns == 0 ? Cell::None() : Cell::Number(ns, FormatDurationNs(ns)),
-         Cell::Number(all == 0 ? 0 : ns / all,
-                      FormatPercent(all == 0 ? 0 : ns / all)),
-         step.what});
-  }
-  return table;
-}
-
-// How many steps each kernel has, and what they take together.
-std::map<std::string, std::pair<int, double>> ByKernel(
-    const graph::Runner& runner, const Timed& timed) {
-  std::map<std::string, std::pair<int, double>> kernels;
-  for (size_t s = 0; s < runner.steps().size(); ++s) {
-    auto& [count, ns] = kernels[runner.steps()[s].kernel];
-    ++count;
-    ns += timed.steps_ns[s];
-  }
-  return kernels;
-}
-
-std::string KernelsText(const graph::Runner& runner, const Timed& timed) {
-  const double all = timed.sum_ns();
-  std::string text;
-  for (const auto& [kernel, of] : ByKernel(runner, timed)) {
-    absl::StrAppend(&text, text.empty() ? "" : ", ", of.first, " ", kernel,
-                    " (", FormatPercent(all == 0 ? 0 : of.second / all), ")");
-  }
-  return text;
-}
-
-std::string PlaceText(const GraphRunCommand& command) {
-  if (command.device == "cpu") {
-    return absl::StrCat(command.threads,
-                        command.threads == 1 ? " thread" : " threads");
-  }
-  return command.type == "f32"
-             ? command.device
-             : absl::StrCat(command.device, " in ", command.type);
-}
-
-// "4.2 ms on 1 thread (12 GFLOP/s)"
-std::string EndToEndText(const Timed& timed, double flop,
-                         const GraphRunCommand& command) {
-  if (!timed.is_known()) return "can't tell, the machine was too busy";
-  return absl::StrCat(
-      FormatDurationNs(timed.whole.time_ns), " on ", PlaceText(command), " (",
-      FormatRate(flop / timed.whole.time_ns * 1e9, "FLOP/s"), ")");
-}
-
-std::string MemoryText(const graph::Runner& runner) {
-  return absl::StrCat(
-      "arena ", FormatBytes(static_cast<double>(runner.plan().arena_bytes)),
-      " (", graph::PlanProofName(runner.plan().proof), "; without a plan ",
-      FormatBytes(static_cast<double>(runner.unplanned_bytes())),
-      "; live at once at most ",
-      FormatBytes(static_cast<double>(runner.order().after_bytes)),
-      runner.order().after_bytes < runner.order().before_bytes
-          ? absl::StrCat(
-                ", in the order of the file ",
-                FormatBytes(static_cast<double>(runner.order().before_bytes)))
-          : "",
-      "), constants and inputs ",
-      FormatBytes(static_cast<double>(runner.constant_bytes())));
-}
-
-void PrintWhole(const graph::Runner& runner, const Timed& timed, double flop,
-                const GraphRunCommand& command, std::ostream& out) {
-  out << "steps: " << KernelsText(runner, timed) << "\n"
-      << "end to end: " << EndToEndText(timed, flop, command)
-      << "; the sum of its steps: " << FormatDurationNs(timed.sum_ns()) << "\n"
-      << "memory: " << MemoryText(runner) << "\n";
-}
-
-// How often each rule had each outcome.
-std::map<std::pair<std::string, std::string>, int> Outcomes(
-    const graph::FusionReport& report) {
-  std::map<std::pair<std::string, std::string>, int> counts;
-  for (const graph::FusionDecision& decision : report) {
-    ++counts[{decision.rule, decision.why_not}];
-  }
-  return counts;
-}
-
-void PrintFusion(const graph::FusionReport& report, std::ostream& out) {
-  for (const auto& [what, count] : Outcomes(report)) {
-    out << "fusion: " << what.first << ", " << count << " times"
-        << (what.second.empty() ? "" : " not fused: ") << what.second << "\n";
-  }
 }
 
 absl::Status PrintPairs(absl::string_view name, ops::Timer& other,
@@ -381,141 +255,7 @@ absl::StatusOr<std::optional<bool>> Check(const GraphRunCommand& command,
   return all;
 }
 
-std::string ModelName(const std::string& path) {
-  return std::filesystem::path(path).stem().string();
-}
-
-GraphPage PageOf(const GraphRunCommand& command, const graph::Runner& runner,
-                 const Timed& timed, double flop) {
-  GraphPage page;
-  page.title = ModelName(command.path);
-  page.facts = {
-      absl::StrCat("end to end: ", EndToEndText(timed, flop, command)),
-      absl::StrCat("memory: ", MemoryText(runner)),
-      absl::StrCat("fusion: ", AbslUnparseFlag(command.fuse))};
-  for (size_t s = 0; s < runner.steps().size(); ++s) {
-    const graph::RunnerStep& step = runner.steps()[s];
-    page.steps.push_back(
-        {step.name, step.kernel, step.what, timed.steps_ns[s]});
-  }
-  for (const auto& [what, count] : Outcomes(runner.fusion())) {
-    page.rules.push_back({what.first, count, what.second});
-  }
-  page.arena_bytes = runner.plan().arena_bytes;
-  for (size_t b = 0; b < runner.arena_buffers().size(); ++b) {
-    const graph::MemoryBuffer& buffer = runner.arena_buffers()[b];
-    page.buffers.push_back({buffer.id, buffer.lower, buffer.upper - 1,
-                            runner.plan().offsets[b], buffer.size_bytes});
-  }
-  return page;
-}
-
-absl::Status WritePage(const GraphRunCommand& command,
-                       const graph::Runner& runner, const Timed& timed,
-                       double flop) {
-  OPTRAIL_RETURN_IF_ERROR(WriteOutput(
-      command.page, GraphPageText(PageOf(command, runner, timed, flop))));
-  std::cerr << "wrote " << command.page << "\n";
-  return absl::OkStatus();
-}
-
-absl::Status Record(const GraphRunCommand& command, const graph::Runner& runner,
-                    const Timed& timed, double flop, int64_t started_unix_ns) {
-  MeasuredGraph measured;
-  measured.model = ModelName(command.path);
-  measured.threads = command.threads;
-  measured.device = command.device;
-  measured.type = command.type;
-  measured.fuse = AbslUnparseFlag(command.fuse);
-  measured.started_unix_ns = started_unix_ns;
-  measured.whole = timed.whole;
-  for (const auto& [kernel, of] : ByKernel(runner, timed)) {
-    measured.kernels_ns[kernel] = of.second;
-  }
-  measured.arena_bytes = runner.plan().arena_bytes;
-  measured.flop = flop;
-  return RecordGraph(measured, command.history, command.store);
-}
-
 }  // namespace
-
-bool AbslParseFlag(absl::string_view text, FuseMode* mode, std::string* error) {
-  for (const FuseMode known :
-       {FuseMode::kRules, FuseMode::kNone, FuseMode::kMeasured}) {
-    if (text != AbslUnparseFlag(known)) continue;
-    *mode = known;
-    return true;
-  }
-  *error = ExpectedOneOf(text, {"rules", "none", "measured"});
-  return false;
-}
-
-std::string AbslUnparseFlag(FuseMode mode) {
-  return mode == FuseMode::kRules  ? "rules"
-         : mode == FuseMode::kNone ? "none"
-                                   : "measured";
-}
-
-namespace {
-
-// Names the first node that is not covered. A model that lacks some is not what
-// its name says, so that its time is no result.
-void SayUncovered(const graph::Imported& imported, const std::string& path) {
-  const graph::Uncovered& first = imported.uncovered.front();
-  std::cerr << "optrail graph: " << path << ": " << imported.uncovered.size()
-            << " not covered, the first: node \"" << absl::CEscape(first.node)
-            << "\" (" << absl::CEscape(first.op)
-            << "): " << absl::CEscape(first.reason)
-            << "; nothing is recorded; next: optrail graph show " << path
-            << "\n";
-}
-
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<ops::Device>> DeviceOf(
-    GraphRunCommand& command) {
-  if (command.device == "cpu") {
-    if (command.threads == 0) {
-      command.threads = static_cast<int>(UsableCpus().size());
-    }
-    OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<ops::CpuDevice> device,
-                             ops::MakeCpuDevice(command.threads));
-    return device;
-  }
-  OPTRAIL_ASSIGN_OR_RETURN(const ops::DeviceType* const type,
-                           ops::FindDeviceTypeNamed(command.device));
-  return type->Make({});
-}
-
-absl::StatusOr<graph::RunnerOptions> RunnerOptionsOf(
-    const GraphRunCommand& command) {
-  graph::RunnerOptions options;
-  if (command.type == "bf16") {
-    options.type = proto::ELEMENT_BF16;
-  } else if (command.type != "f32") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--type=", command.type, ": expected f32 or bf16"));
-  }
-  options.compile_cache = command.compile_cache;
-  options.fuse = command.fuse != FuseMode::kNone;
-  options.store = command.store;
-  return options;
-}
-
-absl::StatusOr<std::unique_ptr<graph::Runner>> MakeRunner(
-    const GraphRunCommand& command, const graph::Graph& graph,
-    ops::Device& device, graph::RunnerOptions& options,
-    std::unique_ptr<MeasuredFusion>& fusion) {
-  if (command.fuse == FuseMode::kMeasured) {
-    OPTRAIL_ASSIGN_OR_RETURN(
-        fusion, MeasuredFusion::Create(command.fusion_store, device, options));
-    options.choose = fusion->chooser();
-  }
-  OPTRAIL_ASSIGN_OR_RETURN(std::unique_ptr<graph::Runner> runner,
-                           graph::Runner::Create(graph, device, options));
-  if (fusion != nullptr) OPTRAIL_RETURN_IF_ERROR(fusion->Save());
-  return runner;
-}
 
 absl::StatusOr<ExitCode> RunGraph(const GraphRunCommand& asked,
                                   std::ostream& out) {
@@ -524,9 +264,11 @@ absl::StatusOr<ExitCode> RunGraph(const GraphRunCommand& asked,
                            graph::ImportOnnx(command.path, command.import));
   const int64_t started_unix_ns = Clock::Real()->WallNs();
   const graph::Graph& graph = imported.graph;
-  const bool covered = imported.uncovered.empty();
-  if (!covered) {
-    SayUncovered(imported, command.path);
+  // The rest runs, but its time is no result.
+  const absl::Status covered = graph::CheckCovered(imported, command.path);
+  if (!covered.ok()) {
+    std::cerr << "optrail graph: " << covered.message()
+              << "; nothing is recorded\n";
     if (graph.outputs.empty()) return ExitCode::kCheckFailed;
     command.record = false;
   }
@@ -552,13 +294,13 @@ absl::StatusOr<ExitCode> RunGraph(const GraphRunCommand& asked,
   OPTRAIL_ASSIGN_OR_RETURN(
       const std::optional<bool> same,
       Check(command, graph, inputs, data, *runner, ReferenceFlop(graph), out));
-  OPTRAIL_ASSIGN_OR_RETURN(const Timed timed, TimeAll(*runner, *device));
+  OPTRAIL_ASSIGN_OR_RETURN(const TimedRun timed, TimeAll(*runner, *device));
   if (!command.page.empty()) {
-    OPTRAIL_RETURN_IF_ERROR(WritePage(command, *runner, timed, flop));
+    OPTRAIL_RETURN_IF_ERROR(WriteRunPage(command, *runner, timed, flop));
   }
   if (command.record && same.value_or(true)) {
     OPTRAIL_RETURN_IF_ERROR(
-        Record(command, *runner, timed, flop, started_unix_ns));
+        RecordTimedRun(command, *runner, timed, flop, started_unix_ns));
   }
   bool same_as_peer = true;
   out << StepsTable(*runner, timed).Format(command.format, TerminalWidth());
@@ -572,7 +314,7 @@ absl::StatusOr<ExitCode> RunGraph(const GraphRunCommand& asked,
         same_as_peer,
         PrintAgainst(command, graph, inputs, options, *runner, *device, out));
   }
-  if (!covered || !same.value_or(true) || !same_as_peer) {
+  if (!covered.ok() || !same.value_or(true) || !same_as_peer) {
     return ExitCode::kCheckFailed;
   }
   return timed.is_known() ? ExitCode::kOk : ExitCode::kNotEnoughData;

@@ -341,12 +341,7 @@ absl::StatusOr<ExitCode> ServeGraph(const GraphServeCommand& asked,
                      "the file, which may be all that its nodes allow)"));
   }
   const graph::Imported imported = *std::move(imported_or);
-  if (!imported.uncovered.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(command.model.path, ": ", imported.uncovered.size(),
-                     " nodes are not covered; next: optrail graph show ",
-                     command.model.path));
-  }
+  OPTRAIL_RETURN_IF_ERROR(graph::CheckCovered(imported, command.model.path));
   const graph::Graph& graph = imported.graph;
   OPTRAIL_ASSIGN_OR_RETURN(command.load.batch, graph::BatchOf(graph));
   std::vector<Worker> workers;

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
+#include "base/clock.h"
 #include "base/file/failed_file.h"
 #include "base/file/file.h"
 #include "base/stats/statistics.h"
@@ -101,13 +101,19 @@ class LayeredTuning {
     stage.changed =
         absl::StrCat(stage.changed, stage.changed.empty() ? "" : "; ",
                      "failed: ", SanitiseText(failure.message()));
-    stage.took = absl::Now() - began_;
+    stage.took = Took();
+  }
+
+  // Steady: a clock that is set meanwhile changes no budget.
+  absl::Duration Took() const { return Steady() - began_; }
+  static absl::Duration Steady() {
+    return absl::Nanoseconds(Clock::Real()->NowNs());
   }
 
   GraphStage& Begin(const std::string& name) {
     log_ << "stage " << stages_.size() + 1 << " of at most " << kMostStages
          << ": " << name << "\n";
-    began_ = absl::Now();
+    began_ = Steady();
     GraphStage& stage = stages_.emplace_back();
     stage.name = name;
     stage.as = as_;
@@ -239,7 +245,7 @@ class LayeredTuning {
     tuning::ProofOptions options;
     options.max_time = command_.proof_time;
     tuning::PairedProof proof(options, {objective});
-    const absl::Time proof_began = absl::Now();
+    const absl::Duration proof_began = Steady();
     std::vector<double> before, after, latency_ns;
     absl::Status failure;
     // It ends earlier where the answer is clear.
@@ -248,11 +254,10 @@ class LayeredTuning {
     shown.sink = [this](absl::string_view text) { log_ << text << std::flush; };
     Progress progress("interleaved with the stage before",
                       absl::ToInt64Milliseconds(command_.proof_time), shown);
-    for (int round = 1; proof.Open(absl::Now() - proof_began); ++round) {
-      progress.Update(
-          std::min(progress.total(),
-                   absl::ToInt64Milliseconds(absl::Now() - proof_began)),
-          absl::StrCat("round ", round));
+    for (int round = 1; proof.Open(Steady() - proof_began); ++round) {
+      progress.Update(std::min(progress.total(), absl::ToInt64Milliseconds(
+                                                     Steady() - proof_began)),
+                      absl::StrCat("round ", round));
       proto::Measurement sides[2];
       for (const int i : {0, 1}) {
         const int side = (round + i) % 2;
@@ -281,7 +286,7 @@ class LayeredTuning {
     // A change that was proven piece by piece stays unless it is slower as a
     // whole.
     stage.kept = must_gain ? proof.Claimed() : !proof.LostBy(0);
-    stage.took = absl::Now() - began_;
+    stage.took = Took();
     if (stage.kept) as_ = stage.as;
     return absl::OkStatus();
   }
@@ -294,7 +299,7 @@ class LayeredTuning {
   const GraphTools& tools_;
   std::ostream& log_;
   ServedAs as_;
-  absl::Time began_;
+  absl::Duration began_;
   std::vector<GraphStage> stages_;
 };
 

@@ -34,7 +34,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "base/file/compression.h"
@@ -42,11 +41,9 @@
 #include "base/random.h"
 #include "base/stats/statistics.h"
 #include "base/status_macros.h"
-#include "tuning/replay/recorded_domain.h"
+#include "tuning/replay/evaluation/task_search.h"
 #include "tuning/replay/recording.h"
-#include "tuning/replay/replay_problem.h"
 #include "tuning/replay/score.h"
-#include "tuning/search/strategies.h"
 #include "tuning/search/task_scheduler.h"
 
 ABSL_FLAG(
@@ -89,111 +86,15 @@ constexpr int kTurnTrials = 4;
 constexpr int kDefaultWorkloads = 12;
 constexpr double kDefaultSpread = 100;
 
-// One search of one recording, a trial at a time.
-class TaskSearch {
- public:
-  // `start_ms`: of the default config; 0: the median. `recording` must outlive
-  // this.
-  static absl::StatusOr<std::unique_ptr<TaskSearch>> Begin(
-      const Recording& recording, double start_ms, uint64_t seed) {
-    std::unique_ptr<TaskSearch> search(new TaskSearch(recording, start_ms));
-    StrategyOptions options;
-    options.seed = seed;
-    OPTRAIL_ASSIGN_OR_RETURN(
-        search->strategy_,
-        MakeStrategy(absl::GetFlag(FLAGS_strategy), search->domain_, options));
-    return search;
-  }
-
-  // Best cost / optimum.
-  double cost() const { return cost_; }
-  int trials() const { return trials_; }
-  // False: the space is exhausted, or --most_trials are done.
-  bool Advance() {
-    if (trials_ == absl::GetFlag(FLAGS_most_trials)) return false;
-    const std::vector<Levels> asked = strategy_->Ask(1);
-    if (asked.empty()) return false;
-    expected_improvement_ = strategy_->ExpectedImprovement();
-    const RecordedConfig& config =
-        recording_.configs[*domain_.IndexOf(asked[0])];
-    strategy_->Tell({TrialOf(config)});
-    ++trials_;
-    last_ = &config;
-    if (config.outcome != proto::OK || config.time_ms / optimum_ms_ >= cost_) {
-      return true;
-    }
-    cost_ = config.time_ms / optimum_ms_;
-    best_ = config.levels;
-    return true;
-  }
-
-  // The strategy's, before the last trial.
-  absl::optional<double> expected_improvement() const {
-    return expected_improvement_;
-  }
-
-  // Learns what a sibling tried last.
-  void Overhear(int sibling, const TaskSearch& other) {
-    Trial trial = TrialOf(*other.last_);
-    const absl::optional<Levels> levels = LevelsOf(other.TextOf(trial.levels));
-    if (!levels) return;
-    trial.levels = *levels;
-    strategy_->Overhear(sibling, trial);
-  }
-
-  // The best config's values; "" while that is the one to start with.
-  std::string BestText() const { return TextOf(best_); }
-
-  // False: not in this recording, or tried already.
-  bool Suggest(absl::string_view text) {
-    const absl::optional<Levels> levels = LevelsOf(text);
-    return levels && strategy_->Suggest(*levels);
-  }
-
- private:
-  TaskSearch(const Recording& recording, double start_ms)
-      : recording_(recording),
-        domain_(recording),
-        optimum_ms_(OptimumMs(recording)) {
-    std::vector<double> times_ms;
-    for (const RecordedConfig& config : recording.configs) {
-      if (config.outcome == proto::OK) times_ms.push_back(config.time_ms);
-    }
-    cost_ = (start_ms > 0 ? start_ms : Median(times_ms)) / optimum_ms_;
-  }
-
-  std::string TextOf(const Levels& levels) const {
-    std::string text;
-    for (size_t k = 0; k < levels.size(); ++k) {
-      absl::StrAppend(&text, domain_.knobs()[k].labels[levels[k]], ",");
-    }
-    return text;
-  }
-  // nullopt: a knob has no such value here.
-  absl::optional<Levels> LevelsOf(absl::string_view text) const {
-    const std::vector<absl::string_view> labels =
-        absl::StrSplit(text, ',', absl::SkipEmpty());
-    if (labels.size() != domain_.knobs().size()) return absl::nullopt;
-    Levels levels;
-    for (size_t k = 0; k < labels.size(); ++k) {
-      const std::vector<std::string>& known = domain_.knobs()[k].labels;
-      const auto found = std::find(known.begin(), known.end(), labels[k]);
-      if (found == known.end()) return absl::nullopt;
-      levels.push_back(static_cast<uint16_t>(found - known.begin()));
-    }
-    return levels;
-  }
-
-  const Recording& recording_;
-  const RecordedDomain domain_;
-  const double optimum_ms_;
-  std::unique_ptr<Strategy> strategy_;
-  double cost_ = 0;
-  Levels best_;
-  int trials_ = 0;
-  const RecordedConfig* last_ = nullptr;
-  absl::optional<double> expected_improvement_;
-};
+// `start_ms`: of the default config; 0: the median.
+TaskSearchOptions SearchOptions(double start_ms, uint64_t seed) {
+  TaskSearchOptions options;
+  options.strategy = absl::GetFlag(FLAGS_strategy);
+  options.start_ms = start_ms;
+  options.seed = seed;
+  options.most_trials = absl::GetFlag(FLAGS_most_trials);
+  return options;
+}
 
 // A search that nothing else has a part in.
 struct Curve {
@@ -203,8 +104,9 @@ struct Curve {
 
 absl::StatusOr<Curve> Search(const Recording& recording, double start_ms,
                              uint64_t seed) {
-  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<TaskSearch> search,
-                           TaskSearch::Begin(recording, start_ms, seed));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const std::unique_ptr<TaskSearch> search,
+      TaskSearch::Begin(recording, SearchOptions(start_ms, seed)));
   Curve curve;
   curve.cost.push_back(search->cost());
   while (search->Advance()) curve.cost.push_back(search->cost());
@@ -274,7 +176,8 @@ absl::StatusOr<double> Scheduled(const Workload& workload,
     searches.emplace_back();
     OPTRAIL_ASSIGN_OR_RETURN(
         searches.back(),
-        TaskSearch::Begin(recordings[i], workload.start_ms[i], workload.seed));
+        TaskSearch::Begin(recordings[i],
+                          SearchOptions(workload.start_ms[i], workload.seed)));
   }
   TaskSchedulerOptions options;
   options.warm_up_trials = WarmUpTrials(total, static_cast<int>(tasks.size()));
