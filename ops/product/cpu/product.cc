@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "ops/product/cpu/product_bf16.h"
+#include "ops/product/cpu/short_sums.h"
 
 namespace optrail::ops {
 
@@ -125,16 +126,6 @@ int64_t Product<float>::PlanBlocks(const ProductSpec& spec, CpuDevice& device) {
                                      device.hardware().l2_bytes());
   panels_ = {blocking.tile.columns, size_.k};
   blocked_ = BlockedProduct(blocking, {task_.rows, task_.columns, task_steps_});
-  const bool transposes = !packs_b_ && !blocking.b_transposed && size_.n > 1;
-  if (!spec.gathers_a && !blocking.a_transposed) {
-    few_columns_ =
-        FewColumnsFor({task_.rows, size_.n, task_steps_}, transposes);
-  }
-  if (few_columns_ != FewColumns::kNone) {
-    return few_columns_ == FewColumns::kLongSums && transposes
-               ? WholeLines(size_.n * task_steps_)
-               : 0;
-  }
   // One thread gains nothing by several tasks.
   const bool whole =
       row_parts_ * column_parts_ * depth_parts_ == 1 || device.threads() == 1;
@@ -142,12 +133,24 @@ int64_t Product<float>::PlanBlocks(const ProductSpec& spec, CpuDevice& device) {
     direct_ = DirectProduct::Plan(
         blocking, size_,
         {size_.k, packs_b_ ? panels_.panel_floats() : size_.n, size_.n});
-    if (direct_.has_value()) {
-      task_ = {size_.m, size_.n};
-      task_count_ = batch_;
-      at_once_ = std::min(at_once_, batch_);
-      return 0;
-    }
+  }
+  const bool transposes = !packs_b_ && !blocking.b_transposed && size_.n > 1;
+  if (!spec.gathers_a && !blocking.a_transposed) {
+    few_columns_ =
+        FewColumnsFor({task_.rows, size_.n, task_steps_}, transposes,
+                      direct_.has_value() && direct_->is_of_strips());
+  }
+  if (few_columns_ != FewColumns::kNone) {
+    direct_.reset();
+    return few_columns_ == FewColumns::kLongSums && transposes
+               ? WholeLines(size_.n * task_steps_)
+               : 0;
+  }
+  if (direct_.has_value()) {
+    task_ = {size_.m, size_.n};
+    task_count_ = batch_;
+    at_once_ = std::min(at_once_, batch_);
+    return 0;
   }
   a_at_ = WholeLines(blocked_.workspace_floats());
   return a_at_ + (spec.gathers_a ? WholeLines(task_.rows * size_.k) : 0);

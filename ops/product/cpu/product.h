@@ -16,7 +16,9 @@
 //
 //   tasks           tasks.h, product.cc    what a thread computes at a time
 //   small products  direct_product.h       calls written down beforehand
-//   few columns     few_columns.h          vectors along k, or along rows
+//   few columns     few_columns.h,         vectors along k, or along rows
+//                   short_sums.h
+//   short sums      strips.h               B in registers, rows stream past it
 //   blocking        blocking.h,            three loops over blocks for caches
 //                   blocked_product.h
 //   packing         packing.h, pairs.h     blocks as panels; PackedB: weights
@@ -158,11 +160,10 @@ class Product {
   int64_t c_at_ = 0;
   Workspaces workspaces_;
   bool has_workspaces_ = false;
-  // f32:
   void MultiplyFewColumns(const Task& task, const Left& a, const Right& b,
-                          float* to, const Epilogue& epilogue,
-                          float* space) const;
+                          T* to, const Epilogue& epilogue, float* space) const;
   FewColumns few_columns_ = FewColumns::kNone;
+  // f32:
   absl::optional<DirectProduct> direct_;
   Workspaces partial_sums_;
   // bfloat16:
