@@ -164,6 +164,13 @@ class Product {
                           T* to, const Epilogue& epilogue, float* space) const;
   FewColumns few_columns_ = FewColumns::kNone;
   // f32:
+  bool b_transposed_ = false;
+  void MultiplyLastColumns(const Task& task, const float* a, const float* b,
+                           float* to, const Epilogue& epilogue,
+                           float* space) const;
+  // So few beyond whole vectors that MultiplyFewColumns computes them sooner.
+  int64_t last_columns_ = 0;
+  int64_t last_at_ = 0;  // offset of their copy in a workspace
   absl::optional<DirectProduct> direct_;
   Workspaces partial_sums_;
   // bfloat16:

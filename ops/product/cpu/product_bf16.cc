@@ -67,6 +67,7 @@ int64_t Product<uint16_t>::PlanBlocks(const ProductSpec& spec,
   const bool transposes = !packs_b_ && size_.n > 1;
   // Columns that fill no vector are computed one by one where rows are few.
   if (!spec.gathers_a && size_.n < kPairLanes && PairsPay() &&
+      FindPairTile(1, 1).plain_a != nullptr &&
       ((task_.rows <= kFewRowsForPairs && !packs_b_) ||
        LongSumsOfPairsPay({task_.rows, size_.n, pairs}, transposes))) {
     few_columns_ = FewColumns::kLongSums;

@@ -154,6 +154,20 @@ TEST(Product, OfFewColumnsIsExactHoweverItIsSplit) {
   }
 }
 
+// One to a few columns beyond whole vectors are computed along long sums.
+TEST(Product, OfLastColumnsIsExactHoweverItIsSplit) {
+  for (const int64_t n : {17, 19, 33, 70}) {
+    for (const int64_t k : {300, 301}) {
+      for (const int64_t rows : {4096, 100}) {
+        for (const int64_t parts : {1, 2}) {
+          ExpectExact(Split({301, n, k}, rows, 128, parts), 2);
+        }
+      }
+      ExpectExact(SpecOf(3, {301, n, k}), 1);
+    }
+  }
+}
+
 TEST(Product, OfBatchesIsExact) {
   for (const int64_t batch : {2, 7, 200}) {
     for (const ProductSize& size : std::vector<ProductSize>{
