@@ -22,6 +22,10 @@ constexpr int64_t kMostVectorsOfTile = 4;
 // the hardware follows so many rows that are written from end to end. With 32
 // rows 64 x 128256 x 4 took three times as long.
 constexpr int64_t kRowsOfStrip = 8;
+// Or so little is added up that storing C takes longest, and rows are so few
+// that B had better be passed once for each tile of rows than C in columns.
+constexpr int64_t kShortSum = 16;
+constexpr int64_t kFewRows = 64;
 // Or B is in L2, and rows are so few that it is passed once or twice.
 constexpr int64_t kVeryFewRows = 16;
 constexpr int64_t kMostOfBInL2 = (512 << 10) / sizeof(float);
@@ -115,6 +119,7 @@ absl::optional<DirectProduct> DirectProduct::Plan(const Blocking& blocking,
   const bool is_one_tile =
       size.k * size.n <= kMostOfB && size.n <= kMostVectorsOfTile * TileLanes();
   if ((all <= kMostFloats || is_one_tile ||
+       (size.k <= kShortSum && size.m <= kFewRows) ||
        (size.m <= kVeryFewRows && size.k * size.n <= kMostOfBInL2)) &&
       direct.AddTiles(blocking)) {
     return direct;
@@ -147,29 +152,25 @@ bool DirectProduct::AddStrips(const Blocking& blocking) {
   const int64_t lanes = TileLanes();
   const int64_t most = MostVectorsOfStrip(size_.k);
   if (most == 0) return false;
-  // Strips are equal, but for those of the last panel or of the last columns.
   const int64_t vectors =
       CeilDiv(blocking.b_in_panels ? blocking.tile.columns : size_.n, lanes);
+  // To read half of each row of a panel, and then the others, takes longer.
+  if (blocking.b_in_panels && vectors > most) return false;
+  // All are as wide, but for a last one.
   const int64_t width = CeilDiv(vectors, CeilDiv(vectors, most)) * lanes;
-  const int64_t panel = blocking.b_in_panels ? blocking.tile.columns : width;
-  const auto add = [&](int64_t first, int64_t end, int64_t panels) {
-    for (int64_t column = first; column < end; column += width) {
-      const int64_t here =
-          CeilDiv(std::min(width, end - column), lanes) * lanes;
-      const StripFunctions strip = FindStrip(size_.k, here / lanes);
-      Step step = StepAt(blocking, 0, column, here);
-      step.multiply = strip.plain;
-      step.ends = strip.ends;
-      step.call.rows = size_.m;
-      step.call.tiles = panels;
-      step.call.c_step = panel;
-      if (!blocking.b_in_panels) step.call.b_step = panel;
-      steps_.push_back(step);
-    }
+  const auto add = [&](int64_t column, int64_t columns, int64_t strips) {
+    const int64_t here = CeilDiv(columns, lanes);
+    const StripFunctions strip = FindStrip(size_.k, here);
+    Step step = StepAt(blocking, 0, column, here * lanes);
+    step.multiply = strip.plain;
+    step.ends = strip.ends;
+    step.call.rows = size_.m;
+    step.call.tiles = strips;
+    steps_.push_back(step);
   };
-  const int64_t panels = size_.n / panel;
-  if (panels > 0) add(0, panel, panels);
-  add(panels * panel, size_.n, 1);
+  const int64_t whole = size_.n / width, left = size_.n % width;
+  if (whole > 0) add(0, width, whole);
+  if (left > 0) add(whole * width, left, 1);
   if (blocking.prefetch_c && size_.n > width) {
     rows_at_once_ = std::min(size_.m, kRowsOfStrip);
   }

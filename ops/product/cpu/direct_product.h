@@ -7,7 +7,7 @@
 // several sizes where that leaves no remainder of rows. Masks compute the
 // remainder of columns; where sums are short and few columns remain, vectors
 // along rows do (short_sums.h). Sums of at most 16 steps are those of strips
-// (strips.h), however large the product is.
+// (strips.h), however large the product is, unless panels of B are wider.
 //
 //   const absl::optional<DirectProduct> direct =
 //       DirectProduct::Plan(blocking, size, {lda, ldb, ldc});
@@ -34,7 +34,7 @@ class DirectProduct {
 
   // Nothing if the blocking copies or transposes A or B, where this machine has
   // no masks, and for all products but these: in L1 and near parts of L2; of a
-  // B in L1 and one tile of columns; of a short sum; of a B in L2 and at most
+  // B in L1 and one tile of columns; of short sums; of a B in L2 and at most
   // 16 rows.
   static absl::optional<DirectProduct> Plan(const Blocking& blocking,
                                             const ProductSize& size,
