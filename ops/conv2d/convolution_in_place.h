@@ -430,7 +430,7 @@ class ConvolutionInPlace {
   ConvolutionSize size_ = {};
   RegisterTile tile_;
   RegisterTile rest_;  // of the pixels after the first whole_pixels_ of a line
-  // Of the last columns: as few vectors as hold them.
+  // The last columns have as few vectors as hold them.
   RegisterTile last_tile_;
   RegisterTile last_rest_;
   int64_t whole_pixels_ = 0;

@@ -18,7 +18,8 @@ namespace {
 
 constexpr int kMostSteps = 16, kMostVectors = 12;
 
-// What stays in registers beside a row's sums and a value of A.
+// The vectors of each step that fit into registers beside a row's sums and a
+// value of A.
 constexpr int MostVectors(int steps) {
   return HWY_TARGET == HWY_AVX3 ? std::min(kMostVectors, 31 / (steps + 1)) : 0;
 }
