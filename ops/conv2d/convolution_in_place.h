@@ -39,24 +39,48 @@
 
 namespace optrail::ops {
 
-// The tile of at most so many pixels that computes a line of `length` soonest.
-// There is one for every length where there is one of a single pixel.
-inline RegisterTile FindTileForLine(int64_t pixels, int64_t vectors,
-                                    bool of_pairs, int64_t length) {
+// The tiles that compute a line of pixels: `tile` the first `whole` ones, of
+// which the last tile may overlap the one before, and `rest` the others.
+struct LineTiles {
+  RegisterTile tile;
+  RegisterTile rest;
+  int64_t whole = 0;
+};
+
+inline RegisterTile FindLineTile(int64_t pixels, int64_t vectors,
+                                 bool of_pairs) {
+  const auto r = static_cast<int>(pixels), v = static_cast<int>(vectors);
+  return of_pairs ? FindPairTile(r, v) : FindRegisterTile(r, v, 4);
+}
+
+// Those of at most so many pixels that compute a line of `length` soonest.
+inline LineTiles FindTilesForLine(int64_t pixels, int64_t vectors,
+                                  bool of_pairs, int64_t length) {
   const auto find = [&](int64_t rows) {
-    const auto r = static_cast<int>(rows), v = static_cast<int>(vectors);
-    return of_pairs ? FindPairTile(r, v) : FindRegisterTile(r, v, 4);
+    return FindLineTile(rows, vectors, of_pairs);
   };
-  if (pixels <= length) return find(pixels);
-  RegisterTile best;
+  // To begin and end a tile takes about as long as two pixels, and fewer than
+  // eight sums wait for each other.
+  const auto time = [&](int64_t count, int64_t p) {
+    return CeilDiv(count, p) * (std::max(p, CeilDiv(8, vectors)) + 2);
+  };
+  LineTiles best;
   int64_t shortest = std::numeric_limits<int64_t>::max();
-  for (int64_t p = length; p > 0; --p) {
+  const auto consider = [&](int64_t now, const LineTiles& tiles) {
+    if (now >= shortest) return;
+    shortest = now;
+    best = tiles;
+  };
+  for (int64_t p = std::min(pixels, length); p > 0; --p) {
     const RegisterTile tile = find(p);
-    // To begin and end a tile takes about as long as two pixels.
-    const int64_t time = CeilDiv(length, p) * (p + 2);
-    if (tile.segments == nullptr || time >= shortest) continue;
-    shortest = time;
-    best = tile;
+    if (tile.segments == nullptr) continue;
+    consider(time(length, p), {tile, RegisterTile(), length});
+    const int64_t left = length % p, whole = length - left;
+    for (int64_t r = left; r > 0; --r) {
+      const RegisterTile rest = find(r);
+      if (rest.segments == nullptr) continue;
+      consider(time(whole, p) + time(left, r), {tile, rest, whole});
+    }
   }
   return best;
 }
@@ -183,10 +207,7 @@ class ConvolutionInPlace {
       call_.lda = plan.Elements(s_.stride * s_.c);
       call_.ldb = plan.tile_.columns;
       call_.segment_step = plan.width();
-      call_.first_lacks = plan.first_lacks_;
-      call_.last_lacks = plan.last_lacks_;
       call_.ends_in_half = plan.line_depth() > call_.k;
-      call_.rows = s_.q;
       call_.prefetch_c = plan.prefetch_y_;
       call_.ld_rounded = s_.k;
     }
@@ -248,9 +269,29 @@ class ConvolutionInPlace {
           call_.rounded = rounds ? y_ + i * s_.q * s_.k + j + p : nullptr;
         }
         next.PrefetchDuring(call_, tiles);
-        (call_.columns < width ? plan_.last_tile_ : plan_.tile_)
-            .segments(call_, a, b, c + p);
+        Pixels(a, b, c + p);
       }
+    }
+
+    // A line of some filters: whole tiles of pixels, then the others.
+    void Pixels(const float* a, const float* b, float* c) {
+      const bool last = call_.columns < plan_.tile_.columns;
+      const int64_t rest = s_.q - plan_.whole_pixels_;
+      call_.rows = plan_.whole_pixels_;
+      call_.first_lacks = plan_.first_lacks_;
+      call_.last_lacks = rest > 0 ? 0 : plan_.last_lacks_;
+      (last ? plan_.last_tile_ : plan_.tile_).segments(call_, a, b, c);
+      if (rest == 0) return;
+      a += call_.rows * call_.lda;
+      c += call_.rows * call_.ldc;
+      if (call_.rounded != nullptr) {
+        call_.rounded += call_.rows * call_.ld_rounded;
+      }
+      call_.rows = rest;
+      call_.first_lacks = 0;
+      call_.last_lacks = plan_.last_lacks_;
+      call_.next_rows = 0;
+      (last ? plan_.last_rest_ : plan_.rest_).segments(call_, a, b, c);
     }
 
     // The next rows of the filters, the next filters, or the first of the task.
@@ -305,23 +346,34 @@ class ConvolutionInPlace {
   };
 
   absl::Status PlanTile(const Cut& cut) {
+    const auto fits = [&](bool of_pairs) {
+      return FindLineTile(cut.pixels, cut.vectors, of_pairs).segments !=
+             nullptr;
+    };
     // Pixels below the filter begin with whole pairs.
-    if (kRounds && size_.stride * size_.c % 2 == 0 && PairsPay()) {
-      tile_ = FindTileForLine(cut.pixels, cut.vectors, true, size_.q);
-    }
-    pairs_ = tile_.segments != nullptr;
-    if (!pairs_) {
-      tile_ = FindTileForLine(cut.pixels, cut.vectors, false, size_.q);
-    }
-    if (tile_.segments == nullptr) {
+    pairs_ = kRounds && size_.stride * size_.c % 2 == 0 && PairsPay() &&
+             fits(/*of_pairs=*/true);
+    if (!pairs_ && !fits(/*of_pairs=*/false)) {
       return absl::InvalidArgumentError(absl::StrCat(
           "a tile of mr=", cut.pixels, " pixels by nr_vectors=", cut.vectors,
           " does not fit into the vector registers of this machine"));
     }
+    // Panels of filters are no wider than the filters are, and tiles of narrow
+    // ones have as many sums.
+    const int64_t vectors =
+        std::min(cut.vectors, CeilDiv(size_.k, TileLanes()));
+    constexpr int64_t kMostPixels = 14;
+    const LineTiles tiles = FindTilesForLine(
+        std::min(cut.pixels * cut.vectors / vectors, kMostPixels), vectors,
+        pairs_, size_.q);
+    tile_ = tiles.tile;
+    rest_ = tiles.rest;
+    whole_pixels_ = tiles.whole;
     const int64_t last_columns = size_.k % tile_.columns;
-    last_tile_ = FindTileLike(
-        tile_, tile_.rows,
-        static_cast<int>(CeilDiv(last_columns, int64_t{TileLanes()})));
+    const auto last_vectors =
+        static_cast<int>(CeilDiv(last_columns, int64_t{TileLanes()}));
+    last_tile_ = FindTileLike(tile_, tile_.rows, last_vectors);
+    last_rest_ = FindTileLike(tile_, rest_.rows, last_vectors);
     return absl::OkStatus();
   }
 
@@ -377,7 +429,11 @@ class ConvolutionInPlace {
 
   ConvolutionSize size_ = {};
   RegisterTile tile_;
-  RegisterTile last_tile_;  // of the last columns: as few vectors as hold them
+  RegisterTile rest_;  // of the pixels after the first whole_pixels_ of a line
+  // The last columns have as few vectors as hold them.
+  RegisterTile last_tile_;
+  RegisterTile last_rest_;
+  int64_t whole_pixels_ = 0;
   PackedB panels_;          // of filters
   int64_t task_lines_ = 0;  // of output, at most
   int64_t task_columns_ = 0;

@@ -1,12 +1,13 @@
 #ifndef OPTRAIL_OPS_PRODUCT_CPU_DIRECT_PRODUCT_H_
 #define OPTRAIL_OPS_PRODUCT_CPU_DIRECT_PRODUCT_H_
 
-// Small products: all calls to the micro-kernel are written down beforehand, so
-// that a product of some hundred operations pays for nothing else. Nothing is
-// copied. Tiles are those of the least estimated time, of several sizes where
-// that leaves no remainder of rows. Masks compute the remainder of columns;
-// where sums are short and few columns remain, vectors along rows do
-// (few_columns.h).
+// Small products and short sums: all calls to micro-kernels are written down
+// beforehand, so that a product of some hundred operations pays for nothing
+// else. Nothing is copied. Tiles are those of the least estimated time, of
+// several sizes where that leaves no remainder of rows. Masks compute the
+// remainder of columns; where sums are short and few columns remain, vectors
+// along rows do (short_sums.h). Sums of at most 16 steps are those of strips
+// (strips.h), however large the product is, unless panels of B are wider.
 //
 //   const absl::optional<DirectProduct> direct =
 //       DirectProduct::Plan(blocking, size, {lda, ldb, ldc});
@@ -33,20 +34,23 @@ class DirectProduct {
 
   // Nothing if the blocking copies or transposes A or B, where this machine has
   // no masks, and for all products but these: in L1 and near parts of L2; of a
-  // B in L1 and one strip of columns; of a short sum and at most 64 rows; of a
-  // B in L2 and at most 16 rows.
+  // B in L1 and one tile of columns; of short sums; of a B in L2 and at most
+  // 16 rows.
   static absl::optional<DirectProduct> Plan(const Blocking& blocking,
                                             const ProductSize& size,
                                             const Strides& strides);
+
+  bool is_of_strips() const { return is_of_strips_; }
 
   // C = A * B. Thread-safe.
   void Multiply(const float* a, const float* b, float* c,
                 const Epilogue& epilogue) const;
 
  private:
-  // Tiles one below the other, or side by side.
-  struct Strip {
+  // A call: tiles one below the other, or side by side.
+  struct Step {
     TileFunction multiply = nullptr;
+    TileFunction ends = nullptr;  // with an epilogue
     TileCall call;
     int64_t column = 0;
     int64_t a_at = 0;
@@ -54,13 +58,22 @@ class DirectProduct {
     int64_t c_at = 0;
   };
 
+  // Returns whether strips compute all of it.
+  bool AddStrips(const Blocking& blocking);
+  bool AddTiles(const Blocking& blocking);
   // `tiles` times as many columns, beside each other, of all rows.
-  void AddStrips(const Blocking& blocking, int64_t column, int vectors,
-                 int64_t tiles, const std::vector<int>& rows);
+  void AddColumns(const Blocking& blocking, int64_t column, int vectors,
+                  int64_t tiles, const std::vector<int>& rows);
+  Step StepAt(const Blocking& blocking, int64_t row, int64_t column,
+              int64_t width) const;
+  void MultiplyRows(int64_t row, const float* a, const float* b, float* c,
+                    const Epilogue& epilogue) const;
 
-  std::vector<Strip> strips_;
+  std::vector<Step> steps_;
   ProductSize size_;
   Strides strides_;
+  bool is_of_strips_ = false;
+  int64_t rows_at_once_ = 0;  // all, or those of strips
   int64_t last_columns_ = 0;  // that are computed by vectors along rows
 };
 

@@ -114,6 +114,27 @@ TEST(DirectProduct, IsExactForMoreRowsOfShortSums) {
   }
 }
 
+// Strips of every width, of panels of two and of four vectors, and of a C that
+// is prefetched, which goes some rows at a time.
+TEST(DirectProduct, IsExactForStripsOfEveryRemainder) {
+  for (int64_t k = 1; k <= 16; ++k) {
+    for (const int64_t m : {1, 2, 3, 4, 5, 31, 33, 71}) {
+      for (const int64_t n : {1, 7, 16, 30, 33, 64, 79, 100, 161, 383, 400}) {
+        const auto ending = static_cast<Ending>((m + n + k) % 4);
+        Blocking blocking = InPlace();
+        blocking.prefetch_c = m % 2 == 0;
+        ExpectExact(blocking, {m, n, k}, ending);
+        blocking.b_in_panels = true;
+        ExpectExact(blocking, {m, n, k}, ending);
+        blocking.tile = FindRegisterTile(6, 4, 4);
+        if (blocking.tile.plain_a == nullptr) continue;
+        blocking.prefetch_c = true;
+        ExpectExact(blocking, {m, n, k}, ending);
+      }
+    }
+  }
+}
+
 TEST(DirectProduct, LeavesLargeProductsAndCopiesToOthers) {
   const DirectProduct::Strides strides = {32, 32, 32};
   const ProductSize size = {32, 32, 32};

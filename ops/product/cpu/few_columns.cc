@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "ops/lib/blocks.h"
 #include "ops/lib/cpu_frame.h"
+#include "ops/product/cpu/short_sums.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/product/cpu/few_columns.cc"
@@ -20,26 +20,6 @@ namespace {
 
 #if HWY_TARGET == HWY_AVX3
 using Quarter = hn::Half<hn::Half<D>>;
-
-// In every 128 bits: what the four vectors have in place i becomes to[i].
-HWY_INLINE void TransposeFour(const V (&v)[4], V (&to)[4]) {
-  const D d;
-  const hn::Repartition<double, D> pairs;
-  V low[2], high[2];
-  OPTRAIL_UNROLL for (int i = 0; i < 2; ++i) {
-    low[i] = hn::InterleaveLower(d, v[2 * i], v[2 * i + 1]);
-    high[i] = hn::InterleaveUpper(d, v[2 * i], v[2 * i + 1]);
-  }
-  const auto join = [&](const V(&two)[2], V& first,
-                        V& second) OPTRAIL_INLINE_LAMBDA {
-    const auto a = hn::BitCast(pairs, two[0]);
-    const auto b = hn::BitCast(pairs, two[1]);
-    first = hn::BitCast(d, hn::InterleaveLower(pairs, a, b));
-    second = hn::BitCast(d, hn::InterleaveUpper(pairs, a, b));
-  };
-  join(low, to[0], to[1]);
-  join(high, to[2], to[3]);
-}
 #endif
 
 // Sums of the lanes of the first `count` of four vectors, the first in to[0];
@@ -72,16 +52,47 @@ HWY_INLINE void AddUpFour(const V (&v)[4], int count, float* to) {
 #endif
 }
 
+// Vectors of floats, or of pairs of bfloat16; masks have the first elements.
+HWY_INLINE M FirstElements(const float*, int64_t count) {
+  return hn::FirstN(D(), static_cast<size_t>(count));
+}
+HWY_INLINE V LoadElements(const float* from) { return hn::LoadU(D(), from); }
+HWY_INLINE V LoadElements(M mask, const float* from) {
+  return hn::MaskedLoad(mask, D(), from);
+}
+HWY_INLINE V MultiplyAdd(const float*, V a, V b, V acc) {
+  return hn::MulAdd(a, b, acc);
+}
+
+#if HWY_TARGET == HWY_AVX3
+using D16 = HWY_FULL(uint16_t);
+HWY_INLINE hn::Mask<D16> FirstElements(const uint16_t*, int64_t count) {
+  return hn::FirstN(D16(), static_cast<size_t>(count));
+}
+HWY_INLINE V LoadElements(const uint16_t* from) {
+  return hn::BitCast(D(), hn::LoadU(D16(), from));
+}
+HWY_INLINE V LoadElements(hn::Mask<D16> mask, const uint16_t* from) {
+  return hn::BitCast(D(), hn::MaskedLoad(mask, D16(), from));
+}
+// In assembly, since Highway 1.0.3 and the compiler's options for its targets
+// lack AVX512_BF16.
+HWY_INLINE V MultiplyAdd(const uint16_t*, V a, V b, V acc) {
+  asm("vdpbf16ps %2, %1, %0" : "+v"(acc.raw) : "v"(b.raw), "v"(a.raw));
+  return acc;
+}
+#endif
+
 // kRows rows times kColumns columns.
-template <int kRows, int kColumns>
-HWY_INLINE void MultiplyTile(int64_t k, const float* a, int64_t lda,
-                             const float* b, int64_t ldb, float* c,
-                             int64_t ldc) {
+template <int kRows, int kColumns, class T>
+HWY_INLINE void MultiplyTile(int64_t k, const T* a, int64_t lda, const T* b,
+                             int64_t ldb, float* c, int64_t ldc) {
   const D d;
-  const int64_t lanes = hn::Lanes(d);
+  constexpr auto kOfLane = static_cast<int64_t>(sizeof(float) / sizeof(T));
+  const int64_t lanes = kOfLane * hn::Lanes(d);
   constexpr int kSums = kRows * kColumns;
   // Measured: rows of A that are in L3 take 15% less time with it.
-  constexpr int64_t kAhead = 64;
+  constexpr int64_t kAhead = 64 * kOfLane;
   // Eight multiplications that wait for none of each other.
   constexpr int kSets = kSums >= 8 ? 1 : kSums >= 4 ? 2 : 4;
   V acc[kSets][kSums];
@@ -93,31 +104,31 @@ HWY_INLINE void MultiplyTile(int64_t k, const float* a, int64_t lda,
     OPTRAIL_UNROLL for (int s = 0; s < kSets; ++s) {
       V column[kColumns];
       OPTRAIL_UNROLL for (int j = 0; j < kColumns; ++j) {
-        column[j] = hn::LoadU(d, b + j * ldb + p + s * lanes);
+        column[j] = LoadElements(b + j * ldb + p + s * lanes);
       }
       OPTRAIL_UNROLL for (int i = 0; i < kRows; ++i) {
-        const float* const from = a + i * lda + p + s * lanes;
+        const T* const from = a + i * lda + p + s * lanes;
         hwy::Prefetch(from + kAhead);
-        V row = hn::LoadU(d, from);
+        V row = LoadElements(from);
         if constexpr (kColumns > 1) KeepInRegister(row);
         OPTRAIL_UNROLL for (int j = 0; j < kColumns; ++j) {
           acc[s][i * kColumns + j] =
-              hn::MulAdd(row, column[j], acc[s][i * kColumns + j]);
+              MultiplyAdd(a, row, column[j], acc[s][i * kColumns + j]);
         }
       }
     }
   }
   for (; p < k; p += lanes) {
-    const M rest = hn::FirstN(d, static_cast<size_t>(std::min(lanes, k - p)));
+    const auto rest = FirstElements(a, std::min(lanes, k - p));
     V column[kColumns];
     OPTRAIL_UNROLL for (int j = 0; j < kColumns; ++j) {
-      column[j] = hn::MaskedLoad(rest, d, b + j * ldb + p);
+      column[j] = LoadElements(rest, b + j * ldb + p);
     }
     OPTRAIL_UNROLL for (int i = 0; i < kRows; ++i) {
-      const V row = hn::MaskedLoad(rest, d, a + i * lda + p);
+      const V row = LoadElements(rest, a + i * lda + p);
       OPTRAIL_UNROLL for (int j = 0; j < kColumns; ++j) {
         acc[0][i * kColumns + j] =
-            hn::MulAdd(row, column[j], acc[0][i * kColumns + j]);
+            MultiplyAdd(a, row, column[j], acc[0][i * kColumns + j]);
       }
     }
   }
@@ -146,32 +157,33 @@ HWY_INLINE void MultiplyTile(int64_t k, const float* a, int64_t lda,
 }
 
 // Computes as many rows as registers hold sums of, then fewer.
-template <int kRows, int kColumns>
-void MultiplyColumns(const ProductSize& size, const float* a, int64_t lda,
-                     const float* b, int64_t ldb, float* c, int64_t ldc) {
+template <int kRows, int kColumns, class T>
+void MultiplyRowsDown(const ProductSize& size, const T* a, int64_t lda,
+                      const T* b, int64_t ldb, float* c, int64_t ldc) {
   int64_t i = 0;
   for (; i + kRows <= size.m; i += kRows) {
     MultiplyTile<kRows, kColumns>(size.k, a + i * lda, lda, b, ldb, c + i * ldc,
                                   ldc);
   }
   if constexpr (kRows > 1) {
-    MultiplyColumns<kRows / 2, kColumns>({size.m - i, size.n, size.k},
-                                         a + i * lda, lda, b, ldb, c + i * ldc,
-                                         ldc);
+    MultiplyRowsDown<kRows / 2, kColumns>({size.m - i, size.n, size.k},
+                                          a + i * lda, lda, b, ldb, c + i * ldc,
+                                          ldc);
   }
 }
 
 // The sums and a row of B fit into registers.
-template <int kColumns>
-void MultiplyColumns(const ProductSize& size, const float* a, int64_t lda,
-                     const float* b, int64_t ldb, float* c, int64_t ldc) {
+template <int kColumns, class T>
+void MultiplyColumns(const ProductSize& size, const T* a, int64_t lda,
+                     const T* b, int64_t ldb, float* c, int64_t ldc) {
   constexpr int kRows =
       HWY_TARGET == HWY_AVX3 ? (kColumns < 4 ? 8 : 4) : (kColumns < 4 ? 4 : 2);
-  MultiplyColumns<kRows, kColumns>(size, a, lda, b, ldb, c, ldc);
+  MultiplyRowsDown<kRows, kColumns>(size, a, lda, b, ldb, c, ldc);
 }
 
-void MultiplyForTarget(const ProductSize& size, const float* a, int64_t lda,
-                       const float* b, int64_t ldb, float* c, int64_t ldc) {
+template <class T>
+void MultiplyElements(const ProductSize& size, const T* a, int64_t lda,
+                      const T* b, int64_t ldb, float* c, int64_t ldc) {
   switch (size.n) {
     case 1:
       return MultiplyColumns<1>(size, a, lda, b, ldb, c, ldc);
@@ -184,177 +196,24 @@ void MultiplyForTarget(const ProductSize& size, const float* a, int64_t lda,
   }
 }
 
+void MultiplyForTarget(const ProductSize& size, const float* a, int64_t lda,
+                       const float* b, int64_t ldb, float* c, int64_t ldc) {
+  MultiplyElements(size, a, lda, b, ldb, c, ldc);
+}
+
 #if HWY_TARGET == HWY_AVX3
 
-constexpr int kRowsInLanes = 16;
-
-// to[u] = step u of sixteen rows, the first steps that `mask` has.
-template <bool kWhole>
-HWY_INLINE void LoadSteps(const float* a, int64_t lda, hn::Mask<Quarter> mask,
-                          V (&to)[4]) {
-  const D d;
-  const hn::Half<D> half;
-  const Quarter quarter;
-  const auto row = [&](int i) OPTRAIL_INLINE_LAMBDA {
-    const float* const from = a + i * lda;
-    return kWhole ? hn::LoadU(quarter, from)
-                  : hn::MaskedLoad(mask, quarter, from);
-  };
-  V rows[4];  // every fourth row
-  OPTRAIL_UNROLL for (int i = 0; i < 4; ++i) {
-    rows[i] = hn::Combine(d, hn::Combine(half, row(i + 12), row(i + 8)),
-                          hn::Combine(half, row(i + 4), row(i)));
-  }
-  TransposeFour(rows, to);
-}
-
-// C = sums[column], of sixteen rows.
-template <int kColumns>
-HWY_INLINE void StoreRows(const V (&sums)[kColumns], float* c, int64_t ldc) {
-  const D d;
-  const hn::Half<D> half;
-  const Quarter quarter;
-  if (kColumns == 1 && ldc == 1) return hn::StoreU(sums[0], d, c);
-  OPTRAIL_UNROLL for (int j = 0; j < kColumns; j += 4) {
-    const int count = std::min(4, kColumns - j);
-    V four[4], rows[4];
-    OPTRAIL_UNROLL for (int u = 0; u < 4; ++u) {
-      four[u] = u < count ? sums[std::min(j + u, kColumns - 1)] : hn::Zero(d);
-    }
-    TransposeFour(four, rows);
-    const auto store = [&](hn::Vec<Quarter> v, int i) OPTRAIL_INLINE_LAMBDA {
-      float* const to = c + i * ldc + j;
-      if (count == 4) {
-        hn::StoreU(v, quarter, to);
-      } else {
-        hn::BlendedStore(v, hn::FirstN(quarter, static_cast<size_t>(count)),
-                         quarter, to);
-      }
-    };
-    OPTRAIL_UNROLL for (int i = 0; i < 4; ++i) {
-      const auto low = hn::LowerHalf(half, rows[i]);
-      const auto high = hn::UpperHalf(half, rows[i]);
-      store(hn::LowerHalf(quarter, low), i);
-      store(hn::UpperHalf(quarter, low), i + 4);
-      store(hn::LowerHalf(quarter, high), i + 8);
-      store(hn::UpperHalf(quarter, high), i + 12);
-    }
-  }
-}
-
-// Sixteen rows.
-template <int kColumns>
-HWY_INLINE void MultiplyRows(int64_t k, const float* a, int64_t lda,
-                             const float* b, const ShortSums& strides,
-                             const float* shift, float* c, int64_t ldc) {
-  const D d;
-  const auto value = [&](int64_t step, int j) OPTRAIL_INLINE_LAMBDA {
-    return hn::Set(d, b[step * strides.step + j * strides.column]);
-  };
-  V acc[kColumns], steps[4];
-  OPTRAIL_UNROLL for (int j = 0; j < kColumns; ++j) {
-    acc[j] = shift == nullptr ? hn::Zero(d) : hn::Set(d, shift[j]);
-  }
-  const hn::Mask<Quarter> mask =
-      hn::FirstN(Quarter(), static_cast<size_t>(std::min<int64_t>(k, 4)));
-  int64_t p = 0;
-  for (; p + 4 <= k; p += 4) {
-    LoadSteps<true>(a + p, lda, mask, steps);
-    OPTRAIL_UNROLL for (int u = 0; u < 4; ++u) {
-      OPTRAIL_UNROLL for (int j = 0; j < kColumns; ++j) {
-        acc[j] = hn::MulAdd(steps[u], value(p + u, j), acc[j]);
-      }
-    }
-  }
-  if (p < k) {
-    // The last four steps, of which some are done already.
-    const int64_t first = std::max<int64_t>(k - 4, 0);
-    LoadSteps<false>(a + first, lda, mask, steps);
-    OPTRAIL_UNROLL for (int u = 0; u < 4; ++u) {
-      if (first + u < p || first + u >= k) continue;
-      OPTRAIL_UNROLL for (int j = 0; j < kColumns; ++j) {
-        acc[j] = hn::MulAdd(steps[u], value(first + u, j), acc[j]);
-      }
-    }
-  }
-  StoreRows<kColumns>(acc, c, ldc);
-}
-
-template <int kColumns>
-void MultiplyShortSums(const ProductSize& size, const float* a, int64_t lda,
-                       const float* b, const ShortSums& strides,
-                       const float* shift, float* c, int64_t ldc) {
-  const auto& [m, n, k] = size;
-  if (m < kRowsInLanes) {
-    HWY_ALIGN float rows[kRowsInLanes * ShortSums::kMostSteps] = {};
-    HWY_ALIGN float sums[kRowsInLanes * kColumns];
-    for (int64_t i = 0; i < m; ++i) {
-      std::copy_n(a + i * lda, k, rows + i * k);
-    }
-    MultiplyRows<kColumns>(k, rows, k, b, strides, shift, sums, kColumns);
-    for (int64_t i = 0; i < m; ++i) {
-      std::copy_n(sums + i * kColumns, kColumns, c + i * ldc);
-    }
-    return;
-  }
-  for (int64_t i = 0; i < m; i += kRowsInLanes) {
-    // The last rows of all, of which some may be done already.
-    const int64_t row = std::min(i, m - kRowsInLanes);
-    MultiplyRows<kColumns>(k, a + row * lda, lda, b, strides, shift,
-                           c + row * ldc, ldc);
-  }
-}
-
-// Sixteen steps of B at a time are rows in lanes, too. TransposeInto takes four
-// times as long for fewer columns than vectors have lanes.
-void TransposeFewColumnsForTarget(const float* b, int64_t k, int64_t n,
-                                  int64_t ldb, float* to) {
-  const D d;
-  if (k < kRowsInLanes) return TransposeInto(b, k, n, ldb, to, k);
-  for (int64_t p = 0; p < k; p += kRowsInLanes) {
-    const int64_t step = std::min(p, k - kRowsInLanes);
-    for (int64_t j = 0; j < n; j += 4) {
-      const int64_t count = std::min<int64_t>(4, n - j);
-      V columns[4];
-      LoadSteps<false>(b + step * ldb + j, ldb,
-                       hn::FirstN(Quarter(), static_cast<size_t>(count)),
-                       columns);
-      OPTRAIL_UNROLL for (int u = 0; u < 4; ++u) {
-        if (u < count) hn::StoreU(columns[u], d, to + (j + u) * k + step);
-      }
-    }
-  }
-}
-
-bool HasShortSumsForTarget() { return true; }
-
-void MultiplyShortSumsForTarget(const ProductSize& size, const float* a,
-                                int64_t lda, const float* b,
-                                const ShortSums& strides, const float* shift,
-                                float* c, int64_t ldc) {
-  using Function =
-      void (*)(const ProductSize&, const float*, int64_t, const float*,
-               const ShortSums&, const float*, float*, int64_t);
-  static constexpr Function kFunctions[] = {
-      &MultiplyShortSums<1>, &MultiplyShortSums<2>, &MultiplyShortSums<3>,
-      &MultiplyShortSums<4>, &MultiplyShortSums<5>, &MultiplyShortSums<6>,
-      &MultiplyShortSums<7>, &MultiplyShortSums<8>};
-  kFunctions[size.n - 1](size, a, lda, b, strides, shift, c, ldc);
+void MultiplyPairsForTarget(const ProductSize& size, const uint16_t* a,
+                            int64_t lda, const uint16_t* b, int64_t ldb,
+                            float* c, int64_t ldc) {
+  MultiplyElements(size, a, lda, b, ldb, c, ldc);
 }
 
 #else
 
-void TransposeFewColumnsForTarget(const float* b, int64_t k, int64_t n,
-                                  int64_t ldb, float* to) {
-  TransposeInto(b, k, n, ldb, to, k);
-}
-
-bool HasShortSumsForTarget() { return false; }
-
-void MultiplyShortSumsForTarget(const ProductSize& size, const float*, int64_t,
-                                const float*, const ShortSums&, const float*,
-                                float*, int64_t) {
-  OPTRAIL_CHECK(false) << "no short sums on this machine: " << size.m << " x "
+void MultiplyPairsForTarget(const ProductSize& size, const uint16_t*, int64_t,
+                            const uint16_t*, int64_t, float*, int64_t) {
+  OPTRAIL_CHECK(false) << "no pairs on this machine: " << size.m << " x "
                        << size.n << " x " << size.k;
 }
 
@@ -371,67 +230,95 @@ HWY_AFTER_NAMESPACE();
 namespace optrail::ops {
 
 HWY_EXPORT(MultiplyForTarget);
-HWY_EXPORT(MultiplyShortSumsForTarget);
-HWY_EXPORT(TransposeFewColumnsForTarget);
-HWY_EXPORT(HasShortSumsForTarget);
+HWY_EXPORT(MultiplyPairsForTarget);
 HWY_EXPORT(LanesForTarget);
 
-bool HasShortSums(const ProductSize& size) {
-  return size.m >= 16 && size.n <= 8 && size.k <= ShortSums::kMostSteps &&
-         HWY_DYNAMIC_DISPATCH(HasShortSumsForTarget)();
-}
+namespace {
 
-FewColumns FewColumnsFor(const ProductSize& task, bool transposes) {
+// Cycles for sixteen rows of a Zen 4 core; what counts is their ratio.
+constexpr int64_t kRowsOfCost = 16;
+int64_t CyclesOfTiles(int64_t k) { return kRowsOfCost * k + 90; }
+
+int64_t CyclesAlongSums(const ProductSize& task, int64_t transposing) {
   const auto& [m, n, k] = task;
-  const bool has_short_sums = HWY_DYNAMIC_DISPATCH(HasShortSumsForTarget)();
   const int64_t lanes = HWY_DYNAMIC_DISPATCH(LanesForTarget)();
-  // Cycles for sixteen rows of a Zen 4 core; what counts is their ratio.
-  constexpr int64_t kRows = 16;
-  if (n >= lanes) return FewColumns::kNone;
-  const int64_t in_tiles = kRows * k + 90;
   // To add up takes two multiplications for a place of C where four in a row
   // are stored at once, else four.
   const int64_t adding_up = 2 * n + (n == 1 ? 0 : 2 * (n % 4));
-  int64_t transposing =
-      has_short_sums ? 30 + CeilDiv(k, kRows) * CeilDiv(n, 4) * 20 : n * k / 4;
-  if (!transposes) transposing = 0;
+  return kRowsOfCost * (n * CeilDiv(k, lanes) + adding_up) * (n > 8 ? 9 : 8) /
+             8 +
+         kRowsOfCost * transposing / m;
+}
+
+int64_t CyclesOfTransposing(const ProductSize& task) {
+  return HasShortSums({kRowsOfCost, 1, 1})
+             ? 30 + CeilDiv(task.k, kRowsOfCost) * CeilDiv(task.n, 4) * 20
+             : task.n * task.k / 4;
+}
+
+}  // namespace
+
+FewColumns FewColumnsFor(const ProductSize& task, bool transposes,
+                         bool has_strips) {
+  const auto& [m, n, k] = task;
+  if (n >= HWY_DYNAMIC_DISPATCH(LanesForTarget)()) return FewColumns::kNone;
+  const int64_t in_tiles =
+      has_strips ? kRowsOfCost * std::max<int64_t>(k, 3) + 8 : CyclesOfTiles(k);
+  // What comes before the first row takes as long as some rows of strips, whose
+  // calls are written down beforehand.
+  const int64_t before = has_strips ? kRowsOfCost * 40 / m : 0;
   const int64_t along_sums =
-      kRows * (n * CeilDiv(k, lanes) + adding_up) * (n > 8 ? 9 : 8) / 8 +
-      kRows * transposing / m;
+      before +
+      CyclesAlongSums(task, transposes ? CyclesOfTransposing(task) : 0);
   const int64_t along_rows =
-      HasShortSums(task) ? CeilDiv(k, 4) * (14 + 9 * n / 2) + 20 : in_tiles;
+      HasShortSums(task) ? before + CeilDiv(k, 4) * (14 + 9 * n / 2) + 20
+                         : in_tiles;
   if (along_rows < std::min(along_sums, in_tiles)) {
     return FewColumns::kShortSums;
   }
   return along_sums < in_tiles ? FewColumns::kLongSums : FewColumns::kNone;
 }
 
-void TransposeFewColumns(const float* b, int64_t k, int64_t n, int64_t ldb,
-                         float* to) {
-  HWY_DYNAMIC_DISPATCH(TransposeFewColumnsForTarget)(b, k, n, ldb, to);
+bool LongSumsOfPairsPay(const ProductSize& task, bool transposes) {
+  if (task.n >= HWY_DYNAMIC_DISPATCH(LanesForTarget)()) return false;
+  // Rows of B are joined to pairs in both cases.
+  return CyclesAlongSums(task, transposes ? CyclesOfTransposing(task) : 0) <
+         CyclesOfTiles(task.k);
 }
 
-void MultiplyShortSums(const ProductSize& size, const float* a, int64_t lda,
-                       const float* b, const ShortSums& strides,
-                       const float* shift, float* c, int64_t ldc) {
-  HWY_DYNAMIC_DISPATCH(MultiplyShortSumsForTarget)
-  (size, a, lda, b, strides, shift, c, ldc);
+namespace {
+
+// Calls multiply(size, a, b, c) for columns that registers hold, with rows of A
+// that stay in L1 for four columns after four.
+template <class T, class Function>
+void MultiplyByFour(const ProductSize& size, const T* a, int64_t lda,
+                    const T* b, int64_t ldb, float* c, int64_t ldc,
+                    const Function& multiply) {
+  constexpr int64_t kElements = (16 << 10) / sizeof(T);
+  constexpr int64_t kColumns = 4;
+  const int64_t rows =
+      size.n <= kColumns ? size.m : CeilDiv(CeilDiv(kElements, size.k), 8) * 8;
+  for (int64_t i = 0; i < size.m; i += rows) {
+    for (int64_t j = 0; j < size.n; j += kColumns) {
+      multiply(
+          {std::min(rows, size.m - i), std::min(kColumns, size.n - j), size.k},
+          a + i * lda, lda, b + j * ldb, ldb, c + i * ldc + j, ldc);
+    }
+  }
 }
+
+}  // namespace
 
 void MultiplyFewColumns(const ProductSize& size, const float* a, int64_t lda,
                         const float* b, int64_t ldb, float* c, int64_t ldc) {
-  // Rows of A that stay in L1 for four columns after four.
-  constexpr int64_t kFloats = (16 << 10) / sizeof(float);
-  constexpr int64_t kColumns = 4;
-  const int64_t rows =
-      size.n <= kColumns ? size.m : CeilDiv(CeilDiv(kFloats, size.k), 8) * 8;
-  for (int64_t i = 0; i < size.m; i += rows) {
-    for (int64_t j = 0; j < size.n; j += kColumns) {
-      HWY_DYNAMIC_DISPATCH(MultiplyForTarget)
-      ({std::min(rows, size.m - i), std::min(kColumns, size.n - j), size.k},
-       a + i * lda, lda, b + j * ldb, ldb, c + i * ldc + j, ldc);
-    }
-  }
+  MultiplyByFour(size, a, lda, b, ldb, c, ldc,
+                 HWY_DYNAMIC_DISPATCH(MultiplyForTarget));
+}
+
+void MultiplyFewColumns(const ProductSize& size, const uint16_t* a, int64_t lda,
+                        const uint16_t* b, int64_t ldb, float* c, int64_t ldc) {
+  MultiplyByFour(size, a, lda, b, ldb, c, ldc,
+                 HWY_DYNAMIC_DISPATCH(MultiplyPairsForTarget));
 }
 
 }  // namespace optrail::ops

@@ -4,8 +4,7 @@
 // Products of few columns. Vectors of C's columns would be mostly empty.
 // For long sums, a vector holds partial sums along k instead, of a row of A
 // times a column of B: k / lanes multiplications for each place of C and not k
-// for each row. For short ones it holds a step of sixteen rows, transposed in
-// registers.
+// for each row. Short ones have short_sums.h.
 //
 //   if (FewColumnsFor(size, /*transposes=*/false) == FewColumns::kLongSums) {
 //     MultiplyFewColumns(size, a, k, b_transposed, k, c, n);
@@ -22,42 +21,27 @@ namespace optrail::ops {
 enum class FewColumns {
   kNone,       // tiles are faster
   kLongSums,   // MultiplyFewColumns
-  kShortSums,  // MultiplyShortSums
+  kShortSums,  // MultiplyShortSums (short_sums.h)
 };
 
 // The way of the least estimated time, of a task. `transposes`: long sums would
-// need TransposeFewColumns first.
-FewColumns FewColumnsFor(const ProductSize& task, bool transposes);
+// need TransposeFewColumns (short_sums.h) first. `has_strips`: strips
+// (strips.h) would serve in place of tiles.
+FewColumns FewColumnsFor(const ProductSize& task, bool transposes,
+                         bool has_strips = false);
+
+// Returns whether MultiplyFewColumns is the faster way for pairs of bfloat16;
+// the k of `task` counts pairs.
+bool LongSumsOfPairsPay(const ProductSize& task, bool transposes);
 
 // C = A * B. Rows of A are `lda` floats apart, columns of B, each in one piece,
 // `ldb`, rows of C `ldc`.
 void MultiplyFewColumns(const ProductSize& size, const float* a, int64_t lda,
                         const float* b, int64_t ldb, float* c, int64_t ldc);
-
-// Makes the B that MultiplyFewColumns reads of one whose rows are `ldb` floats
-// apart: to[j * k + p] = b[p * ldb + j].
-void TransposeFewColumns(const float* b, int64_t k, int64_t n, int64_t ldb,
-                         float* to);
-
-// Floats from one step of B to the next, and from one column to the next.
-struct ShortSums {
-  static constexpr int64_t kMostSteps = 128;
-
-  int64_t step = 0;
-  int64_t column = 0;
-};
-
-// Returns whether MultiplyShortSums serves here: at most 8 columns, kMostSteps
-// steps, sixteen rows at least.
-bool HasShortSums(const ProductSize& size);
-
-// C = A * B + shift (nullptr: 0) of each column, for at most 8 columns,
-// kMostSteps steps and any number of rows; HasShortSums says from which number
-// on it is meant to be used. Ends the program where vectors have other than
-// sixteen lanes.
-void MultiplyShortSums(const ProductSize& size, const float* a, int64_t lda,
-                       const float* b, const ShortSums& strides,
-                       const float* shift, float* c, int64_t ldc);
+// The same of bfloat16, by instructions for pairs: where FindPairTile (in
+// micro_kernel.h) finds tiles. The others end the program.
+void MultiplyFewColumns(const ProductSize& size, const uint16_t* a, int64_t lda,
+                        const uint16_t* b, int64_t ldb, float* c, int64_t ldc);
 
 }  // namespace optrail::ops
 

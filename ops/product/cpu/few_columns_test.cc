@@ -5,6 +5,7 @@
 
 #include "base/random.h"
 #include "gtest/gtest.h"
+#include "ops/product/cpu/short_sums.h"
 #include "ops/product/cpu/testing/whole_numbers.h"
 
 namespace optrail::ops {

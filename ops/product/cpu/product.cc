@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "ops/product/cpu/product_bf16.h"
+#include "ops/product/cpu/short_sums.h"
 
 namespace optrail::ops {
 
@@ -124,17 +125,7 @@ int64_t Product<float>::PlanBlocks(const ProductSpec& spec, CpuDevice& device) {
   blocking.prefetch_c = PrefetchPays(batch_ * size_.m * size_.n, size_.k,
                                      device.hardware().l2_bytes());
   panels_ = {blocking.tile.columns, size_.k};
-  blocked_ = BlockedProduct(blocking, {task_.rows, task_.columns, task_steps_});
-  const bool transposes = !packs_b_ && !blocking.b_transposed && size_.n > 1;
-  if (!spec.gathers_a && !blocking.a_transposed) {
-    few_columns_ =
-        FewColumnsFor({task_.rows, size_.n, task_steps_}, transposes);
-  }
-  if (few_columns_ != FewColumns::kNone) {
-    return few_columns_ == FewColumns::kLongSums && transposes
-               ? WholeLines(size_.n * task_steps_)
-               : 0;
-  }
+  b_transposed_ = blocking.b_transposed;
   // One thread gains nothing by several tasks.
   const bool whole =
       row_parts_ * column_parts_ * depth_parts_ == 1 || device.threads() == 1;
@@ -142,15 +133,39 @@ int64_t Product<float>::PlanBlocks(const ProductSpec& spec, CpuDevice& device) {
     direct_ = DirectProduct::Plan(
         blocking, size_,
         {size_.k, packs_b_ ? panels_.panel_floats() : size_.n, size_.n});
-    if (direct_.has_value()) {
-      task_ = {size_.m, size_.n};
-      task_count_ = batch_;
-      at_once_ = std::min(at_once_, batch_);
-      return 0;
-    }
   }
+  const bool transposes = !packs_b_ && !blocking.b_transposed && size_.n > 1;
+  if (!spec.gathers_a && !blocking.a_transposed) {
+    few_columns_ =
+        FewColumnsFor({task_.rows, size_.n, task_steps_}, transposes,
+                      direct_.has_value() && direct_->is_of_strips());
+  }
+  if (few_columns_ != FewColumns::kNone) {
+    direct_.reset();
+    return few_columns_ == FewColumns::kLongSums && transposes
+               ? WholeLines(size_.n * task_steps_)
+               : 0;
+  }
+  if (direct_.has_value()) {
+    task_ = {size_.m, size_.n};
+    task_count_ = batch_;
+    at_once_ = std::min(at_once_, batch_);
+    return 0;
+  }
+  const int64_t last = size_.n % TileLanes();
+  const bool b_is_near = size_.k * size_.n * int64_t{sizeof(float)} <=
+                         device.hardware().l2_bytes();
+  if (last > 0 && size_.n > TileLanes() && task_.columns == size_.n &&
+      b_is_near && transposes && !spec.gathers_a && !blocking.a_transposed &&
+      FewColumnsFor({task_.rows, last, task_steps_}, transposes) ==
+          FewColumns::kLongSums) {
+    last_columns_ = last;
+  }
+  blocked_ = BlockedProduct(
+      blocking, {task_.rows, task_.columns - last_columns_, task_steps_});
   a_at_ = WholeLines(blocked_.workspace_floats());
-  return a_at_ + (spec.gathers_a ? WholeLines(task_.rows * size_.k) : 0);
+  last_at_ = a_at_ + (spec.gathers_a ? WholeLines(task_.rows * size_.k) : 0);
+  return last_at_ + WholeLines(last_columns_ * task_steps_);
 }
 
 template <>
@@ -173,8 +188,7 @@ void Product<float>::MultiplyFewColumns(const Task& task, const Left& a,
   const float* const rows =
       a.data + (task.batch * m + task.row) * k + task.step;
   const float* columns = packs_b_ ? b.packed : b.data + task.batch * n * k;
-  const bool transposed =
-      packs_b_ || blocked_.blocking().b_transposed || n == 1;
+  const bool transposed = packs_b_ || b_transposed_ || n == 1;
   Epilogue ending = epilogue.From(task.column);
   if (few_columns_ == FewColumns::kShortSums) {
     const ShortSums strides = transposed ? ShortSums{1, k} : ShortSums{n, 1};
@@ -199,6 +213,20 @@ void Product<float>::MultiplyFewColumns(const Task& task, const Left& a,
   }
   if (!ending.changes_nothing()) {
     ScaleShiftActivate(ending, to, task.rows, task.columns, n);
+  }
+}
+
+template <>
+void Product<float>::MultiplyLastColumns(const Task& task, const float* a,
+                                         const float* b, float* to,
+                                         const Epilogue& epilogue,
+                                         float* space) const {
+  const auto& [m, n, k] = size_;
+  TransposeFewColumns(b, task.steps, last_columns_, n, space);
+  ops::MultiplyFewColumns({task.rows, last_columns_, task.steps}, a, k, space,
+                          task.steps, to, n);
+  if (!epilogue.changes_nothing()) {
+    ScaleShiftActivate(epilogue, to, task.rows, last_columns_, n);
   }
 }
 
@@ -242,8 +270,13 @@ void Product<float>::RunTask(const Task& task, const Left& a, const Right& b,
   result.data = at;
   result.stride = n;
   result.epilogue = epilogue.From(task.column);
-  blocked_.Multiply({task.rows, task.columns, task.steps}, rows, columns,
-                    result, space);
+  blocked_.Multiply({task.rows, task.columns - last_columns_, task.steps}, rows,
+                    columns, result, space);
+  if (last_columns_ > 0) {
+    const int64_t first = n - last_columns_;
+    MultiplyLastColumns(task, rows.stored.data, columns.stored.data + first,
+                        at + first, epilogue.From(first), space + last_at_);
+  }
 }
 
 // Always in the same order, so that results do not depend on which task was

@@ -16,7 +16,9 @@
 //
 //   tasks           tasks.h, product.cc    what a thread computes at a time
 //   small products  direct_product.h       calls written down beforehand
-//   few columns     few_columns.h          vectors along k, or along rows
+//   few columns     few_columns.h,         vectors along k, or along rows
+//                   short_sums.h
+//   short sums      strips.h               B in registers, rows stream past it
 //   blocking        blocking.h,            three loops over blocks for caches
 //                   blocked_product.h
 //   packing         packing.h, pairs.h     blocks as panels; PackedB: weights
@@ -158,11 +160,17 @@ class Product {
   int64_t c_at_ = 0;
   Workspaces workspaces_;
   bool has_workspaces_ = false;
-  // f32:
   void MultiplyFewColumns(const Task& task, const Left& a, const Right& b,
-                          float* to, const Epilogue& epilogue,
-                          float* space) const;
+                          T* to, const Epilogue& epilogue, float* space) const;
   FewColumns few_columns_ = FewColumns::kNone;
+  // f32:
+  bool b_transposed_ = false;
+  void MultiplyLastColumns(const Task& task, const float* a, const float* b,
+                           float* to, const Epilogue& epilogue,
+                           float* space) const;
+  // So few beyond whole vectors that MultiplyFewColumns computes them sooner.
+  int64_t last_columns_ = 0;
+  int64_t last_at_ = 0;  // offset of their copy in a workspace
   absl::optional<DirectProduct> direct_;
   Workspaces partial_sums_;
   // bfloat16:

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <vector>
 
 #include "ops/product/cpu/pairs.h"
+#include "ops/product/cpu/short_sums.h"
 #include "ops/product/cpu/widened_rows.h"
 
 namespace optrail::ops {
@@ -26,6 +28,18 @@ void CopyRows(const uint16_t* x, int64_t rows, int64_t count, int64_t stride,
     std::memcpy(to + i * to_stride, x + i * stride, count * sizeof(uint16_t));
   }
 }
+
+// Makes columns of B, 2 * `pairs` elements apart, which are rows of B joined to
+// pairs, and transposed. `space` holds 16 floats for each pair.
+constexpr int64_t kPairLanes = 16;
+void TransposePairs(const uint16_t* b, int64_t k, int64_t n, float* space,
+                    float* to) {
+  PackPairPanels(kPairLanes, n, k, b, n, /*step=*/0, space);
+  TransposeFewColumns(space, CeilDiv(k, 2), n, kPairLanes, to);
+}
+
+// Sums that are near until they are rounded.
+constexpr int64_t kSumsOfFewColumns = 2048;
 
 // The blocks of a task of pairs. What is copied of B takes half of L2, copies
 // of A a quarter.
@@ -48,6 +62,20 @@ int64_t Product<uint16_t>::PlanBlocks(const ProductSpec& spec,
                                       CpuDevice& device) {
   PlanTasks(spec, kMostRows, device.threads());
   Blocking blocking = spec.blocking;
+  const int64_t pairs = CeilDiv(size_.k, 2);
+  packs_b_ = spec.may_pack_b;
+  const bool transposes = !packs_b_ && size_.n > 1;
+  // Columns that fill no vector are computed one by one where rows are few.
+  if (!spec.gathers_a && size_.n < kPairLanes && PairsPay() &&
+      FindPairTile(1, 1).plain_a != nullptr &&
+      ((task_.rows <= kFewRowsForPairs && !packs_b_) ||
+       LongSumsOfPairsPay({task_.rows, size_.n, pairs}, transposes))) {
+    few_columns_ = FewColumns::kLongSums;
+    panels_ = {kPairLanes, pairs};
+    b_at_ = WholeLines(transposes ? kPairLanes * pairs : 0);
+    c_at_ = b_at_ + WholeLines(transposes ? size_.n * pairs : 0);
+    return c_at_ + WholeLines(std::max(kSumsOfFewColumns, size_.n));
+  }
   if (PairsPay() && (spec.may_pack_b || task_.rows > kFewRowsForPairs)) {
     const RegisterTile tile =
         FindPairTile(blocking.tile.rows, blocking.tile.columns / TileLanes());
@@ -62,7 +90,6 @@ int64_t Product<uint16_t>::PlanBlocks(const ProductSpec& spec,
   blocking.rows_outermost = false;
   int64_t rows_ended = task_.rows;
   if (pairs_) {
-    const int64_t pairs = CeilDiv(size_.k, 2);
     panels_ = {blocking.tile.columns, pairs};
     blocking.kc = std::min(blocking.kc, pairs);
     if (packs_b_) blocking.ReadInStreams(task_.rows, pairs);
@@ -96,6 +123,10 @@ int64_t Product<uint16_t>::PlanBlocks(const ProductSpec& spec,
 
 template <>
 void Product<uint16_t>::PackB(const uint16_t* b, float* to) const {
+  if (few_columns_ != FewColumns::kNone) {
+    std::vector<float> space(kPairLanes * CeilDiv(size_.k, 2));
+    return TransposePairs(b, size_.k, size_.n, space.data(), to);
+  }
   PackPairPanels(panels_.columns, size_.n, size_.k, b, size_.n,
                  panels_.panel_floats(), to);
 }
@@ -204,9 +235,48 @@ void Product<uint16_t>::MultiplyColumns(const Task& task, const Left& a,
 }
 
 template <>
+void Product<uint16_t>::MultiplyFewColumns(const Task& task, const Left& a,
+                                           const Right& b, uint16_t* to,
+                                           const Epilogue& epilogue,
+                                           float* space) const {
+  const auto& [m, n, k] = size_;
+  const float* packed = b.packed;
+  if (!packs_b_ && n > 1) {
+    TransposePairs(b.data, k, n, space, space + b_at_);
+    packed = space + b_at_;
+  }
+  const bool as_stored = packed == nullptr;
+  const int64_t stride = as_stored ? k : 2 * CeilDiv(k, 2);
+  const uint16_t* const columns =
+      (as_stored ? b.data : reinterpret_cast<const uint16_t*>(packed)) +
+      task.column * stride;
+  const Epilogue ending = epilogue.From(task.column);
+  float* const sums = space + c_at_;
+  const int64_t rows = std::max<int64_t>(kSumsOfFewColumns / task.columns, 1);
+  for (int64_t i = 0; i < task.rows; i += rows) {
+    const int64_t count = std::min(rows, task.rows - i);
+    ops::MultiplyFewColumns({count, task.columns, k},
+                            a.data + (task.row + i) * k, k, columns, stride,
+                            sums, task.columns);
+    if (!ending.changes_nothing()) {
+      ScaleShiftActivate(ending, sums, count, task.columns, task.columns);
+    }
+    uint16_t* const rounded = to + (task.row + i) * n + task.column;
+    if (task.columns == n) {
+      RoundPairSums(sums, 1, count * n, 0, rounded, 0);
+    } else {
+      RoundPairSums(sums, count, task.columns, task.columns, rounded, n);
+    }
+  }
+}
+
+template <>
 void Product<uint16_t>::RunTask(const Task& task, const Left& a, const Right& b,
                                 uint16_t* c, const Epilogue& epilogue,
                                 float* space, float*) const {
+  if (few_columns_ != FewColumns::kNone) {
+    return MultiplyFewColumns(task, a, b, c, epilogue, space);
+  }
   const int64_t nc = blocked_.blocking().nc;
   for (int64_t j = 0; j < task.columns; j += nc) {
     Task columns = task;

@@ -14,6 +14,7 @@
 #include "base/random.h"
 #include "gtest/gtest.h"
 #include "ops/device/cpu/device.h"
+#include "ops/lib/blocks.h"
 #include "ops/product/cpu/testing/whole_numbers.h"
 
 namespace optrail::ops {
@@ -153,6 +154,20 @@ TEST(Product, OfFewColumnsIsExactHoweverItIsSplit) {
   }
 }
 
+// One to a few columns beyond whole vectors are computed along long sums.
+TEST(Product, OfLastColumnsIsExactHoweverItIsSplit) {
+  for (const int64_t n : {17, 19, 33, 70}) {
+    for (const int64_t k : {300, 301}) {
+      for (const int64_t rows : {4096, 100}) {
+        for (const int64_t parts : {1, 2}) {
+          ExpectExact(Split({301, n, k}, rows, 128, parts), 2);
+        }
+      }
+      ExpectExact(SpecOf(3, {301, n, k}), 1);
+    }
+  }
+}
+
 TEST(Product, OfBatchesIsExact) {
   for (const int64_t batch : {2, 7, 200}) {
     for (const ProductSize& size : std::vector<ProductSize>{
@@ -163,6 +178,72 @@ TEST(Product, OfBatchesIsExact) {
         ExpectExact(spec, 2);
         spec.task_rows = 8;
         ExpectExact(spec, 3);
+      }
+    }
+  }
+}
+
+std::vector<uint16_t> Rounded(const std::vector<float>& x) {
+  const auto count = static_cast<int64_t>(x.size());
+  std::vector<uint16_t> rounded(x.size());
+  RoundToBf16(x.data(), 1, count, count, rounded.data(), count);
+  return rounded;
+}
+
+// With a bias and relu.
+void ExpectExactBf16(const ProductSpec& spec, int threads) {
+  const auto& [m, n, k] = spec.size;
+  SCOPED_TRACE(absl::StrCat(m, " x ", n, " x ", k, " on ", threads,
+                            spec.may_pack_b ? " packed" : ""));
+  CpuDevice& device = DeviceOf(threads);
+  WorkspaceLayout layout;
+  const auto product = Product<uint16_t>::Plan(spec, device, layout);
+  Rng rng(m * 10007 + n * 101 + k);
+  const std::vector<float> a = WholeNumbers(m * k, rng);
+  const std::vector<float> b = WholeNumbers(k * n, rng);
+  const std::vector<float> shift = WholeNumbers(n, rng);
+  const std::vector<uint16_t> left = Rounded(a), right = Rounded(b);
+  constexpr uint16_t kHalfGuard = 12345;
+  std::vector<uint16_t> c(m * n + 1, kHalfGuard);
+  std::vector<float> packed(product.packs_b() ? product.packed_floats() : 0);
+  if (product.packs_b()) product.PackB(right.data(), packed.data());
+  // Stale contents must not show.
+  std::vector<float> memory(layout.bytes() / sizeof(float) + 16,
+                            std::numeric_limits<float>::quiet_NaN());
+  float* workspace = memory.data();
+  while (!IsAligned(workspace)) ++workspace;
+  CountedLoops loops(device);
+  Call call;
+  call.workspace = workspace;
+  call.stream.loops = &loops;
+  Product<uint16_t>::Right columns;
+  columns.data = right.data();
+  if (product.packs_b()) columns.packed = packed.data();
+  product.Run(call, {left.data()}, columns, c.data(),
+              {nullptr, shift.data(), Activation::kRelu});
+  std::vector<float> expected(m * n);
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      float sum = shift[j];
+      for (int64_t p = 0; p < k; ++p) sum += a[i * k + p] * b[p * n + j];
+      expected[i * n + j] = std::max(sum, 0.0f);
+    }
+  }
+  const std::vector<uint16_t> rounded = Rounded(expected);
+  for (int64_t i = 0; i < m * n; ++i) {
+    ASSERT_EQ(c[i], rounded[i]) << "at " << i / n << ", " << i % n;
+  }
+  EXPECT_EQ(c.back(), kHalfGuard);
+}
+
+TEST(Product, OfFewColumnsOfBf16IsExact) {
+  for (const int64_t m : {1, 2, 5, 16, 17, 203, 1500}) {
+    for (const int64_t n : {1, 2, 3, 5, 8, 11, 15, 16}) {
+      for (const int64_t k : {1, 2, 3, 31, 32, 33, 127, 300}) {
+        ProductSpec spec = SpecOf(1, {m, n, k});
+        ExpectExactBf16(spec, 1);
+        spec.may_pack_b = true;
+        ExpectExactBf16(spec, 2);
       }
     }
   }
