@@ -141,6 +141,26 @@ TEST_F(JudgeTest, NewestPointsThatStandOffAreMaybeSlowerFromTheFirstOn) {
   }
 }
 
+// Steps of 2.7% are no news, and hide none that come on top of them.
+TEST_F(JudgeTest, ASlowDownOnTopOfAStepThatIsNoNewsIsSaid) {
+  const auto exactly = [](double ns) {
+    return [ns](proto::Run& run) {
+      const double noise = .001 * (run.started_unix_ns() % 3 - 1.);
+      run.mutable_results(0)->mutable_measurements(0)->set_median_ns(
+          ns * (1 + noise));
+    };
+  };
+  Measure(30, 100, exactly(100));
+  Measure(8, 102.7, exactly(102.7));
+  EXPECT_EQ(Judge().standing, Verdict::kUnchanged);
+  ASSERT_THAT(Judge().levels, SizeIs(2));
+  Measure(1, 104, exactly(104));
+  const Judgement judgement = Judge();
+  EXPECT_EQ(judgement.standing, Verdict::kMaybeSlower);
+  ASSERT_THAT(judgement.changes, SizeIs(2));
+  EXPECT_NEAR(judgement.changes[1].change.relative_change, .04, .005);
+}
+
 TEST_F(JudgeTest, NewestPointsWithinTheNoiseAreNoChange) {
   int marked = 0;
   for (int k = 0; k < 300; ++k) {

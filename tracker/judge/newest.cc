@@ -18,6 +18,23 @@ absl::optional<int> BeginOfLastLevelButOne(const Judgement& judgement) {
   return before;
 }
 
+// Points that are off the level before a step too small to be news: that begins
+// no level that would hide what came on top of it.
+absl::optional<ChangePoint> FindNewestOnTop(const Series& series,
+                                            const Judgement& judgement) {
+  const absl::optional<int> before = BeginOfLastLevelButOne(judgement);
+  if (!before) return absl::nullopt;
+  const int begin = judgement.levels.back().begin;
+  const bool is_small = std::any_of(
+      judgement.changes.begin(), judgement.changes.end(),
+      [begin](const Change& change) {
+        return change.change.index == begin && change.worse_by > 0 &&
+               change.worse_by < kLeastEffect &&
+               change.opinion.state == ChangeState::kNew;
+      });
+  return is_small ? FindNewest(series, *before) : absl::nullopt;
+}
+
 // A step that was acknowledged before a detector saw it has a row, too, and so
 // has a gain beyond the level before one that was acknowledged.
 absl::optional<ChangePoint> FindNewestAcknowledged(const Series& series,
@@ -73,6 +90,7 @@ absl::optional<NewestOff> FindNewestOff(const Series& series,
   }
   if (!found && is_marked) return absl::nullopt;
   if (!found) found = FindNewest(series, level_begin);
+  if (!found) found = FindNewestOnTop(series, judgement);
   if (!found) found = FindNewestAcknowledged(series, judgement, true);
   if (!found && !is_any_marked) {
     found = FindNewest(series, level_begin, /*for_the_worse=*/false);
