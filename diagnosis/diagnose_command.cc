@@ -292,7 +292,7 @@ absl::StatusOr<int> RunCalibration(const tracker::CommonOptions& options,
                       options.format, out);
   for (const proto::Diagnosis& diagnosis : loaded.diagnoses) {
     for (const proto::DiagnosisAdvice& advice : diagnosis.advice()) {
-      if (advice.has_realised_gain()) return ToInt(ExitCode::kOk);
+      if (tracker::WasTried(advice)) return ToInt(ExitCode::kOk);
     }
   }
   std::cerr
