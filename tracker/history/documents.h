@@ -28,7 +28,7 @@ class Documents {
  public:
   virtual ~Documents() = default;
 
-  // Where people find a document: a path, or a URL without its password.
+  // Returns where people find a document: a path, or a URL without password.
   std::string PlaceOf(absl::string_view name) const;
 
   // The names that are there, sorted.
