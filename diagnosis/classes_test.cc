@@ -223,7 +223,7 @@ TEST(JudgeTest, LanesThatPaddingWouldFillAreUnused) {
   AddDerived(Zen(), 1, &numbers);
   ASSERT_EQ(FirstCause(numbers), "unused_lanes");
   EXPECT_EQ(Judge(numbers)[0].chain().rbegin()->says(),
-            "a contiguous dimension of 2 fills no vector: with 16 it would "
+            "a contiguous dimension of 2 leaves lanes empty: with 16 it would "
             "reach 40% of the roofline");
 }
 
