@@ -15,7 +15,7 @@ namespace optrail::carbon {
 namespace {
 
 // In units of the drawing.
-constexpr double kWidth = 900, kChart = 160, kLane = 14, kLeft = 60, kTop = 10;
+constexpr double kWidth = 900, kChart = 160, kLane = 14, kLeft = 66, kTop = 10;
 
 // One window of a job: hours that follow each other.
 struct Window {
@@ -83,8 +83,13 @@ std::string Drawing(const PlanProblem& problem, const Plan& plan,
     }
   }
   absl::StrAppendFormat(
-      &svg, "<text x=\"%.0f\" y=\"%.0f\">%s</text>\n</svg></figure>\n", kLeft,
-      height - 4, TimeText(start_unix_s));
+      &svg,
+      "<text x=\"%.0f\" y=\"%.0f\">%s</text>\n"
+      "<text x=\"%.0f\" y=\"%.0f\" text-anchor=\"end\">%s</text>\n"
+      "</svg></figure>\n",
+      kLeft, height - 4, TimeText(start_unix_s), kWidth, height - 4,
+      TimeText(start_unix_s +
+               kHourS * static_cast<int64_t>(problem.grams_per_kwh.size())));
   return svg;
 }
 
@@ -92,7 +97,8 @@ std::string JobsTable(const PlanProblem& problem, const Plan& plan,
                       int64_t start_unix_s) {
   std::string html =
       "<table><caption>Jobs</caption><tr><th scope=\"col\">job</th>"
-      "<th scope=\"col\">power, W</th><th scope=\"col\">emitted, gCO2e</th>"
+      "<th scope=\"col\" class=\"n\">power, W</th>"
+      "<th scope=\"col\" class=\"n\">emitted, gCO2e</th>"
       "<th scope=\"col\">hours</th></tr>\n";
   for (size_t i = 0; i < plan.jobs.size(); ++i) {
     const PlacedJob& placed = plan.jobs[i];
@@ -175,9 +181,10 @@ std::string HoursText(const std::vector<int>& hours, int64_t start_unix_s) {
 std::string PlanPage(const PlanProblem& problem, const Plan& plan,
                      int64_t start_unix_s, const std::string& zone) {
   const std::string summary = absl::StrFormat(
-      "<p>Zone %s, %d machines: %.4g kWh, %.4g gCO2e, %s less than starting "
+      "<p>Zone %s, %d %s: %.4g kWh, %.4g gCO2e, %s less than starting "
       "now (%.4g gCO2e). %s</p>\n",
-      EscapeHtml(zone), problem.machines, plan.kwh, plan.grams,
+      EscapeHtml(zone), problem.machines,
+      problem.machines == 1 ? "machine" : "machines", plan.kwh, plan.grams,
       FormatPercent(plan.SavedAgainstNow()), plan.now_grams,
       plan.exact ? std::string("No plan of these machines emits less.")
                  : absl::StrCat("Within ", FormatPercent(plan.Gap(), 2),

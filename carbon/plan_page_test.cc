@@ -39,7 +39,7 @@ TEST(PlanPageTest, DrawsEveryHourAndEveryWindow) {
   }
   EXPECT_EQ(rects, 6 + 1 + 2);
   EXPECT_THAT(page, HasSubstr(HoursText({1, 3}, kStart)));
-  EXPECT_THAT(page, HasSubstr("Zone DE, 1 machines: 2 kWh, 200 gCO2e"));
+  EXPECT_THAT(page, HasSubstr("Zone DE, 1 machine: 2 kWh, 200 gCO2e"));
   EXPECT_THAT(page, HasSubstr("nightly&lt;b&gt;"));
   EXPECT_THAT(page, Not(HasSubstr("<b>")));
   EXPECT_THAT(page, Not(HasSubstr("<script")));
