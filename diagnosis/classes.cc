@@ -93,7 +93,7 @@ std::string FillIn(absl::string_view text, const Numbers& numbers) {
     } else if (is_share) {
       absl::StrAppendFormat(&filled, "%.0f%%", 100 * number->value);
     } else {
-      absl::StrAppendFormat(&filled, "%.3g", number->value);
+      absl::StrAppend(&filled, NumberText(number->value));
     }
     text.remove_prefix(close + 1);
   }

@@ -227,6 +227,13 @@ TEST(JudgeTest, LanesThatPaddingWouldFillAreUnused) {
             "reach 40% of the roofline");
 }
 
+TEST(NumberTextTest, LargeNumbersHaveNoExponent) {
+  EXPECT_EQ(NumberText(.4312), "0.431");
+  EXPECT_EQ(NumberText(999.4), "999");
+  EXPECT_EQ(NumberText(4921.3), "4921");
+  EXPECT_EQ(NumberText(-123456), "-123456");
+}
+
 TEST(JudgeTest, BranchesAreNotTakenForMemory) {
   // A block that repeats its values is predicted, too.
   Numbers numbers = MemoryBound();

@@ -89,10 +89,23 @@ class DiagnoseCall {
     if (options_.common.format == OutputFormat::kJson) {
       out_ << DiagnosesJson(diagnoses);
     }
+    SayIfNothingWasTried(diagnoses);
     return ToInt(ExitCode::kOk);
   }
 
  private:
+  void SayIfNothingWasTried(
+      const std::vector<proto::Diagnosis>& diagnoses) const {
+    if (!options_.try_advice) return;
+    for (const proto::Diagnosis& diagnosis : diagnoses) {
+      for (const proto::DiagnosisAdvice& advice : diagnosis.advice()) {
+        if (!advice.outcome().empty()) return;
+      }
+    }
+    std::cerr << "note: --try tried nothing: there is no advice that a search "
+                 "or another backend could follow\n";
+  }
+
   void Say(const std::string& line) const {
     if (!options_.quiet) std::cerr << line << "\n";
   }

@@ -140,7 +140,7 @@ void MeasurePadding(const Subject& subject, const Machine& machine,
     const int64_t length = shape.dims(i).value();
     const int64_t whole = padded.dims(i).value();
     numbers->Set("padding_gain", gain,
-                 absl::StrFormat("%s=%d in place of %d takes %.2g of the time",
+                 absl::StrFormat("%s=%d in place of %d takes %.2f times as long",
                                  shape.dims(i).name(), whole, length,
                                  evaluation.trial().time_ns() / time_ns));
     numbers->Set("padded_share", share, "measured ceilings");
