@@ -24,15 +24,6 @@ Cell ValueCell(const Side& side, const JudgedRow& row) {
              : Cell::None();
 }
 
-// What a row asks for: its action, but to measure again where that would tell.
-std::string ActionText(const JudgedRow& row) {
-  if (row.action == proto::IGNORE) return "";
-  if (row.row.verdict == Verdict::kCannotTell) {
-    return row.row.processes_needed.has_value() ? "RERUN" : "UNCLEAR";
-  }
-  return proto::Action_Name(row.action);
-}
-
 std::string ReasonText(const JudgedRow& row) {
   return row.exempted.empty()
              ? row.row.reason
@@ -59,7 +50,9 @@ const FieldInfo& InfoOf(Field field) {
   static const auto* const infos = new std::map<Field, FieldInfo>{
       {Field::kAction,
        {{"action"},
-        [](const JudgedRow& row) { return Cell(ActionText(row)); }}},
+        [](const JudgedRow& row) {
+          return Cell(row.action == proto::IGNORE ? "" : ActionName(row));
+        }}},
       {Field::kSuite,
        {Whole("suite"), [](const JudgedRow& row) { return Cell(row.suite); }}},
       {Field::kHardware,
@@ -251,6 +244,15 @@ std::vector<Field> AllFields(std::vector<Field> fields) {
 
 bool IsRed(const JudgedRow& row) {
   return row.action == proto::FAIL && row.row.verdict != Verdict::kCannotTell;
+}
+
+bool IsUnclear(const JudgedRow& row) {
+  return row.action == proto::FAIL && row.row.verdict == Verdict::kCannotTell;
+}
+
+std::string ActionName(const JudgedRow& row) {
+  if (!IsUnclear(row)) return proto::Action_Name(row.action);
+  return row.row.processes_needed.has_value() ? "RERUN" : "UNCLEAR";
 }
 
 std::string Reasons(const Rows& rows, int width) {

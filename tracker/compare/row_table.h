@@ -70,7 +70,13 @@ void Remove(Field field, std::vector<Field>* fields);
 // The rows are all of the time, so that the metric needs no column.
 bool AllAreTimes(const Rows& rows);
 
+// The policy lets the row fail, and it is worse; or it can't be told.
 bool IsRed(const JudgedRow& row);
+bool IsUnclear(const JudgedRow& row);
+// What follows from a row, in tables and in JSON: FAIL where it is red, RERUN
+// or UNCLEAR where it is unclear (RERUN where more processes would tell), else
+// the policy's WARN or IGNORE.
+std::string ActionName(const JudgedRow& row);
 
 // Why rows that are not red are what they are; of many the first. Wrapped at
 // `width` (0: any).

@@ -1,4 +1,5 @@
 #include "nlohmann/json.hpp"
+#include "tracker/compare/row_table.h"
 #include "tracker/gate/gate_report.h"
 #include "tracker/series/series_key.h"
 #include "tuning/proto/canonical.h"
@@ -78,7 +79,7 @@ Json RowJson(const GateRow& gate_row) {
           {"unit", row.unit},
           {"direction", proto::Direction_Name(row.direction)},
           {"verdict", std::string(VerdictName(row.verdict))},
-          {"action", proto::Action_Name(gate_row.action)},
+          {"action", ActionName(gate_row)},
           {"reason", row.reason},
           {"against", gate_row.baseline},
           {"rule", gate_row.rule.matched},

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "tracker/compare/row_table.h"
 #include "tracker/gate/gate.h"
 #include "tuning/proto/canonical.h"
 
@@ -21,10 +22,6 @@ bool IsSlower(const GateRow& row) {
   return row.action == proto::FAIL &&
          (row.row.verdict == Verdict::kSlower ||
           row.row.verdict == Verdict::kSlowerInMostSamples);
-}
-
-bool IsUnclear(const GateRow& row) {
-  return row.action == proto::FAIL && row.row.verdict == Verdict::kCannotTell;
 }
 
 // A row that is new, renamed or failed has no two sides to compare.

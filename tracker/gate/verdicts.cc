@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "tracker/compare/row_table.h"
 #include "tracker/gate/gate.h"
 #include "tracker/judge/evidence.h"
 
@@ -17,12 +18,11 @@ namespace {
 // What matters first: what fails, what cannot be told of what may fail, and so
 // on for warnings.
 int Rank(const GateRow& row) {
-  const bool cannot_tell = row.row.verdict == Verdict::kCannotTell;
   switch (row.action) {
     case proto::FAIL:
-      return cannot_tell ? 1 : 0;
+      return IsRed(row) ? 0 : 1;
     case proto::WARN:
-      return cannot_tell ? 3 : 2;
+      return row.row.verdict == Verdict::kCannotTell ? 3 : 2;
     default:
       return row.row.verdict == Verdict::kUnchanged ? 5 : 4;
   }
@@ -47,7 +47,7 @@ std::string BaselineProblems(const GateReport& report) {
 void NoteSharedMachine(GateReport* report) {
   const bool helps = std::any_of(
       report->rows.begin(), report->rows.end(), [](const GateRow& row) {
-        return Rank(row) == 1 && row.row.metric == "time" &&
+        return IsUnclear(row) && row.row.metric == "time" &&
                !row.row.key.has_shape();
       });
   if (!helps) return;
@@ -76,15 +76,11 @@ void AddNote(std::string note, GateReport* report) {
 }
 
 int GateReport::CountRed() const {
-  return static_cast<int>(
-      std::count_if(rows.begin(), rows.end(),
-                    [](const GateRow& row) { return Rank(row) == 0; }));
+  return static_cast<int>(std::count_if(rows.begin(), rows.end(), IsRed));
 }
 
 int GateReport::CountCannotTell() const {
-  return static_cast<int>(
-      std::count_if(rows.begin(), rows.end(),
-                    [](const GateRow& row) { return Rank(row) == 1; }));
+  return static_cast<int>(std::count_if(rows.begin(), rows.end(), IsUnclear));
 }
 
 CompareOptions CompareOptionsFor(const Policy& policy, int comparisons,
@@ -214,7 +210,7 @@ absl::optional<Remeasure> RemeasureRequest(const GateReport& report) {
   std::set<std::string> names;
   Remeasure request;
   for (const GateRow& row : report.rows) {
-    if (Rank(row) != 1 || !row.row.processes_needed.has_value()) continue;
+    if (!IsUnclear(row) || !row.row.processes_needed.has_value()) continue;
     names.insert(row.row.name);
     const int needed = *row.row.processes_needed;
     int have =

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "tracker/compare/row_table.h"
 #include "tracker/compare/verdict.h"
 #include "tracker/notify/xml.h"
 
@@ -29,12 +30,12 @@ struct TestSuite {
 };
 
 Result ResultOf(const GateRow& row) {
-  const bool unclear = row.row.verdict == Verdict::kCannotTell;
-  if (row.action == proto::FAIL) {
-    return unclear ? Result::kError : Result::kFailure;
-  }
-  return unclear || row.row.verdict == Verdict::kSkipped ? Result::kSkipped
-                                                         : Result::kPassed;
+  if (IsRed(row)) return Result::kFailure;
+  if (IsUnclear(row)) return Result::kError;
+  return row.row.verdict == Verdict::kCannotTell ||
+                 row.row.verdict == Verdict::kSkipped
+             ? Result::kSkipped
+             : Result::kPassed;
 }
 
 std::vector<TestSuite> SuitesOf(const GateReport& report) {

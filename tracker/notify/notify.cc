@@ -12,6 +12,7 @@
 #include "base/status_macros.h"
 #include "base/text/table.h"
 #include "base/text/utf8.h"
+#include "tracker/compare/row_table.h"
 #include "tracker/gate/gate_report.h"
 #include "tracker/notify/junit.h"
 #include "tracker/notify/xml.h"
@@ -80,9 +81,8 @@ std::vector<Annotation> AnnotationsOf(const GateReport& report) {
   std::vector<Annotation> annotations;
   for (const GateRow& row : report.rows) {
     if (row.action != proto::FAIL) continue;
-    const bool is_red = row.row.verdict != Verdict::kCannotTell;
     annotations.push_back(
-        {is_red, absl::StrCat("performance: ", row.row.name),
+        {IsRed(row), absl::StrCat("performance: ", row.row.name),
          absl::StrCat(VerdictName(row.row.verdict), " (", row.row.metric,
                       "): ", row.row.reason)});
   }

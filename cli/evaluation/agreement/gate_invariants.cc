@@ -132,18 +132,21 @@ void TheGatesExitCodeIsThatOfItsRows(Examination& of, Findings& found) {
   const Answer answer = AskGate(of, of.NewestCommit());
   const Json gate = answer.Parsed();
   if (!gate.is_object()) return;
-  int fails = 0;
+  std::map<std::string, int> actions;
   std::set<std::string> notes;
-  for (const Json& row : At(gate, "rows")) {
-    const std::string verdict = TextOf(row, "verdict");
-    if (TextOf(row, "action") == "FAIL" && verdict != "can't tell") ++fails;
-    found.Expect(answer.exit_code != 0 || TextOf(row, "action") != "FAIL",
-                 absl::StrCat("green, and ", TextOf(row, "name"), " is ",
-                              verdict, " and FAIL"));
-  }
-  found.Expect((answer.exit_code == 1) == (fails > 0),
+  for (const Json& row : At(gate, "rows")) ++actions[TextOf(row, "action")];
+  const int fails = actions["FAIL"];
+  const int unclear = actions["RERUN"] + actions["UNCLEAR"];
+  found.Expect((answer.exit_code == 1) == (fails > 0) &&
+                   (answer.exit_code != 0 || unclear == 0),
                absl::StrCat("exit code ", answer.exit_code, " with ", fails,
-                            " rows that fail"));
+                            " rows that fail, ", unclear, " unclear"));
+  found.Expect(
+      NumberOf(gate, "red") == fails &&
+          NumberOf(gate, "cannot_tell") == unclear,
+      absl::StrCat("JSON counts ", NumberOf(gate, "red"), " red, ",
+                   NumberOf(gate, "cannot_tell"), " unclear; its rows have ",
+                   fails, " and ", unclear));
   for (const Json& note : At(gate, "notes")) {
     found.Expect(notes.insert(note.get<std::string>()).second,
                  absl::StrCat("said twice: ", note.get<std::string>()));

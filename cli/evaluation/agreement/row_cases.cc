@@ -199,10 +199,36 @@ void RowsOfAMeasuredGateNameTheRecordedRuns(Workbench& bench, Findings& found) {
       absl::StrCat("the rows name runs that are not recorded: ", gate.out));
 }
 
+// Noise that hides everything: no row may be FAIL in one format and UNCLEAR in
+// another.
+void EveryFormatOfTheGateHasOneAction(Workbench& bench, Findings& found) {
+  RecordLine(bench, 47,
+             [](RunSpec& spec, int, bool) { spec.process_noise = .5; });
+  const Answer answer = bench.AskJson({"gate", "--candidate=latest"});
+  const Json gate = answer.Parsed();
+  found.ExpectExit(answer, 3);
+  const Answer csv = bench.Ask({"gate", "--candidate=latest", "--format=csv"});
+  int unclear = 0;
+  for (const Json& row : At(gate, "rows")) {
+    const std::string action = TextOf(row, "action");
+    unclear += action == "RERUN" || action == "UNCLEAR";
+    const std::string line =
+        absl::StrCat("\n", action == "IGNORE" ? "" : action, ",",
+                     TextOf(row, "verdict"), ",", TextOf(row, "name"), ",");
+    found.Expect(absl::StrContains(csv.out, line),
+                 absl::StrCat("JSON says ", action, " of ", TextOf(row, "name"),
+                              ", CSV says:\n", csv.out));
+  }
+  found.Expect(unclear > 0 && NumberOf(gate, "cannot_tell") == unclear,
+               absl::StrCat("cannot_tell is ", NumberOf(gate, "cannot_tell"),
+                            ", the rows have ", unclear));
+}
+
 }  // namespace
 
 std::vector<Case> RowCases() {
   return {
+      {"EveryFormatOfTheGateHasOneAction", EveryFormatOfTheGateHasOneAction},
       {"PairsAreJudgedAsPairsByBoth", PairsAreJudgedAsPairsByBoth},
       {"PairsBesideRunsMeasuredApartAreJudgedAsPairs",
        PairsBesideRunsMeasuredApartAreJudgedAsPairs},
