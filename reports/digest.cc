@@ -214,12 +214,12 @@ void KeepChange(const Change& change, const Keeping& keeping,
   kept->set_worse_by(change.worse_by);
   KeepOpinion(change.opinion, kept->mutable_opinion());
   kept->set_cause(change.cause);
-  kept->set_undone(change.undone);
   kept->set_stands_apart(change.stands_apart);
   if (change.points_to_answer) {
     kept->set_points_to_answer(*change.points_to_answer);
   }
   kept->set_before(keeping.PlaceOf(change.before));
+  kept->set_back(keeping.PlaceOf(change.back));
 }
 
 void KeepJudgement(const tracker::Judgement& judgement, const Keeping& keeping,

@@ -154,7 +154,8 @@ class Decoder {
             static_cast<int>(tracker::ChangeState::kAcknowledged) ||
         !IsPoint(at.index()) || !IsPoint(at.latest()) ||
         !IsEnd(at.earliest()) || !IsEnd(at.begin()) || !IsEnd(at.end()) ||
-        (from.before() != -1 && !IsPoint(from.before()))) {
+        (from.before() != -1 && !IsPoint(from.before())) ||
+        (from.back() != -1 && !IsPoint(from.back()))) {
       return false;
     }
     change->kind = static_cast<tracker::ChangeKind>(from.kind());
@@ -173,14 +174,13 @@ class Decoder {
     change->worse_by = from.worse_by();
     change->opinion = OpinionOf(from.opinion());
     change->cause = from.cause();
-    change->undone = from.undone();
     change->stands_apart = from.stands_apart();
     if (from.has_points_to_answer()) {
       change->points_to_answer = from.points_to_answer();
     }
-    if (from.before() >= 0) {
-      change->before = &digest_.series.points[from.before()];
-    }
+    const std::vector<Point>& points = digest_.series.points;
+    if (from.before() >= 0) change->before = &points[from.before()];
+    if (from.back() >= 0) change->back = &points[from.back()];
     return !from.has_evidence() || TakeEvidence(from.evidence(), change);
   }
 

@@ -453,7 +453,7 @@ void KnownChanges::NarrowSuspects(GateReport* report) const {
     for (const Change& change : judgements_[i].changes) {
       if (begin >= 0 && change.change.index > begin &&
           change.change.index <= end && change.worse_by >= kLeastEffect &&
-          !change.undone &&
+          !change.IsUndone() &&
           (change.kind == ChangeKind::kConfirmed ||
            change.kind == ChangeKind::kProvisional) &&
           (largest == nullptr || change.worse_by > largest->worse_by)) {

@@ -28,6 +28,9 @@ constexpr int kMostNewest = 10;
 // Their level's noise is that of as many points before them, if that is less.
 constexpr int kNoisePoints = 60;
 
+// Levels are the same if they differ by this share of the shift between them.
+constexpr double kSameLevel = .3;
+
 // Points that others may have between the last one of the old name and the
 // first one of the new: suites take turns.
 constexpr int kMostBetween = 5;
@@ -52,19 +55,26 @@ int EndOfFirstEpoch(const Series& series) {
   return end;
 }
 
-// The first of the points up to the change's place, none of which is nearer to
-// the level before.
-int EarliestPlace(const Series& series, int begin, const ChangePoint& change) {
-  const double between =
-      (std::log(change.level_before) + std::log(change.level_after)) / 2;
-  int earliest = change.index;
+// The first of the points up to the change's place, all of which are nearer to
+// `level` than to `other`.
+int FirstNearTo(double level, double other, const Series& series, int begin,
+                const ChangePoint& change) {
+  const double between = (std::log(level) + std::log(other)) / 2;
+  int first = change.index;
   for (int i = change.index - 1; i >= begin; --i) {
     const absl::optional<double> log = LogOfValue(series.points[i]);
     if (!log) continue;
-    if ((*log > between) != (change.level_after > change.level_before)) break;
-    earliest = i;
+    if ((*log > between) != (level > other)) break;
+    first = i;
   }
-  return earliest;
+  return first;
+}
+
+// The first of the points up to the change's place, none of which is nearer to
+// the level before.
+int EarliestPlace(const Series& series, int begin, const ChangePoint& change) {
+  return FirstNearTo(change.level_after, change.level_before, series, begin,
+                     change);
 }
 
 // When each of the series' points began.
@@ -272,6 +282,33 @@ absl::optional<ChangePoint> MovedBack(const Series& series, int begin,
   if (place == change.index) return absl::nullopt;
   return DifferenceAt(series, begin, place,
                       static_cast<int>(series.points.size()));
+}
+
+absl::optional<ChangePoint> FindBeginOfStretch(const Series& series, int begin,
+                                               const ChangePoint& change) {
+  if (!(change.level_before > 0) || !(change.level_after > 0)) {
+    return absl::nullopt;
+  }
+  const int first = FirstNearTo(change.level_before, change.level_after, series,
+                                begin, change);
+  const std::vector<double> before =
+      Logs(series, first - 1, begin - 1, -1, kLevelPoints, LogOfValue);
+  const std::vector<double> stretch =
+      Logs(series, first, change.index, 1, kLevelPoints, LogOfValue);
+  if (static_cast<int>(before.size()) < kFewestEnd ||
+      static_cast<int>(stretch.size()) < kFewestBeside) {
+    return absl::nullopt;
+  }
+  const absl::optional<ChangePoint> step =
+      DifferenceAt(series, begin, first, change.index);
+  const double shift = std::log(step->level_after / step->level_before);
+  const double remains = std::log(change.level_after / step->level_before);
+  if (std::abs(remains) > kSameLevel * std::abs(shift) ||
+      std::abs(shift) <= kFarOff * MedianAbsoluteDeviation(before) ||
+      std::abs(WorseBy(series, step->relative_change)) < kLeastEffect) {
+    return absl::nullopt;
+  }
+  return step;
 }
 
 std::vector<Renaming> FindRenamings(const std::vector<Series>& series) {

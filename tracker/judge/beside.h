@@ -75,6 +75,12 @@ absl::optional<ChangePoint> DifferenceAt(const Series& series, int begin,
 absl::optional<ChangePoint> MovedBack(const Series& series, int begin,
                                       const ChangePoint& change);
 
+// The step that began the stretch of points which `change` ends by going back
+// to the level from `begin` on. nullopt where there is none: the change leads
+// elsewhere, or the stretch is of few points, within the noise, or too small.
+absl::optional<ChangePoint> FindBeginOfStretch(const Series& series, int begin,
+                                               const ChangePoint& change);
+
 // A series that ended and one that began there, of a similar name and of the
 // same metric, hardware and branch. A guess (series/similar.h).
 struct Renaming {

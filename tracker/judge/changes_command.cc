@@ -40,7 +40,7 @@ void SortByUrgency(std::vector<Change>& changes) {
   const auto rank = [](const Change& change) {
     return std::make_tuple(IsNoChangeOfTheCode(change), change.opinion.state,
                            change.kind == ChangeKind::kProvisional,
-                           change.undone, -change.worse_by);
+                           change.IsUndone(), -change.worse_by);
   };
   std::stable_sort(
       changes.begin(), changes.end(),

@@ -1,8 +1,5 @@
 #include "tracker/judge/changes_table.h"
 
-#include <algorithm>
-#include <initializer_list>
-#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -31,8 +28,11 @@ std::string Explanation(const Change& change) {
     parts.push_back(absl::StrCat("note: ", note));
   }
   if (change.kind == ChangeKind::kMachine) parts.push_back(change.cause);
-  if (change.kind == ChangeKind::kProvisional &&
-      change.opinion.state == ChangeState::kNew) {
+  if (change.IsUndone()) {
+    parts.push_back(
+        absl::StrCat("went back at ", CommitText(change.back->runs->commit)));
+  } else if (change.kind == ChangeKind::kProvisional &&
+             change.opinion.state == ChangeState::kNew) {
     parts.push_back(change.AnswerText());
   }
   if (change.kind == ChangeKind::kRenamed) {
@@ -61,9 +61,44 @@ std::string DirectionText(const Change& change) {
                                           : (is_time ? "faster" : "better"));
 }
 
-// The row of a failure, in the order of the columns that programs or people
-// get. It has no size, and its commits are the last one that worked and the one
-// after it.
+// The columns of the rows below. People get fewer: a name that is in the row
+// already makes lines that no terminal holds.
+std::vector<Column> ColumnsOf(bool for_people, bool with_metric) {
+  std::vector<Column> columns = {{"state"},
+                                 {"benchmark", Align::kLeft, "", Clip::kNever}};
+  if (with_metric) columns.push_back({"metric"});
+  for (Column& column : std::vector<Column>{
+           {"change", Align::kRight, "relative_change"},
+           {"interval", Align::kRight},
+           {"verdict", Align::kLeft, "worse_by"},
+           {"good", Align::kLeft, "last_commit_before", Clip::kNever},
+           {"first", Align::kLeft, "first_commit_after", Clip::kNever},
+           {"points since", Align::kRight, "points_since"}}) {
+    columns.push_back(std::move(column));
+  }
+  if (for_people) {
+    columns.push_back({"hardware", Align::kLeft, "", Clip::kNever});
+    columns.push_back({"why"});
+    return columns;
+  }
+  columns.push_back({"confidence", Align::kRight});
+  columns.push_back({"why"});
+  columns.push_back({"series", Align::kLeft, "", Clip::kNever});
+  for (const char* name :
+       {"alert", "provisional", "relative_change_low", "relative_change_high",
+        "level_before", "level_after", "runs_before", "runs_after",
+        "points_to_answer"}) {
+    columns.push_back({name, Align::kRight});
+  }
+  for (const char* name :
+       {"unit", "suspects", "narrow_with", "evidence", "changed"}) {
+    columns.push_back({name});
+  }
+  return columns;
+}
+
+// The row of a failure has no size, and its commits are the last one that
+// worked and the one after it.
 std::vector<Cell> FailureRow(const Failure& failure, bool for_people,
                              bool with_metric) {
   const Series& series = *failure.series;
@@ -84,12 +119,61 @@ std::vector<Cell> FailureRow(const Failure& failure, bool for_people,
                          Cell::Integer(1), Cell::Integer(0)});
   row.insert(row.end(), 4, Cell::None());
   row.insert(row.end(), 2, Cell::Integer(0));
-  row.push_back(Cell::None());
-  row.push_back(series.key.unit);
-  row.insert(row.end(), 2, "");
-  row.push_back(absl::StrCat(name, " ", series.key.metric, ": ", failure.why));
-  row.push_back("");
+  row.insert(
+      row.end(),
+      {Cell::None(), series.key.unit, "", "",
+       absl::StrCat(name, " ", series.key.metric, ": ", failure.why), ""});
   return row;
+}
+
+std::vector<Cell> ChangeRow(const Change& change, bool for_people,
+                            bool with_metric, const std::string& history_flag,
+                            Explainer& explainer) {
+  const ChangePoint& point = change.change;
+  const SeriesKey& key = change.series->key;
+  std::vector<Cell> row = {ChangeText(change), DisplayName(key.benchmark)};
+  if (with_metric) row.push_back(key.metric);
+  row.insert(
+      row.end(),
+      {Cell::Number(point.relative_change, FormatChange(point.relative_change)),
+       absl::StrCat(FormatChange(point.relative_change_low), "..",
+                    FormatChange(point.relative_change_high)),
+       Cell::Number(change.worse_by, DirectionText(change)),
+       change.before == nullptr ? "-" : CommitText(change.before->runs->commit),
+       CommitText(change.after().runs->commit),
+       Cell::Integer(change.PointsSince())});
+  if (for_people) {
+    row.insert(row.end(), {key.hardware_id, Explanation(change)});
+    return row;
+  }
+  const Evidence evidence = EvidenceOf(change);
+  row.insert(
+      row.end(),
+      {change.kind == ChangeKind::kEpoch
+           ? Cell::None()
+           : Cell::Number(point.confidence,
+                          absl::StrFormat("%.3f", point.confidence)),
+       Explanation(change), change.series->text,
+       Cell::Integer(change.IsAlert()), Cell::Integer(change.provisional),
+       Cell::Number(point.relative_change_low, ""),
+       Cell::Number(point.relative_change_high, ""),
+       Cell::Number(point.level_before, ""),
+       Cell::Number(point.level_after, ""),
+       Cell::Integer(evidence.before.run_ids.size()),
+       Cell::Integer(evidence.after.run_ids.size()),
+       change.points_to_answer ? Cell::Integer(*change.points_to_answer)
+                               : Cell::None(),
+       key.unit, SuspectsText(evidence),
+       NarrowingCommand(change, evidence, history_flag),
+       EvidenceText(change, evidence),
+       change.IsAlert()
+           ? absl::StrJoin(ChangedWith(evidence, change, explainer), "; ")
+           : ""});
+  return row;
+}
+
+bool IsOfAnotherMetric(const Series& series) {
+  return series.key.metric != "time";
 }
 
 }  // namespace
@@ -98,97 +182,17 @@ Table ChangesTable(const std::vector<Change>& changes,
                    const std::vector<Failure>& failures, OutputFormat format,
                    const std::string& history_flag, Explainer& explainer) {
   const bool for_people = IsForPeople(format);
-  const bool with_metric =
-      !for_people ||
-      std::any_of(changes.begin(), changes.end(),
-                  [](const Change& change) {
-                    return change.series->key.metric != "time";
-                  }) ||
-      std::any_of(failures.begin(), failures.end(), [](const Failure& failure) {
-        return failure.series->key.metric != "time";
-      });
-  std::vector<Column> columns = {{"state"},
-                                 {"benchmark", Align::kLeft, "", Clip::kNever}};
-  if (with_metric) columns.push_back({"metric"});
-  columns.insert(
-      columns.end(),
-      std::initializer_list<Column>{
-          {"change", Align::kRight, "relative_change"},
-          {"interval", Align::kRight},
-          {"verdict", Align::kLeft, "worse_by"},
-          {"good", Align::kLeft, "last_commit_before", Clip::kNever},
-          {"first", Align::kLeft, "first_commit_after", Clip::kNever},
-          {"points since", Align::kRight, "points_since"}});
-  if (for_people) {
-    // A name that is in the row already makes lines that no terminal holds.
-    columns.push_back({"hardware", Align::kLeft, "", Clip::kNever});
-    columns.push_back({"why"});
-  } else {
-    columns.push_back({"confidence", Align::kRight});
-    columns.push_back({"why"});
-    columns.push_back({"series", Align::kLeft, "", Clip::kNever});
-    for (const char* name :
-         {"alert", "provisional", "relative_change_low", "relative_change_high",
-          "level_before", "level_after", "runs_before", "runs_after",
-          "points_to_answer"}) {
-      columns.push_back({name, Align::kRight});
-    }
-    for (const char* name :
-         {"unit", "suspects", "narrow_with", "evidence", "changed"}) {
-      columns.push_back({name});
-    }
-  }
-  Table table(std::move(columns));
+  bool with_metric = !for_people;
   for (const Change& change : changes) {
-    const ChangePoint& point = change.change;
-    std::vector<Cell> row = {ChangeText(change),
-                             DisplayName(change.series->key.benchmark)};
-    if (with_metric) row.push_back(change.series->key.metric);
-    row.insert(
-        row.end(),
-        std::initializer_list<Cell>{
-            Cell::Number(point.relative_change,
-                         FormatChange(point.relative_change)),
-            absl::StrCat(FormatChange(point.relative_change_low), "..",
-                         FormatChange(point.relative_change_high)),
-            Cell::Number(change.worse_by, DirectionText(change)),
-            change.before == nullptr ? "-"
-                                     : CommitText(change.before->runs->commit),
-            CommitText(change.after().runs->commit),
-            Cell::Integer(change.PointsSince())});
-    if (for_people) {
-      row.push_back(change.series->key.hardware_id);
-      row.push_back(Explanation(change));
-    } else {
-      row.push_back(
-          change.kind == ChangeKind::kEpoch
-              ? Cell::None()
-              : Cell::Number(point.confidence,
-                             absl::StrFormat("%.3f", point.confidence)));
-      row.push_back(Explanation(change));
-      row.push_back(change.series->text);
-      const Evidence evidence = EvidenceOf(change);
-      row.push_back(Cell::Integer(change.IsAlert() ? 1 : 0));
-      row.push_back(Cell::Integer(change.provisional ? 1 : 0));
-      row.push_back(Cell::Number(point.relative_change_low, ""));
-      row.push_back(Cell::Number(point.relative_change_high, ""));
-      row.push_back(Cell::Number(point.level_before, ""));
-      row.push_back(Cell::Number(point.level_after, ""));
-      row.push_back(Cell::Integer(evidence.before.run_ids.size()));
-      row.push_back(Cell::Integer(evidence.after.run_ids.size()));
-      row.push_back(change.points_to_answer
-                        ? Cell::Integer(*change.points_to_answer)
-                        : Cell::None());
-      row.push_back(change.series->key.unit);
-      row.push_back(SuspectsText(evidence));
-      row.push_back(NarrowingCommand(change, evidence, history_flag));
-      row.push_back(EvidenceText(change, evidence));
-      row.push_back(
-          change.IsAlert()
-              ? absl::StrJoin(ChangedWith(evidence, change, explainer), "; ")
-              : "");
-    }
-    table.AddRow(std::move(row));
+    with_metric |= IsOfAnotherMetric(*change.series);
+  }
+  for (const Failure& failure : failures) {
+    with_metric |= IsOfAnotherMetric(*failure.series);
+  }
+  Table table(ColumnsOf(for_people, with_metric));
+  for (const Change& change : changes) {
+    table.AddRow(
+        ChangeRow(change, for_people, with_metric, history_flag, explainer));
   }
   for (const Failure& failure : failures) {
     table.AddRow(FailureRow(failure, for_people, with_metric));

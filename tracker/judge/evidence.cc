@@ -74,12 +74,13 @@ std::string ShortId(const proto::Commit& commit) {
 }  // namespace
 
 std::string ChangeText(const Change& change) {
-  const std::string state(ChangeStateName(change.opinion.state));
+  const std::string state(change.IsUndone() &&
+                                  change.opinion.state == ChangeState::kNew
+                              ? "undone"
+                              : ChangeStateName(change.opinion.state));
   switch (change.kind) {
     case ChangeKind::kConfirmed:
-      return change.undone && change.opinion.state == ChangeState::kNew
-                 ? "undone"
-                 : state;
+      return state;
     case ChangeKind::kProvisional:
       return absl::StrCat("provisional, ", state);
     case ChangeKind::kReturn:

@@ -34,7 +34,7 @@ std::string TextOf(const Change& change) {
       change.provisional, at.earliest, at.index, at.latest, at.begin, at.end,
       at.confidence, at.level_before, at.level_after, at.relative_change,
       at.relative_change_low, at.relative_change_high, change.worse_by,
-      change.undone);
+      change.IsUndone());
   absl::StrAppend(&text, " ", change.cause, " ", change.opinion.state, " ",
                   change.opinion.record_id, " ", change.opinion.reason);
   if (change.before != nullptr) {

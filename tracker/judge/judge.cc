@@ -47,6 +47,7 @@ class Case {
     FindBaseline();
     Weigh();
     MarkNewest();
+    AddBegins();
     LookApart();
     AddCreep();
     HeedAckOfCreep();
@@ -185,10 +186,48 @@ class Case {
     AskTheMachine({found->begin, size()}, result_.changes.back());
   }
 
+  // A stretch that ended before a detector confirmed its begin has a row for
+  // its end alone: lists its begin, too.
+  void AddBegins() {
+    for (size_t k = 0; k < result_.changes.size(); ++k) {
+      const Change& end = result_.changes[k];
+      if (end.kind != ChangeKind::kProvisional &&
+          end.kind != ChangeKind::kConfirmed) {
+        continue;
+      }
+      const auto level = std::find_if(
+          result_.levels.begin(), result_.levels.end(), [&](const Level& one) {
+            return one.begin < end.change.index && end.change.index <= one.end;
+          });
+      if (level == result_.levels.end()) continue;
+      const auto begin = FindBeginOfStretch(series_, level->begin, end.change);
+      if (!begin) continue;
+      const Point* const back = &end.after();
+      const auto known = std::find_if(
+          result_.changes.begin(), result_.changes.end(),
+          [&](const Change& one) {
+            return one.provisional && one.worse_by * end.worse_by < 0 &&
+                   std::abs(one.change.index - begin->index) <=
+                       TriageBook::kPlaceTolerance;
+          });
+      if (known != result_.changes.end()) {
+        known->back = back;
+        continue;
+      }
+      Add(ChangeKind::kProvisional, *begin);
+      result_.changes.back().provisional = true;
+      result_.changes.back().back = back;
+      std::rotate(result_.changes.begin() + k, result_.changes.end() - 1,
+                  result_.changes.end());
+      ++k;
+    }
+  }
+
   // Goes on with the points since a provisional change until it is confirmed.
   void ForeseeAnswer() {
     for (Change& change : result_.changes) {
-      if (change.kind != ChangeKind::kProvisional || change.IsOfPastEpoch()) {
+      if (change.kind != ChangeKind::kProvisional || change.IsOfPastEpoch() ||
+          change.IsUndone()) {
         continue;
       }
       const std::vector<double> since =
@@ -209,7 +248,10 @@ class Case {
                                          ValuesOf(series_, place, size()));
     };
     for (size_t k = 0; k < result_.changes.size(); ++k) {
-      if (result_.changes[k].kind != ChangeKind::kProvisional) continue;
+      if (result_.changes[k].kind != ChangeKind::kProvisional ||
+          result_.changes[k].IsUndone()) {
+        continue;
+      }
       const ChangePoint change = result_.changes[k].change;
       const int begin = BeginOfLevelBefore(result_, result_.changes[k]);
       result_.changes[k].stands_apart = is_apart(begin, change.index);

@@ -78,9 +78,9 @@ struct Change {
   Opinion opinion;
   // Its cause: the loop of kMachine, the former name of kRenamed.
   std::string cause;
-  // The level went back later, in the same epoch, to where it had been before
-  // this change, or beyond.
-  bool undone = false;
+  // The first point after which the level was, in the same epoch, where it had
+  // been before this change, or beyond; null if it did not go back.
+  const Point* back = nullptr;
   // The points of a provisional change are so far beyond the level before that
   // it is an alert before it is confirmed (StandApart of detect/sudden.h). A
   // creep stands apart if it is twice the effect that matters, and the effect
@@ -97,6 +97,7 @@ struct Change {
   std::shared_ptr<const Evidence> evidence;
 
   const Point& after() const { return series->points[change.index]; }
+  bool IsUndone() const { return back != nullptr; }
   // A change for the worse that may be one, and that nobody has answered.
   bool IsOpen() const;
   // A change for the worse that nobody has answered, and that lasts: confirmed,
@@ -177,7 +178,8 @@ struct Judgement {
   // see in five points; absent if there are too few to know.
   absl::optional<double> minimum_detectable_effect;
 
-  // Sets `undone` of each change: once more where one was put before others.
+  // Sets `back` of each change that was more than provisional: once more where
+  // one was put before others.
   void FindUndone();
   // The first point of the level that was the norm when only the first `points`
   // points were known: the last change among them that was confirmed then, or

@@ -38,7 +38,7 @@ void AddRenaming(const Series& from, const Series& to, const ChangePoint& point,
   // Until it has a level of its own to be judged by. What got worse and was
   // answered is not called unchanged later.
   const bool alert = renamed.IsAlert() && renamed.worse_by >= kLeastEffect;
-  if (judgement.standing == Verdict::kSlower || renamed.undone ||
+  if (judgement.standing == Verdict::kSlower || renamed.IsUndone() ||
       !to.points.back().value ||
       (!alert && (judgement.decided_by >= 0 ||
                   (points > options.recent_points &&

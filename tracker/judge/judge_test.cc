@@ -198,9 +198,36 @@ TEST_F(JudgeTest, ARegressionThatWasFixedIsNoAlert) {
   Measure(30, 100);
   const Judgement judgement = Judge();
   ASSERT_THAT(judgement.changes, SizeIs(2));
-  EXPECT_TRUE(judgement.changes[0].undone);
+  EXPECT_TRUE(judgement.changes[0].IsUndone());
   EXPECT_FALSE(judgement.changes[0].IsAlert());
   EXPECT_NE(judgement.standing, Verdict::kSlower);
+}
+
+// Too few points came before it for a detector to confirm it while it lasted.
+TEST_F(JudgeTest, AStretchThatEndedIsListedWithItsEnd) {
+  for (const int after : {6, 12, 20}) {
+    runs_.clear();
+    Measure(12, 100);
+    Measure(8, 130);
+    Measure(after, 100);
+    const Judgement judgement = Judge();
+    ASSERT_FALSE(judgement.changes.empty()) << after;
+    const Change& begin = judgement.changes.front();
+    EXPECT_EQ(begin.change.index, 12) << after;
+    EXPECT_NEAR(begin.worse_by, .3, .03) << after;
+    ASSERT_NE(begin.back, nullptr) << after;
+    EXPECT_EQ(begin.back->runs->commit.id(), CommitId(20)) << after;
+    EXPECT_FALSE(begin.IsAlert() || begin.IsOpen()) << after;
+    EXPECT_NE(judgement.standing, Verdict::kSlower) << after;
+  }
+}
+
+TEST_F(JudgeTest, AGainHasNoStretchBeforeIt) {
+  Measure(30, 100);
+  Measure(8, 80);
+  const Judgement judgement = Judge();
+  ASSERT_THAT(judgement.changes, SizeIs(1));
+  EXPECT_FALSE(judgement.changes[0].IsUndone());
 }
 
 TEST_F(JudgeTest, AnImprovementThatIsLostIsAnAlert) {

@@ -13,11 +13,11 @@
 namespace optrail::tracker {
 namespace {
 
-// Returns whether the level of changes[i] went back later.
-bool IsUndone(const std::vector<Change>& changes, size_t i) {
+// Change::back of changes[i].
+const Point* BackFrom(const std::vector<Change>& changes, size_t i) {
   const Change& change = changes[i];
   const double level = change.change.level_before;
-  bool undone = false;
+  const Point* found = nullptr;
   for (size_t j = i + 1; level != 0 && j < changes.size(); ++j) {
     const Change& later = changes[j];
     if (later.kind == ChangeKind::kEpoch ||
@@ -32,17 +32,17 @@ bool IsUndone(const std::vector<Change>& changes, size_t i) {
         *change.series, (later.change.level_after - level) / std::abs(level));
     const bool back =
         change.worse_by > 0 ? remains < kLeastEffect : remains > -kLeastEffect;
-    if (back) undone = true;
+    if (back && found == nullptr) found = &later.after();
     // A confirmed change speaks for itself; a return takes it up again.
-    if (!back && later.kind == ChangeKind::kReturn) undone = false;
+    if (!back && later.kind == ChangeKind::kReturn) found = nullptr;
   }
-  return undone;
+  return found;
 }
 
 }  // namespace
 
 bool Change::IsOpen() const {
-  return worse_by > 0 && opinion.state == ChangeState::kNew &&
+  return worse_by > 0 && !IsUndone() && opinion.state == ChangeState::kNew &&
          (kind == ChangeKind::kProvisional ||
           (kind == ChangeKind::kCreep && !stands_apart));
 }
@@ -51,7 +51,7 @@ bool Change::IsAlert() const {
   return (kind == ChangeKind::kConfirmed || kind == ChangeKind::kRenamed ||
           ((kind == ChangeKind::kProvisional || kind == ChangeKind::kCreep) &&
            stands_apart)) &&
-         worse_by > 0 && !undone && opinion.state == ChangeState::kNew;
+         worse_by > 0 && !IsUndone() && opinion.state == ChangeState::kNew;
 }
 
 int Change::PointsSince() const {
@@ -133,7 +133,7 @@ void Judgement::FindUndone() {
   for (size_t i = 0; i < changes.size(); ++i) {
     if (changes[i].kind == ChangeKind::kConfirmed ||
         changes[i].kind == ChangeKind::kRenamed) {
-      changes[i].undone = IsUndone(changes, i);
+      changes[i].back = BackFrom(changes, i);
     }
   }
 }

@@ -163,7 +163,7 @@ class Decision {
         return false;
       }
       if (change.kind == ChangeKind::kReturn ||
-          change.kind == ChangeKind::kCreep || change.undone ||
+          change.kind == ChangeKind::kCreep || change.IsUndone() ||
           std::abs(change.worse_by) < kLeastEffect) {
         continue;
       }
@@ -204,14 +204,14 @@ class Decision {
 
   // However long ago, a series that got worse is not called unchanged.
   bool DecideByAnswer() {
-    const auto answered =
-        std::find_if(result_.changes.rbegin(), result_.changes.rend(),
-                     [](const Change& change) {
-                       return change.worse_by >= kLeastEffect &&
-                              !change.undone && !IsNoChangeOfTheCode(change) &&
-                              change.kind != ChangeKind::kReturn &&
-                              change.opinion.state != ChangeState::kNew;
-                     });
+    const auto answered = std::find_if(
+        result_.changes.rbegin(), result_.changes.rend(),
+        [](const Change& change) {
+          return change.worse_by >= kLeastEffect && !change.IsUndone() &&
+                 !IsNoChangeOfTheCode(change) &&
+                 change.kind != ChangeKind::kReturn &&
+                 change.opinion.state != ChangeState::kNew;
+        });
     if (answered == result_.changes.rend()) return false;
     Say(VerdictOfAnswer(answered->opinion.state), AnsweredText(*answered));
     return true;

@@ -236,10 +236,37 @@ void TheGatesNoteOfAChangeIsThatOfChanges(Workbench& bench, Findings& found) {
                             At(gate, "notes").dump()));
 }
 
+// A slow-down that ended has a row with its end, not its end alone.
+void ASlowDownThatEndedIsListed(Workbench& bench, Findings& found) {
+  for (const int before : {12, 20}) {
+    for (const int after : {6, 15, 25}) {
+      bench.Delete(".optrail");
+      const int back = before + 8;
+      RecordSeries(bench, back + after, 91, [&](RunSpec& spec, int position) {
+        if (position > before && position <= back) {
+          spec.benchmarks = Slower(spec.benchmarks, 1, 1.3);
+        }
+      });
+      const Json row = ChangeAt(bench.AskJson({"changes"}).Parsed(), "BM_1",
+                                MadeCommit(before + 1));
+      const std::string what =
+          absl::StrCat("+30% after ", before, " commits, ", after,
+                       " after its end: ", row.dump());
+      found.Expect(!row.is_null(), what);
+      const bool is_undone = absl::StrContains(TextOf(row, "state"), "undone");
+      found.Expect(is_undone || TextOf(row, "state") == "new", what);
+      found.Expect(!is_undone || absl::StrContains(TextOf(row, "why"),
+                                                   Short(MadeCommit(back + 1))),
+                   what);
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<Case> PageCases() {
   return {
+      {"ASlowDownThatEndedIsListed", ASlowDownThatEndedIsListed},
       {"ThePageCountsWhatChangesCounts", ThePageCountsWhatChangesCounts},
       {"TheReportStatesEachChangeAsChangesDoes",
        TheReportStatesEachChangeAsChangesDoes},
