@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
 """Holds real output of every `optrail ... --format=json` against its schema.
 
-  json_schemas_test.py OPTRAIL SCHEMA...
+  json_schemas_test.py OPTRAIL WITH_POSTGRES SCHEMA...
 
 Each schema of docs/json_schemas is used at least once, on output that is not
 empty, and a changed output must not pass: a field that is required goes, a
-number becomes a list.
+number becomes a list. Every command whose help names --format has a schema.
 """
 
 import copy
 import glob
 import json
 import os
+import re
+import struct
 import subprocess
 import sys
 
@@ -71,12 +73,56 @@ awk -v s="$(cat value)" -v c="$count" \\
 ''', executable=True)
 
 
+def write_calls(hardware):
+    """What a process leaves that counts its calls (tuning/observed)."""
+    text = '\t'.join(['add', 'n=4096/f32', 'cpu', '', 'hot', hardware, '1', '3'])
+    group = (text.encode().ljust(508, b'\0') +
+             struct.pack('<I', 1)).ljust((128 + 16) << 10, b'\0')
+    group += struct.pack('<4Q', 90, 0, 0, 0).ljust(64 << 10, b'\0')
+    with open('host-1-1.observed', 'wb') as file:
+        file.write(struct.pack('<16sQQ', b'optrail calls 2', len(group),
+                               2).ljust(4096, b'\0') + group)
+
+
+def calls_with_format(optrail):
+    """Commands, and parts of them, whose help names --format."""
+    def help_of(*words):
+        return subprocess.run((optrail, 'help') + words, check=True,
+                              stdout=subprocess.PIPE).stdout.decode()
+
+    calls = []
+    for command in re.findall(r'^  (\w+)  ', help_of(), re.M):
+        text = help_of(command)
+        flag = re.search(r'^  --format=\w+(?:  \((.*)\))?$', text, re.M)
+        if not flag:
+            continue
+        parts = re.search(r'^Commands, .*?:\n(.*?)\n\n', text, re.M | re.S)
+        if flag.group(1):
+            calls += [(command, part) for part in flag.group(1).split(', ')]
+        elif parts:
+            calls += [(command, part) for part in
+                      re.findall(r'^  (\w+)  ', parts.group(1), re.M)]
+        else:
+            calls.append((command,))
+    return calls
+
+
+def has_schema(optrail, schemas, call):
+    name = '_'.join(call)
+    # One command may print several things: show a run, a session, a series.
+    return any(known == name or known.startswith(name + '_')
+               for known in schemas) or subprocess.run(
+                   (optrail, 'schema') + call, stdout=subprocess.DEVNULL,
+                   stderr=subprocess.DEVNULL).returncode == 0
+
+
 def main():
     optrail = os.path.abspath(sys.argv[1])
+    with_postgres = os.path.abspath(sys.argv[2])
     runfiles = os.getcwd()
     schemas = {
         os.path.basename(path).split('.')[0]: json.load(open(path))
-        for path in sys.argv[2:]}
+        for path in sys.argv[3:]}
     os.environ['HOME'] = os.environ['TEST_TMPDIR']
     os.environ['LD_LIBRARY_PATH'] = os.path.abspath('ops/device/cuda/testing')
     os.environ['XDG_CACHE_HOME'] = os.environ['TEST_TMPDIR'] + '/cache'
@@ -88,10 +134,10 @@ def main():
     make_workspace(optrail)
     run = '--run=%s/measure' % scratch
 
-    def output(*command):
+    def output(*command, codes=(0, 1, 3)):
         result = subprocess.run((optrail,) + command + ('--format=json',),
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        if result.returncode not in (0, 1, 3):
+        if result.returncode not in codes:
             print('FAILED: optrail %s: exit code %d: %s' % (
                 ' '.join(command), result.returncode, result.stderr.decode()))
             sys.exit(1)
@@ -156,7 +202,59 @@ def main():
     oldest = min(run['run_id'] for run in outputs['log_runs'])
     outputs['carbon_footprint'] = output(
         'carbon', 'footprint', oldest, '--intensity=grid.csv', '--zone=DE')
+    outputs['carbon_slack'] = output(
+        'carbon', 'plan', '--jobs_file=jobs.csv', '--intensity=grid.csv',
+        '--zone=DE', '--slack=0h,6h')
+    outputs['diagnose_calibration'] = output('diagnose', '--calibration')
+    write_calls(sessions[0]['hardware'] if sessions else 'none')
+    outputs['observe'] = output('observe', 'host-1-1.observed')
+    outputs['coverage'] = output('coverage', 'host-1-1.observed')
+    outputs['compile'] = output('compile', '--op=add', '--shape=n=4096/f32',
+                                '--device=cuda', '--hw=nvidia-h200',
+                                '--trials=1')
+    outputs['store_check'] = output('store', 'check', '--all', '--dry_run')
+    write('w.workload.textproto', 'name: "w"\nlayer { operator_name: "add" '
+          'shape: "n=4096/f32" count: 3 }\n')
+    outputs['store_promote'] = output(
+        'store', 'promote', '--workload=w.workload.textproto', '--tree=.',
+        '--dry_run', '--time_budget=2s')
+    write('train.space.textproto',
+          'knob { name: "batch" ints: [1, 2] }\n'
+          'default { set { knob: "batch" int: 1 } }\n')
+    write('train', '#!/bin/sh\necho "{\\"throughput\\": $1}"\n',
+          executable=True)
+    outputs['tune_command'] = output(
+        'tune', '--space=train.space.textproto', '--command=./train {batch}',
+        '--metric=throughput:max', '--trials=2')
+    outputs['history_export'] = output('history', 'export', '--out=points.csv')
+    outputs['history_copy'] = output('history', 'copy', 'merged', 'copied')
+    write('copied/runs/2026/broken.pb', 'no record')
+    outputs['history_repair'] = output('history', 'repair', '--history=copied')
     model = os.path.join(runfiles, 'graph/testdata/tiny_dlrm.onnx')
+    outputs['graph_show'] = output('graph', 'show', model)
+    other = os.path.join(runfiles, 'graph/testdata/tiny_resnet_bn.')
+    outputs['graph_check'] = output('graph', 'check', other + 'onnx',
+                                    '--data=' + other + 'npz')
+    write('samples.csv', 4 * (','.join(3 * 37 * 41 * ['.5']) + '\n'))
+    outputs['graph_feed'] = output('graph', 'feed', other + 'onnx',
+                                   '--input=samples.csv')
+    outputs['graph_recompute'] = output('graph', 'recompute', other + 'onnx')
+    # A ledger whose first stage fails at once: a trial is too few for the tasks.
+    outputs['graph_tune'] = output(
+        'graph', 'tune', model, '--total_trials=1', '--trials=1',
+        '--objective=requests_per_second,latency_p99<=50ms', codes=(2,))
+    fleet = subprocess.run(
+        [with_postgres, 'sh', '-ec', 'd=--history=$OPTRAIL_TEST_DATABASE; '
+         '"$0" fleet init $d >&2; "$0" fleet submit $d "bench --op=add" >&2; '
+         '"$0" fleet status $d --format=json', optrail],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    if fleet.returncode == 77:
+        print('fleet_status is not held against its schema: ' +
+              fleet.stderr.decode())
+        outputs['fleet_status'] = []
+    else:
+        print(fleet.stderr.decode())
+        outputs['fleet_status'] = json.loads(fleet.stdout)
     outputs['graph_run'] = output('graph', 'run', model)
     outputs['graph_serve'] = output('graph', 'serve', model, '--load=1000',
                                     '--duration=200ms')
@@ -168,6 +266,12 @@ def main():
     outputs['replay'] = output('replay', '--spaces=' + spaces[0],
                                '--strategies=random', '--seeds=1',
                                '--budgets=10')
+    energy = '--spaces=' + glob.glob(os.path.join(
+        runfiles, 'tuning/replay/recordings/energy/*'))[0]
+    outputs['replay_energy'] = output('replay', '--energy', energy,
+                                      '--strategies=random', '--seeds=1',
+                                      '--budgets=10')
+    outputs['replay_optima'] = output('replay', '--energy', '--optima', energy)
     subprocess.run([optrail, 'report', '--report_format=json',
                     '--out=report.json'], check=True,
                    stdout=subprocess.DEVNULL)
@@ -187,7 +291,10 @@ def main():
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     failed = output('changes')
     may_be_empty = {'convergence', 'predict', 'store_show', 'store_diff',
-                    'log_sessions', 'show_session', 'history_verify'}
+                    'log_sessions', 'show_session', 'history_verify',
+                    'diagnose_calibration', 'store_check', 'store_promote'}
+    if not outputs['fleet_status']:
+        may_be_empty.add('fleet_status')
 
     also = {'gate': [measured], 'changes': [failed]}
     failures = []
@@ -208,7 +315,7 @@ def main():
         # It can fail.
         item = schema['items'] if schema['type'] == 'array' else schema
         probe = shown[0][0] if schema['type'] == 'array' else shown[0]
-        for field in item['required']:
+        for field in item.get('required', []):
             if field not in probe:
                 continue  # said above
             changed = copy.deepcopy(shown[0])
@@ -224,12 +331,19 @@ def main():
                                stdout=subprocess.PIPE).stdout
         if not shown or json.loads(shown) != schema:
             failures.append('optrail schema %s prints another one' % name)
-    missing = sorted(set(outputs) - set(schemas))
+    calls = calls_with_format(optrail)
+    missing = sorted(set(outputs) - set(schemas)) + [
+        ' '.join(call) for call in calls
+        if not has_schema(optrail, schemas, call)]
     if missing:
         failures.append('no schema for: ' + ', '.join(missing))
+    if len(calls) < 40:
+        failures.append('only %d calls take --format: is the parser of help '
+                        'right?' % len(calls))
     for failure in failures:
         print('FAILED: ' + failure)
-    print('%d schemas, %d outputs' % (len(schemas), len(outputs)))
+    print('%d schemas, %d outputs, %d calls with --format' % (
+        len(schemas), len(outputs), len(calls)))
     sys.exit(1 if failures else 0)
 
 
