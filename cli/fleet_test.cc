@@ -11,13 +11,12 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "base/process/subprocess.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tracker/history/postgres/testing/postgres_server.h"
+#include "tracker/history/postgres/testing/postgres_fixture.h"
 
 namespace optrail {
 namespace {
@@ -41,12 +40,23 @@ std::string Fleet(std::vector<std::string> words, int code = 0) {
   return text;
 }
 
-TEST(FleetCommands, APilotRunsWhatWasSubmittedAndRecordsIt) {
-  const auto server = tracker::PostgresServer::Start();
-  if (absl::IsUnimplemented(server.status())) GTEST_SKIP() << server.status();
-  ASSERT_TRUE(server.ok()) << server.status();
-  history = (*server)->Url("postgres", "postgres");
-  EXPECT_THAT(Fleet({"init"}), HasSubstr("ready"));
+// A test with a database, on a server that these tests share.
+class FleetTest : public tracker::PostgresTest {
+ protected:
+  void SetUp() override {
+    tracker::PostgresTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    history = Url();
+    EXPECT_THAT(Fleet({"init"}), HasSubstr("ready"));
+  }
+
+  // The path of a folder of this test that nobody has made yet.
+  std::string Folder(const std::string& name) const {
+    return absl::StrCat(server_->folder(), "/", database_, "_", name);
+  }
+};
+
+TEST_F(FleetTest, APilotRunsWhatWasSubmittedAndRecordsIt) {
   EXPECT_THAT(Fleet({"submit", "--job_name=nightly",
                      "bench --op=relu --shape=n=64/f32 --processes=1 --record "
                      "--quiet"}),
@@ -111,13 +121,8 @@ done)sh")});
   ASSERT_TRUE(made->exit.ok()) << made->stderr_text;
 }
 
-TEST(FleetCommands, PilotsBisectAsOneMachineDoes) {
-  const auto server = tracker::PostgresServer::Start();
-  if (absl::IsUnimplemented(server.status())) GTEST_SKIP() << server.status();
-  ASSERT_TRUE(server.ok()) << server.status();
-  history = (*server)->Url("postgres", "postgres");
-  EXPECT_THAT(Fleet({"init"}), HasSubstr("ready"));
-  const std::string repository = (*server)->folder() + "/repository";
+TEST_F(FleetTest, PilotsBisectAsOneMachineDoes) {
+  const std::string repository = Folder("repository");
   MakeSlowedRepository(repository);
   const std::string program = std::filesystem::absolute("cli/optrail");
   const auto bisect = [&](const std::vector<std::string>& more) {
@@ -152,13 +157,8 @@ TEST(FleetCommands, PilotsBisectAsOneMachineDoes) {
 }
 
 // In a session of its own it is in nobody's process group.
-TEST(FleetCommands, WhatATaskLeavesRunningEndsWithIt) {
-  const auto server = tracker::PostgresServer::Start();
-  if (absl::IsUnimplemented(server.status())) GTEST_SKIP() << server.status();
-  ASSERT_TRUE(server.ok()) << server.status();
-  history = (*server)->Url("postgres", "postgres");
-  EXPECT_THAT(Fleet({"init"}), HasSubstr("ready"));
-  const std::string repository = (*server)->folder() + "/repository";
+TEST_F(FleetTest, WhatATaskLeavesRunningEndsWithIt) {
+  const std::string repository = Folder("repository");
   MakeSlowedRepository(repository);
   const std::string left = absl::StrCat("sleep ", 1'000'000 + getpid());
   EXPECT_THAT(
@@ -208,17 +208,12 @@ TEST(FleetCommands, UpRefusesWhatSlurmWouldShowAndWhatItWouldIgnore) {
 }
 
 // A Slurm that starts each job at once, as a process of this machine.
-TEST(FleetCommands, UpStaysUntilItsPilotsHaveDoneAllTasks) {
-  const auto server = tracker::PostgresServer::Start();
-  if (absl::IsUnimplemented(server.status())) GTEST_SKIP() << server.status();
-  ASSERT_TRUE(server.ok()) << server.status();
-  history = (*server)->Url("postgres", "postgres");
-  EXPECT_THAT(Fleet({"init"}), HasSubstr("ready"));
+TEST_F(FleetTest, UpStaysUntilItsPilotsHaveDoneAllTasks) {
   EXPECT_THAT(Fleet({"submit", "--hardware=here", "--task_time=5m",
                      "bench --op=relu --shape=n=64/f32 --processes=1 --quiet",
                      "bench --op=add --shape=n=64/f32 --processes=1 --quiet"}),
               HasSubstr("job 1: 2 tasks"));
-  const std::string folder = (*server)->folder() + "/slurm";
+  const std::string folder = Folder("slurm");
   const auto made =
       RunCommand({"sh", "-ec",
                   absl::StrCat(R"sh(

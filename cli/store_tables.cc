@@ -1,5 +1,9 @@
 #include "cli/store_tables.h"
 
+#include <iterator>
+#include <utility>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/types/optional.h"
@@ -28,7 +32,51 @@ std::string ConfigOf(const proto::BestBackend& best) {
   return best.entries_size() > 0 ? best.entries(0).config() : "";
 }
 
+// The columns of an entry's key, then `more`.
+std::vector<Column> KeyColumnsAnd(std::vector<Column> more) {
+  std::vector<Column> columns = {{"operator"},
+                                 {"hardware"},
+                                 {"shape"},
+                                 {"threads", Align::kRight},
+                                 {"cache"},
+                                 {"backend"},
+                                 {"for", Align::kLeft, "objective"}};
+  std::move(more.begin(), more.end(), std::back_inserter(columns));
+  return columns;
+}
+
+// The cells of these columns, then `more`.
+template <typename Entry>
+std::vector<Cell> KeyCellsAnd(const std::string& operator_name,
+                              const std::string& hardware_id,
+                              const Entry& entry, const std::string& backend,
+                              std::vector<Cell> more) {
+  std::vector<Cell> cells = {operator_name,
+                             hardware_id,
+                             entry.shape(),
+                             Cell::Integer(entry.threads()),
+                             tuning::CacheModeName(entry.cache_mode()),
+                             backend,
+                             ObjectiveName(entry.objective())};
+  std::move(more.begin(), more.end(), std::back_inserter(cells));
+  return cells;
+}
+
 }  // namespace
+
+StoreTable::StoreTable()
+    : whole_(KeyColumnsAnd({{"time", Align::kRight, "time_ns"},
+                            {"speed-up", Align::kRight, "speedup"},
+                            {"layer"},
+                            {"config"},
+                            {"numerics"},
+                            {"bucket"}})),
+      short_({{"operator", Align::kLeft, "", Clip::kFold},
+              {"shape, threads, cache", Align::kLeft, "", Clip::kFold},
+              {"hardware", Align::kLeft, "", Clip::kFold},
+              {"time", Align::kRight},
+              {"speed-up", Align::kRight},
+              {"config", Align::kLeft, "", Clip::kFold}}) {}
 
 void StoreTable::Add(const proto::TunedConfigs& file, const char* layer) {
   for (const auto& tuned : file.tuned()) Add(file, tuned, layer);
@@ -75,11 +123,9 @@ void StoreTable::AddRow(const proto::TunedConfigs& file, const Entry& entry,
   const Cell gain =
       speedup > 0 ? Cell::Number(speedup, absl::StrFormat("%.2fx", speedup))
                   : Cell::None();
-  whole_.AddRow({file.operator_name(), file.hardware_id(), entry.shape(),
-                 Cell::Integer(entry.threads()),
-                 tuning::CacheModeName(entry.cache_mode()), backend,
-                 ObjectiveName(entry.objective()), time, gain, layer, config,
-                 TextOrNone(numerics), TextOrNone(bucket)});
+  whole_.AddRow(KeyCellsAnd(
+      file.operator_name(), file.hardware_id(), entry, backend,
+      {time, gain, layer, config, TextOrNone(numerics), TextOrNone(bucket)}));
   short_.AddRow({file.operator_name(), key,
                  absl::StrCat(file.hardware_id(), ", ", layer), time, gain,
                  config});
@@ -89,6 +135,10 @@ std::string StoreTable::Format(OutputFormat format) const {
   return format == OutputFormat::kTable ? short_.ToText(TerminalWidth())
                                         : whole_.Format(format);
 }
+
+DifferenceTable::DifferenceTable()
+    : table_(KeyColumnsAnd(
+          {{"entry"}, {"checked in"}, {"overlay"}, {"numerics"}, {"file"}})) {}
 
 void DifferenceTable::Add(const tuning::StoreDifference& difference) {
   if (difference.is_best) {
@@ -108,17 +158,14 @@ void DifferenceTable::AddRow(const tuning::StoreDifference& difference,
                              const std::string& overlay,
                              const std::string& backend) {
   const absl::optional<bool> changes = tuning::ChangesNumerics(difference);
-  table_.AddRow({difference.operator_name, difference.hardware_id,
-                 entry.shape(), Cell::Integer(entry.threads()),
-                 tuning::CacheModeName(entry.cache_mode()),
-                 BackendName(difference.device_kind, backend),
-                 ObjectiveName(entry.objective()),
-                 difference.is_best ? "best backend" : "tuned",
-                 difference.is_new ? Cell::None() : Cell(checked_in), overlay,
-                 !changes.has_value()
-                     ? Cell::None()
-                     : Cell(*changes ? "other bits" : "the same bits"),
-                 TextOrNone(difference.path)});
+  table_.AddRow(KeyCellsAnd(
+      difference.operator_name, difference.hardware_id, entry,
+      BackendName(difference.device_kind, backend),
+      {difference.is_best ? "best backend" : "tuned",
+       difference.is_new ? Cell::None() : Cell(checked_in), overlay,
+       !changes.has_value() ? Cell::None()
+                            : Cell(*changes ? "other bits" : "the same bits"),
+       TextOrNone(difference.path)}));
 }
 
 std::string DifferenceTable::Format(OutputFormat format) const {

@@ -21,6 +21,7 @@ namespace optrail::cli {
 // are short, get one column for the whole key.
 class StoreTable {
  public:
+  StoreTable();
   // Adds the tuned configs of a file, then which backends are best.
   void Add(const proto::TunedConfigs& file, const char* layer);
   std::string Format(OutputFormat format) const;
@@ -39,30 +40,13 @@ class StoreTable {
               const std::string& config, const std::string& numerics,
               const std::string& bucket);
 
-  Table whole_{{{"operator"},
-                {"hardware"},
-                {"shape"},
-                {"threads", Align::kRight},
-                {"cache"},
-                {"backend"},
-                {"for", Align::kLeft, "objective"},
-                {"time", Align::kRight, "time_ns"},
-                {"speed-up", Align::kRight, "speedup"},
-                {"layer"},
-                {"config"},
-                {"numerics"},
-                {"bucket"}}};
-  Table short_{{{"operator", Align::kLeft, "", Clip::kFold},
-                {"shape, threads, cache", Align::kLeft, "", Clip::kFold},
-                {"hardware", Align::kLeft, "", Clip::kFold},
-                {"time", Align::kRight},
-                {"speed-up", Align::kRight},
-                {"config", Align::kLeft, "", Clip::kFold}}};
+  Table whole_, short_;
 };
 
 // The table for programs has a row for each entry that differs.
 class DifferenceTable {
  public:
+  DifferenceTable();
   void Add(const tuning::StoreDifference& difference);
   std::string Format(OutputFormat format) const;
 
@@ -72,18 +56,7 @@ class DifferenceTable {
               const std::string& checked_in, const std::string& overlay,
               const std::string& backend);
 
-  Table table_{{{"operator"},
-                {"hardware"},
-                {"shape"},
-                {"threads", Align::kRight},
-                {"cache"},
-                {"backend"},
-                {"for", Align::kLeft, "objective"},
-                {"entry"},
-                {"checked in"},
-                {"overlay"},
-                {"numerics"},
-                {"file"}}};
+  Table table_;
 };
 
 }  // namespace optrail::cli
