@@ -2,8 +2,9 @@
 #define OPTRAIL_TRACKER_CONVERGENCE_FINDERS_H_
 
 // The parts of findings.h: faults that one session shows by itself
-// (session_findings.cc), that only several together show (history_findings.cc),
-// and those of the tuner, which several tasks show (tuner_findings.cc).
+// (session_findings.cc), that only several together show (history_findings.cc;
+// of several shapes or of one space space_findings.cc), and those of the tuner,
+// which several tasks show (tuner_findings.cc).
 
 #include <map>
 #include <memory>
@@ -88,6 +89,16 @@ size_t FindWorseTuner(const Sessions& sessions, const FindingOptions& options,
 void FindWorseHardware(const std::map<std::string, Sessions>& by_hardware,
                        const FindingOptions& options,
                        std::vector<Finding>& findings);
+
+// Winners that lose to the default on the other shapes of their task.
+void FindLosersElsewhere(absl::Span<const SessionWithSpace> sessions,
+                         const FindingOptions& options,
+                         std::vector<Finding>& findings);
+
+// Spaces whose prior ranks slow configs first.
+void FindMisleadingPriors(absl::Span<const SessionWithSpace> sessions,
+                          const FindingOptions& options,
+                          std::vector<Finding>& findings);
 
 // `sessions` in time order.
 std::vector<Finding> FindHistoryFaults(

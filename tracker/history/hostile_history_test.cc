@@ -106,6 +106,10 @@ class HostileHistoryTest : public ::testing::Test {
     EXPECT_EQ(all.count(JoinPath(top_, "a/evil")), 0);
   }
 
+  void Link(const std::string& to, const std::string& name) const {
+    ASSERT_EQ(symlink(to.c_str(), JoinPath(dir_, name).c_str()), 0);
+  }
+
   History Open() const { return *History::Open(dir_); }
   History Other() const { return *History::Open(JoinPath(top_, "other")); }
 
@@ -228,11 +232,9 @@ TEST_F(HostileHistoryTest, LinksAreNeverFollowed) {
   // Into the history: a file and a folder that lie outside.
   const std::string record = JoinPath(top_, "other.pb");
   ASSERT_TRUE(WriteFileAtomically(record, EncodeRecord(run)).ok());
-  ASSERT_EQ(symlink(record.c_str(),
-                    JoinPath(dir_, "runs/2026", run.run_id() + ".pb").c_str()),
-            0);
-  ASSERT_EQ(symlink(outside_.c_str(), JoinPath(dir_, "runs/2025").c_str()), 0);
-  ASSERT_EQ(symlink(outside_.c_str(), JoinPath(dir_, "triage").c_str()), 0);
+  Link(record, absl::StrCat("runs/2026/", run.run_id(), ".pb"));
+  Link(outside_, "runs/2025");
+  Link(outside_, "triage");
   const RunList list = *Open().ListRuns();
   EXPECT_THAT(list.runs, SizeIs(1));
   EXPECT_THAT(list.bad_files, SizeIs(2));
@@ -248,7 +250,7 @@ TEST_F(HostileHistoryTest, LinksAreNeverFollowed) {
   proto::TriageRecord note;
   note.set_record_id("20250101T000000Z-1a2b");
   EXPECT_FALSE(Open().AppendTriage(note).ok());
-  ASSERT_EQ(symlink(outside_.c_str(), JoinPath(dir_, "quarantine").c_str()), 0);
+  Link(outside_, "quarantine");
   EXPECT_FALSE(RepairHistory(Open(), Check()).ok());
   ASSERT_EQ(unlink(JoinPath(dir_, "quarantine").c_str()), 0);
   EXPECT_THAT(Repair(), SizeIs(3));
@@ -257,10 +259,8 @@ TEST_F(HostileHistoryTest, LinksAreNeverFollowed) {
 
 TEST_F(HostileHistoryTest, ALinkToItselfHangsNothing) {
   Record(MakeRun(1));
-  for (const char* name : {"a", "b", "c"}) {
-    ASSERT_EQ(symlink(".", JoinPath(dir_, "runs", name).c_str()), 0);
-  }
-  ASSERT_EQ(symlink("loop.pb", JoinPath(dir_, "runs/2026/loop.pb").c_str()), 0);
+  for (const char* name : {"runs/a", "runs/b", "runs/c"}) Link(".", name);
+  Link("loop.pb", "runs/2026/loop.pb");
   EXPECT_THAT(Open().ListRuns()->runs, SizeIs(1));
   EXPECT_THAT(Open().ListRuns()->bad_files, SizeIs(4));
   const auto merged = Other().MergeFrom(Open());
@@ -275,11 +275,8 @@ TEST_F(HostileHistoryTest, PipesDevicesSocketsAndFoldersAreNoRecords) {
   const auto place = [&](absl::string_view name) {
     return JoinPath(dir_, "runs/2026", name);
   };
-  int planted = 0;
   ASSERT_EQ(mkfifo(place("20261120T090807Z-1a.pb").c_str(), 0600), 0);
-  ++planted;
   ASSERT_EQ(mkdir(place("20261120T090807Z-2a.pb").c_str(), 0700), 0);
-  ++planted;
   const std::string folder = DirectoryOf(place("x"));
   const int here = open(".", O_RDONLY);
   ASSERT_EQ(chdir(folder.c_str()), 0);  // names of sockets are short
@@ -290,15 +287,13 @@ TEST_F(HostileHistoryTest, PipesDevicesSocketsAndFoldersAreNoRecords) {
   ASSERT_EQ(
       bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof(address)),
       0);
-  ++planted;
   ASSERT_EQ(fchdir(here), 0);
   close(here);
   close(listener);
   // /dev/zero itself; only root makes devices.
-  if (mknod(place("20261120T090807Z-4a.pb").c_str(), S_IFCHR | 0600,
-            makedev(1, 5)) == 0) {
-    ++planted;
-  }
+  const bool made_device = mknod(place("20261120T090807Z-4a.pb").c_str(),
+                                 S_IFCHR | 0600, makedev(1, 5)) == 0;
+  const int planted = 3 + made_device;
   const RunList list = *Open().ListRuns();
   EXPECT_THAT(list.runs, SizeIs(1));
   EXPECT_THAT(list.bad_files, SizeIs(planted));
