@@ -73,7 +73,7 @@ bool AllAreTimes(const Rows& rows);
 // The policy lets the row fail, and it is worse; or it can't be told.
 bool IsRed(const JudgedRow& row);
 bool IsUnclear(const JudgedRow& row);
-// What follows from a row, in tables and in JSON: FAIL where it is red, RERUN
+// Returns the consequence of a row, in tables and in JSON: FAIL if red, RERUN
 // or UNCLEAR where it is unclear (RERUN where more processes would tell), else
 // the policy's WARN or IGNORE.
 std::string ActionName(const JudgedRow& row);

@@ -19,6 +19,7 @@
 #include "tracker/judge/evidence.h"
 #include "tracker/judge/fold_memory.h"
 #include "tracker/series/series_key.h"
+#include "tracker/series/shared_names.h"
 #include "tracker/triage/triage.h"
 
 namespace optrail::tracker {
@@ -219,6 +220,7 @@ absl::StatusOr<KnownChanges> KnownChanges::Of(
   OPTRAIL_ASSIGN_OR_RETURN(LoadedSeries loaded, LoadSeries(history, query));
   OPTRAIL_ASSIGN_OR_RETURN(const LoadedTriage triage, history.LoadTriage());
   KnownChanges known(TriageBook(triage.records, now_unix_ns));
+  known.shared_names_ = SharedNamesText(loaded.runs, loaded.series);
   bool is_past = false;
   for (Series& series : loaded.series) {
     const Present& present = presents.at(series.key.hardware_id);
@@ -321,6 +323,7 @@ void KnownChanges::List(GateReport* report) const {
   NoteUnanswered(/*is_norm=*/false, report);
   NoteUnconfirmed(report);
   NoteForgotten(report);
+  if (!shared_names_.empty()) AddNote(shared_names_, report);
 }
 
 // The window forgets what its runs lack; nobody has answered it all the same.

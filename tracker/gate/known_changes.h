@@ -86,6 +86,7 @@ class KnownChanges {
   // Series of a window's branch that the newest run of a suite of the candidate
   // lacks, and nobody has acknowledged or exempted that.
   std::vector<int> lost_;
+  std::string shared_names_;  // SharedNamesText
 };
 
 }  // namespace optrail::tracker

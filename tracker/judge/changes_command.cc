@@ -30,6 +30,7 @@
 #include "tracker/notify/notify.h"
 #include "tracker/series/series.h"
 #include "tracker/series/series_key.h"
+#include "tracker/series/shared_names.h"
 #include "tracker/triage/triage.h"
 
 namespace optrail::tracker {
@@ -222,6 +223,10 @@ absl::StatusOr<int> RunChanges(const ChangesCommand& options,
       ShownFirst(options.metric.empty() ? nullptr : metric.get(), series);
   WarnOfBadFiles(loaded.bad_files);
   PrintNotices(loaded.notices);
+  if (const std::string shared = SharedNamesText(loaded.runs, series);
+      !shared.empty()) {
+    PrintNotices({shared});
+  }
   OPTRAIL_ASSIGN_OR_RETURN(const LoadedTriage triage, history.LoadTriage());
   WarnOfBadFiles(triage.bad_files);
   const TriageBook book(triage.records, NowUnixNs(options.common));

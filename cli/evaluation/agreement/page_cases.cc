@@ -262,10 +262,40 @@ void ASlowDownThatEndedIsListed(Workbench& bench, Findings& found) {
   }
 }
 
+// The gate judges two programs with a benchmark of one name each by itself.
+// Where one series has both, the gate and `changes` say so.
+void ANameThatTwoSuitesShareIsNamed(Workbench& bench, Findings& found) {
+  Rng rng(92);
+  for (int position = 1; position <= 14; ++position) {
+    for (const bool is_second : {false, true}) {
+      RunSpec spec;
+      spec.suite = is_second ? "second" : "first";
+      spec.commit = MadeCommit(position);
+      spec.position = position;
+      spec.started_unix_ns =
+          kStartNs + position * kHourNs + (is_second ? kSecondNs : 0);
+      spec.benchmarks = Benchmarks(2);
+      if (is_second) spec.benchmarks[1].name = "BM_of_second";
+      if (is_second) spec.benchmarks = Slower(spec.benchmarks, 0, 2);
+      bench.Record(MakeRun(spec, &rng));
+    }
+  }
+  for (const std::vector<std::string>& question :
+       std::vector<std::vector<std::string>>{{"gate", "--candidate=latest"},
+                                             {"changes"}}) {
+    const Answer answer = bench.Ask(question);
+    found.Expect(answer.Says("BM_0 on") && answer.Says("first, second") &&
+                     !answer.Says("BM_of_second on"),
+                 absl::StrCat(answer.question, " names no shared name: ",
+                              answer.out, answer.err));
+  }
+}
+
 }  // namespace
 
 std::vector<Case> PageCases() {
   return {
+      {"ANameThatTwoSuitesShareIsNamed", ANameThatTwoSuitesShareIsNamed},
       {"ASlowDownThatEndedIsListed", ASlowDownThatEndedIsListed},
       {"ThePageCountsWhatChangesCounts", ThePageCountsWhatChangesCounts},
       {"TheReportStatesEachChangeAsChangesDoes",

@@ -329,7 +329,7 @@ absl::Status EvaluateRounds() {
   return absl::OkStatus();
 }
 
-// What the judge of series marks in all of the sets.
+// Prints how often the judge of series marks a slow-down in the sets.
 void EvaluateSeries(const std::vector<RecordedSet>& sets, Rng& rng) {
   std::vector<std::pair<std::string, FalseMarks>> all;
   for (const RecordedSet& set : sets) {

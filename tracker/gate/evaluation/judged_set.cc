@@ -38,7 +38,7 @@ std::vector<proto::Run> WithCommits(std::vector<proto::Run> runs) {
   return runs;
 }
 
-// What `optrail ack` writes at the commit of a slow-down of 10%.
+// The book has what `optrail ack` writes at the commit of a slow-down of 10%.
 TriageBook BookOf(Planted planted, const Series& series, int place) {
   std::vector<proto::TriageRecord> records;
   if (planted == kAcknowledged) {
