@@ -227,12 +227,19 @@ absl::optional<ChangePoint> FindNewestBehind(const Series& series, int before,
       points > kMostNewest || places.back() + 1 < end) {
     return absl::nullopt;
   }
+  const double level = Median(past);
+  double farthest = 0;
+  for (const double log : past) {
+    farthest = std::max(farthest, std::abs(log - level));
+  }
   for (int few = 1; few < std::min(points, kFewestEnd); ++few) {
     const double middle =
         Median(Logs(series, begin, places[few], 1, few, LogOfValue));
-    // A level of few points is as uncertain as they are.
-    const double noise =
-        kFarOff * MedianAbsoluteDeviation(past) * std::sqrt(1 + 1. / few);
+    // A level of few points is as uncertain as they are, and they may be as far
+    // off as any before.
+    const double noise = std::max(
+        kFarOff * MedianAbsoluteDeviation(past) * std::sqrt(1 + 1. / few),
+        farthest);
     const bool all_off =
         std::all_of(places.begin() + few, places.end(), [&](int place) {
           const double shift = *LogOfValue(series.points[place]) - middle;

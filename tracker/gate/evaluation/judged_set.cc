@@ -17,10 +17,13 @@ constexpr int kFewestBefore = 12;
 constexpr int kMostAfter = 10;
 constexpr int kBetweenPlaces = 3;
 
-enum Planted { kNothing, kAcknowledged, kGain };
+enum Planted { kNothing, kAcknowledged, kGain, kTwo };
 constexpr const char* kNames[] = {
-    "nothing planted", "behind an acknowledged slow-down", "behind a gain"};
-constexpr double kFactors[] = {1, 1.1, 1 / 1.1};
+    "nothing planted", "behind an acknowledged slow-down", "behind a gain",
+    "found: 20% two commits behind an acknowledged slow-down"};
+constexpr double kFactors[] = {1, 1.1, 1 / 1.1, 1.1};
+constexpr double kSecondFactor = 1.2;
+constexpr int kBetween = 2;
 
 std::string CommitOf(size_t place) {
   return absl::StrFormat("%040x", place + 1);
@@ -41,7 +44,7 @@ std::vector<proto::Run> WithCommits(std::vector<proto::Run> runs) {
 // The book has what `optrail ack` writes at the commit of a slow-down of 10%.
 TriageBook BookOf(Planted planted, const Series& series, int place) {
   std::vector<proto::TriageRecord> records;
-  if (planted == kAcknowledged) {
+  if (planted == kAcknowledged || planted == kTwo) {
     proto::TriageRecord& record = records.emplace_back();
     record.set_record_id("ack");
     record.set_kind(proto::ACKNOWLEDGE);
@@ -58,13 +61,15 @@ TriageBook BookOf(Planted planted, const Series& series, int place) {
   return TriageBook(records, /*now_unix_ns=*/0);
 }
 
-// Judges every commit from the second after the place on as the newest.
+// Judges every commit from the second after the place on as the newest, or from
+// the first of a second step on.
 void JudgeBehind(Planted planted, const Series& whole, int place,
                  FalseMarks* marks) {
   const TriageBook book = BookOf(planted, whole, place);
   const int end =
       std::min(static_cast<int>(whole.points.size()), place + kMostAfter);
-  for (int points = place + 2; points <= end; ++points) {
+  const int first = planted == kTwo ? place + kBetween + 1 : place + 2;
+  for (int points = first; points <= end; ++points) {
     Series series = whole;
     series.points.resize(points);
     const Judgement judgement = JudgeSeries(series, book);
@@ -95,10 +100,13 @@ std::vector<std::pair<std::string, FalseMarks>> JudgeRecordedSet(
     if (order > 0) rng.Shuffle(ordered);
     for (int place = kFewestBefore; place + 2 <= runs;
          place += kBetweenPlaces) {
-      for (const Planted planted : {kNothing, kAcknowledged, kGain}) {
+      for (const Planted planted : {kNothing, kAcknowledged, kGain, kTwo}) {
         std::vector<proto::Run> changed = ordered;
         for (int i = place; i < runs; ++i) {
-          changed[i] = Slowed(changed[i], /*which=*/-1, kFactors[planted]);
+          const bool is_second = planted == kTwo && i >= place + kBetween;
+          changed[i] =
+              Slowed(changed[i], /*which=*/-1,
+                     kFactors[planted] * (is_second ? kSecondFactor : 1));
         }
         for (const Series& series :
              BuildSeries(WithCommits(std::move(changed)))) {

@@ -24,7 +24,8 @@ struct FalseMarks {
 };
 
 // By what was planted before the commits that are judged: nothing, a slow-down
-// of 10% that was acknowledged, a gain of 10%. The runs come in the order of
+// of 10% that was acknowledged, a gain of 10%; and such a slow-down with one of
+// 20% two commits later, which is to be found. The runs come in the order of
 // time and in `shuffles` others.
 std::vector<std::pair<std::string, FalseMarks>> JudgeRecordedSet(
     const RecordedSet& set, int shuffles, Rng& rng);
