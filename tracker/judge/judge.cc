@@ -212,14 +212,19 @@ class Case {
           });
       if (known != result_.changes.end()) {
         known->back = back;
-        continue;
+      } else {
+        Add(ChangeKind::kProvisional, *begin);
+        result_.changes.back().provisional = true;
+        result_.changes.back().back = back;
+        std::rotate(result_.changes.begin() + k, result_.changes.end() - 1,
+                    result_.changes.end());
+        ++k;
       }
-      Add(ChangeKind::kProvisional, *begin);
-      result_.changes.back().provisional = true;
-      result_.changes.back().back = back;
-      std::rotate(result_.changes.begin() + k, result_.changes.end() - 1,
-                  result_.changes.end());
-      ++k;
+      // Where the level has been before is no gain. A loss stays an alert.
+      Change& ended = result_.changes[k];
+      if (!ended.provisional || ended.worse_by > 0) continue;
+      ended.kind = ChangeKind::kReturn;
+      ended.provisional = false;
     }
   }
 

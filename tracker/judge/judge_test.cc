@@ -218,7 +218,9 @@ TEST_F(JudgeTest, AStretchThatEndedIsListedWithItsEnd) {
     ASSERT_NE(begin.back, nullptr) << after;
     EXPECT_EQ(begin.back->runs->commit.id(), CommitId(20)) << after;
     EXPECT_FALSE(begin.IsAlert() || begin.IsOpen()) << after;
-    EXPECT_NE(judgement.standing, Verdict::kSlower) << after;
+    EXPECT_TRUE(judgement.standing == Verdict::kUnchanged ||
+                judgement.standing == Verdict::kCannotTell)
+        << after << ": " << judgement.why;
   }
 }
 

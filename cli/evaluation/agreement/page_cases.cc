@@ -284,7 +284,7 @@ void ANameThatTwoSuitesShareIsNamed(Workbench& bench, Findings& found) {
        std::vector<std::vector<std::string>>{{"gate", "--candidate=latest"},
                                              {"changes"}}) {
     const Answer answer = bench.Ask(question);
-    found.Expect(answer.Says("BM_0 on") && answer.Says("first, second") &&
+    found.Expect(answer.Says("BM_0 on") && answer.Says("(suites first,") &&
                      !answer.Says("BM_of_second on"),
                  absl::StrCat(answer.question, " names no shared name: ",
                               answer.out, answer.err));
