@@ -220,7 +220,7 @@ class Case {
                     result_.changes.end());
         ++k;
       }
-      // Where the level has been before is no gain. A loss stays an alert.
+      // A level that was there before is no gain. A loss stays an alert.
       Change& ended = result_.changes[k];
       if (!ended.provisional || ended.worse_by > 0) continue;
       ended.kind = ChangeKind::kReturn;
