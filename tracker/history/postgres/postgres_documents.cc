@@ -11,6 +11,7 @@
 #include "tracker/history/documents.h"
 #include "tracker/history/postgres/postgres.h"
 #include "tracker/history/postgres/schema.h"
+#include "tracker/history/store_url.h"
 
 namespace optrail::tracker {
 namespace {
@@ -19,7 +20,7 @@ class PostgresDocuments : public Documents {
  public:
   PostgresDocuments(absl::string_view url, absl::string_view folder,
                     std::shared_ptr<Postgres> db)
-      : Documents(absl::StrCat(Postgres::NameOf(url), "/", folder)),
+      : Documents(absl::StrCat(ShownUrl(url), "/", folder)),
         folder_(folder),
         db_(std::move(db)) {}
 
