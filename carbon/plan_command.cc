@@ -144,7 +144,7 @@ std::string PlanSummary(const Plan& plan, const PlanProblem& problem,
       FormatPercent(plan.SavedAgainstNow()), Grams(plan.now_grams),
       FormatPercent(plan.MostThatCanBeSaved()));
   absl::StrAppend(
-      &out, plan.exact ? "no plan of these machines emits less\n"
+      &out, plan.exact ? "no plan of these jobs on these machines emits less\n"
                        : absl::StrFormat("within %s of the least possible\n",
                                          FormatPercent(plan.Gap(), 2)));
   if (!problem.price_per_kwh.empty()) {
@@ -156,11 +156,7 @@ std::string PlanSummary(const Plan& plan, const PlanProblem& problem,
         &out, "power or duration from the history: ", Jobs(jobs.from_history),
         ", estimated where it was not metered\n");
   }
-  if (plan.unplaced > 0) {
-    absl::StrAppend(&out, Jobs(plan.unplaced),
-                    " found no place: expected more machines or later "
-                    "deadlines\n");
-  }
+  if (plan.unplaced > 0) absl::StrAppend(&out, UnplacedText(plan), "\n");
   return out;
 }
 

@@ -128,7 +128,8 @@ std::string PlanJson(const PlanProblem& problem, const Plan& plan,
                {"most_possible", plan.MostThatCanBeSaved()},
                {"gap", plan.Gap()},
                {"exact", plan.exact},
-               {"unplaced", plan.unplaced}};
+               {"unplaced", plan.unplaced},
+               {"least_unplaced", plan.least_unplaced}};
   if (has_prices) {
     json["cost"] = plan.cost;
     json["cost_starting_now"] = plan.now_cost;
@@ -172,16 +173,38 @@ std::string HoursText(const std::vector<int>& hours, int64_t start_unix_s) {
   return absl::StrJoin(parts, ", ");
 }
 
+std::string UnplacedText(const Plan& plan) {
+  const std::string jobs = absl::StrCat(
+      plan.unplaced, plan.unplaced == 1 ? " job" : " jobs", " found no place");
+  constexpr char kNext[] = "next: more machines or later deadlines";
+  if (plan.least_unplaced == plan.unplaced) {
+    return absl::StrCat(jobs, ": these machines cannot hold all jobs; ", kNext);
+  }
+  if (plan.least_unplaced > 0) {
+    return absl::StrCat(jobs, ": these machines leave at least ",
+                        plan.least_unplaced,
+                        " out, and whether they can hold more than these is "
+                        "not known; ",
+                        kNext);
+  }
+  return absl::StrCat(jobs,
+                      ", which does not prove that there is none: the search "
+                      "stopped early; ",
+                      kNext);
+}
+
 std::string PlanPage(const PlanProblem& problem, const Plan& plan,
                      int64_t start_unix_s, const std::string& zone) {
   const std::string summary = absl::StrFormat(
-      "<p>Zone %s, %d machines: %.4g kWh, %.4g gCO2e, %s less than starting "
+      "<p>Zone %s, %d machine%s: %.4g kWh, %.4g gCO2e, %s less than starting "
       "now (%.4g gCO2e). %s</p>\n",
-      EscapeHtml(zone), problem.machines, plan.kwh, plan.grams,
-      FormatPercent(plan.SavedAgainstNow()), plan.now_grams,
-      plan.exact ? std::string("No plan of these machines emits less.")
-                 : absl::StrCat("Within ", FormatPercent(plan.Gap(), 2),
-                                " of the least possible."));
+      EscapeHtml(zone), problem.machines, problem.machines == 1 ? "" : "s",
+      plan.kwh, plan.grams, FormatPercent(plan.SavedAgainstNow()),
+      plan.now_grams,
+      plan.exact
+          ? std::string("No plan of these jobs on these machines emits less.")
+          : absl::StrCat("Within ", FormatPercent(plan.Gap(), 2),
+                         " of the least possible."));
   const std::string left_out =
       plan.jobs.size() > kDrawnJobs
           ? absl::StrCat("<p>The first ", kDrawnJobs, " of ", plan.jobs.size(),
@@ -189,7 +212,11 @@ std::string PlanPage(const PlanProblem& problem, const Plan& plan,
           : "";
   return PageText(
       "Carbon plan",
-      absl::StrCat(summary, Drawing(problem, plan, start_unix_s), left_out,
+      absl::StrCat(summary,
+                   plan.unplaced > 0
+                       ? absl::StrCat("<p>", UnplacedText(plan), ".</p>\n")
+                       : "",
+                   Drawing(problem, plan, start_unix_s), left_out,
                    JobsTable(problem, plan, start_unix_s)));
 }
 

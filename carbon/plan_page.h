@@ -25,6 +25,10 @@ std::string PlanPage(const PlanProblem& problem, const Plan& plan,
 std::string PlanJson(const PlanProblem& problem, const Plan& plan,
                      int64_t start_unix_s, const std::string& zone);
 
+// How many jobs found no place, and whether it is proven that there is none.
+// The plan has such jobs.
+std::string UnplacedText(const Plan& plan);
+
 // "2026-01-01T02:00Z 3h, 2026-01-01T09:00Z 1h": ascending hours as windows.
 std::string HoursText(const std::vector<int>& hours, int64_t start_unix_s);
 

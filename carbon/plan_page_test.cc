@@ -39,7 +39,7 @@ TEST(PlanPageTest, DrawsEveryHourAndEveryWindow) {
   }
   EXPECT_EQ(rects, 6 + 1 + 2);
   EXPECT_THAT(page, HasSubstr(HoursText({1, 3}, kStart)));
-  EXPECT_THAT(page, HasSubstr("Zone DE, 1 machines: 2 kWh, 200 gCO2e"));
+  EXPECT_THAT(page, HasSubstr("Zone DE, 1 machine: 2 kWh, 200 gCO2e"));
   EXPECT_THAT(page, HasSubstr("nightly&lt;b&gt;"));
   EXPECT_THAT(page, Not(HasSubstr("<b>")));
   EXPECT_THAT(page, Not(HasSubstr("<script")));
@@ -71,7 +71,12 @@ TEST(PlanPageTest, AJobWithoutAPlaceSaysSo) {
   const auto plan = MakePlan(problem);
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->unplaced, 1);
-  EXPECT_THAT(PlanPage(problem, *plan, kStart, "DE"), HasSubstr("no place"));
+  EXPECT_THAT(
+      PlanPage(problem, *plan, kStart, "DE"),
+      HasSubstr("1 job found no place: these machines cannot hold all"));
+  Plan unproven = *plan;
+  unproven.least_unplaced = 0;
+  EXPECT_THAT(UnplacedText(unproven), HasSubstr("does not prove"));
 }
 
 TEST(PlanPageTest, HoursThatFollowEachOtherAreOneWindow) {
