@@ -115,17 +115,26 @@ absl::StatusOr<ExitCode> RunCarbonCertify(const CarbonCertifyCommand& command,
     OPTRAIL_ASSIGN_OR_RETURN(json, SignCertificate(json, key));
   }
   OPTRAIL_ASSIGN_OR_RETURN(const std::string page, CertificatePage(json));
+  OPTRAIL_ASSIGN_OR_RETURN(const CertificateHeadline headline,
+                           HeadlineOf(json));
+  std::cerr << EscapeForTerminal(headline.text) << "\n";
+  if (headline.made_up) {
+    std::cerr << "note: made-up data: the runs or the intensity were not "
+                 "measured; the certificate says so\n";
+  }
+  const ExitCode code =
+      headline.can_tell ? ExitCode::kOk : ExitCode::kNotEnoughData;
   if (!command.out.empty()) {
     OPTRAIL_RETURN_IF_ERROR(WriteCertificate(command.out, json, page, out));
   }
-  if (tracker::IsStoreUrl(history.dir())) return ExitCode::kOk;
+  if (tracker::IsStoreUrl(history.dir())) return code;
   // The history keeps it in any case, so that its runs stay whole.
   OPTRAIL_ASSIGN_OR_RETURN(const std::string kept,
                            KeepCertificate(history.dir(), json));
   // Paths on the standard output would end up within the JSON.
   const bool is_piped = command.out == "-" || IsStream(command.out);
   (is_piped ? std::cerr : out) << kept << "\n" << PagePathOf(kept) << "\n";
-  return ExitCode::kOk;
+  return code;
 }
 
 absl::StatusOr<ExitCode> RunCarbonVerify(const CarbonVerifyCommand& command,

@@ -15,6 +15,7 @@
 #include "base/text/csv_reader.h"
 #include "carbon/grid.h"
 #include "tuning/proto/meter_window.h"
+#include "tuning/proto/session_clock.h"
 
 namespace optrail::carbon {
 namespace {
@@ -99,14 +100,16 @@ Energy EnergyOfCall(const proto::BenchmarkResult& result,
     energy.known = true;
     energy.joules = Median(joules);
     energy.estimated = metered.label.estimated();
-    energy.uncertainty =
-        energy.estimated ? kModelUncertainty : SpreadOf(joules);
+    energy.scatter = SpreadOf(joules);
+    energy.uncertainty = energy.estimated ? kModelUncertainty : energy.scatter;
     energy.basis = absl::StrCat("metered: ", tuning::WindowText(metered.label));
     return energy;
   }
   if (times_ns.empty()) return energy;
-  return OverTime(energy.seconds, metered, std::max(result.key().threads(), 1),
-                  hardware, model);
+  energy = OverTime(energy.seconds, metered,
+                    std::max(result.key().threads(), 1), hardware, model);
+  energy.scatter = SpreadOf(times_ns);
+  return energy;
 }
 
 Energy EnergyOfRun(const proto::Run& run, const PowerModel& model) {
@@ -128,7 +131,7 @@ Energy EnergyOfSession(const proto::Session& session, const PowerModel& model) {
   for (const proto::Finalist& finalist : session.finalists()) {
     AddWindows(finalist.measurements(), &metered);
   }
-  return OverTime(static_cast<double>(session.elapsed_ns()) * 1e-9, metered,
+  return OverTime(static_cast<double>(tuning::ClockNs(session)) * 1e-9, metered,
                   std::max(session.task().threads(), 1), session.hardware(),
                   model);
 }

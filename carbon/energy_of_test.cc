@@ -140,6 +140,17 @@ proto::Session Session(uint64_t seed, double default_ns, double tuned_ns,
   return session;
 }
 
+TEST(EnergyOfTest, ASessionAlsoPaysForOpeningProcesses) {
+  proto::Session session = Session(1, 2e6, 1e6, 0, 0);
+  const double before = EnergyOfSession(session, PowerModel()).joules;
+  session.mutable_time()->mutable_effort()->set_open_ns(100'000'000'000);
+  const Energy energy = EnergyOfSession(session, PowerModel());
+  EXPECT_DOUBLE_EQ(energy.seconds, 200);
+  EXPECT_DOUBLE_EQ(energy.joules, 2 * before);
+  const SessionGain gain = GainOf(session, PowerModel());
+  EXPECT_DOUBLE_EQ(*gain.efficiency, .3);
+}
+
 TEST(IndicesTest, ASessionIsPaidBackAfterItsEnergyOverWhatACallSaves) {
   const SessionGain gain = GainOf(Session(1, 2e6, 1e6, 3, 2.5), PowerModel());
   EXPECT_DOUBLE_EQ(*gain.time_ratio, 2);

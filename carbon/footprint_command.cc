@@ -14,6 +14,7 @@
 #include "tracker/history/history.h"
 #include "tracker/series/series_key.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/proto/session_clock.h"
 
 namespace optrail::carbon {
 namespace {
@@ -33,7 +34,7 @@ absl::StatusOr<std::vector<Print>> PrintsOf(
   if (const auto session = history.ReadSession(id); session.ok()) {
     prints.push_back({"session", id, EnergyOfSession(*session, command.model),
                       session->started_unix_ns(),
-                      session->started_unix_ns() + session->elapsed_ns()});
+                      session->started_unix_ns() + tuning::ClockNs(*session)});
     return prints;
   }
   OPTRAIL_ASSIGN_OR_RETURN(const tracker::RunInfo info, history.FindRun(id));
