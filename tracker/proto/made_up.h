@@ -4,7 +4,7 @@
 // Runs that nobody measured, such as those of `optrail demo`, say so, and
 // whatever is made of them says so as well:
 //
-//   if (run.source() == tracker::kMadeUpSource) Label("made up");
+//   if (run.source() == tracker::kMadeUpSource) Say("made up");
 
 namespace optrail::tracker {
 
