@@ -19,7 +19,7 @@ namespace {
 using Json = nlohmann::json;
 using tracker::Verdict;
 
-// What the judge says of the counted benchmarks.
+// Told counts what the judge says of the benchmarks.
 struct Told {
   int better = 0, worse = 0, unchanged = 0, unknown = 0;
   std::string reason;  // of the first one that it cannot tell

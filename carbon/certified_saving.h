@@ -4,7 +4,7 @@
 // What a certificate may say of a saving: an interval, and a verdict that
 // agrees with `optrail compare` of its two runs.
 //
-//   json["saving"] = SavingOf(base.run, candidate.run, work, json);
+//   json["saving"] = SavingOf(base, candidate, work, json);
 //   page += SavingText(json);  // "The candidate emits 20.0% less (18.1 to ..."
 //
 // On one hardware, the error of the meter or the model and that of the grid's

@@ -88,22 +88,39 @@ std::string Drawing(const PlanProblem& problem, const Plan& plan,
   return svg;
 }
 
+// The power that the file states, "mean" over whole hours if it states none.
+std::string PowerText(const PlanJob& job, const PlanFacts& facts, size_t i) {
+  if (facts.stated.empty()) return absl::StrFormat("%.4g", job.watts);
+  return absl::StrCat(absl::StrFormat("%.4g", facts.stated[i].watts),
+                      facts.stated[i].estimated ? " (estimated)" : "");
+}
+
 std::string JobsTable(const PlanProblem& problem, const Plan& plan,
-                      int64_t start_unix_s) {
-  std::string html =
+                      const PlanFacts& facts) {
+  const bool has_prices = !problem.price_per_kwh.empty();
+  std::string html = absl::StrCat(
       "<table><caption>Jobs</caption><tr><th scope=\"col\">job</th>"
-      "<th scope=\"col\">power, W</th><th scope=\"col\">emitted, gCO2e</th>"
-      "<th scope=\"col\">hours</th></tr>\n";
+      "<th scope=\"col\">power, W</th><th scope=\"col\">energy, kWh</th>"
+      "<th scope=\"col\">emitted, gCO2e</th>",
+      has_prices ? absl::StrCat("<th scope=\"col\">cost, ",
+                                EscapeHtml(facts.currency), "</th>")
+                 : "",
+      "<th scope=\"col\">hours</th></tr>\n");
   for (size_t i = 0; i < plan.jobs.size(); ++i) {
     const PlacedJob& placed = plan.jobs[i];
     absl::StrAppendFormat(
         &html,
-        "<tr><th scope=\"row\">%s</th><td class=\"n\">%.4g</td>"
-        "<td class=\"n\">%s</td><td>%s</td></tr>\n",
-        EscapeHtml(problem.jobs[i].id), problem.jobs[i].watts,
+        "<tr><th scope=\"row\">%s</th><td class=\"n\">%s</td>"
+        "<td class=\"n\">%.4g</td><td class=\"n\">%s</td>%s<td>%s</td></tr>\n",
+        EscapeHtml(problem.jobs[i].id), PowerText(problem.jobs[i], facts, i),
+        problem.jobs[i].watts / 1000 * problem.jobs[i].hours,
         placed.hours.empty() ? "" : absl::StrFormat("%.4g", placed.grams),
+        !has_prices ? ""
+        : placed.hours.empty()
+            ? "<td></td>"
+            : absl::StrFormat("<td class=\"n\">%.4g</td>", placed.cost),
         placed.hours.empty() ? "no place"
-                             : HoursText(placed.hours, start_unix_s));
+                             : HoursText(placed.hours, facts.start_unix_s));
   }
   return html + "</table>\n";
 }
@@ -111,13 +128,15 @@ std::string JobsTable(const PlanProblem& problem, const Plan& plan,
 }  // namespace
 
 std::string PlanJson(const PlanProblem& problem, const Plan& plan,
-                     int64_t start_unix_s, const std::string& zone) {
+                     const PlanFacts& facts) {
   using Json = nlohmann::ordered_json;
   const bool has_prices = !problem.price_per_kwh.empty();
   const auto time = [&](int64_t hour) {
-    return TimeText(start_unix_s + hour * kHourS);
+    return TimeText(facts.start_unix_s + hour * kHourS);
   };
-  Json json = {{"zone", zone},
+  Json json = {{"zone", facts.zone},
+               {"intensity_kind", facts.intensity_kind},
+               {"made_up", facts.intensity_kind == kMadeUpKind},
                {"machines", problem.machines},
                {"kwh", plan.kwh},
                {"gco2e", plan.grams},
@@ -131,6 +150,7 @@ std::string PlanJson(const PlanProblem& problem, const Plan& plan,
                {"unplaced", plan.unplaced},
                {"least_unplaced", plan.least_unplaced}};
   if (has_prices) {
+    json["currency"] = facts.currency;
     json["cost"] = plan.cost;
     json["cost_starting_now"] = plan.now_cost;
   }
@@ -159,6 +179,15 @@ std::string PlanJson(const PlanProblem& problem, const Plan& plan,
                 {"gco2e", placed.hours.empty() ? Json() : Json(placed.grams)},
                 {"windows", std::move(windows)}};
     if (has_prices && !placed.hours.empty()) one["cost"] = placed.cost;
+    if (!facts.stated.empty()) {
+      const StatedJob& stated = facts.stated[i];
+      one["stated"] = {{"watts", stated.watts},
+                       {"hours", stated.hours},
+                       {"release", TimeText(stated.release_unix_s)},
+                       {"deadline", TimeText(stated.deadline_unix_s)}};
+      if (!stated.session.empty()) one["stated"]["session"] = stated.session;
+      one["estimated"] = stated.estimated;
+    }
     json["jobs"].push_back(std::move(one));
   }
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -193,14 +222,42 @@ std::string UnplacedText(const Plan& plan) {
                       kNext);
 }
 
+static std::string MadeUpText(const PlanFacts& facts) {
+  if (facts.intensity_kind != kMadeUpKind) return "";
+  return "<p><strong>Made-up data.</strong> The intensity is no grid's.</p>\n";
+}
+
+// The kind of the intensity, the cost, and what is a model's answer.
+static std::string MoreText(const PlanProblem& problem, const Plan& plan,
+                            const PlanFacts& facts) {
+  std::string text;
+  if (!facts.intensity_kind.empty()) {
+    absl::StrAppend(&text, "<p>Intensity: ", EscapeHtml(facts.intensity_kind),
+                    ".</p>\n");
+  }
+  if (!problem.price_per_kwh.empty()) {
+    absl::StrAppendFormat(&text, "<p>Cost: %.4g %s, starting now %.4g.</p>\n",
+                          plan.cost, EscapeHtml(facts.currency), plan.now_cost);
+  }
+  const auto estimated =
+      std::count_if(facts.stated.begin(), facts.stated.end(),
+                    [](const StatedJob& job) { return job.estimated; });
+  if (estimated > 0) {
+    absl::StrAppend(&text, "<p><span class=\"estimated\">estimated</span> The ",
+                    "power of ", estimated, estimated == 1 ? " job" : " jobs",
+                    " is a model's answer, not a reading.</p>\n");
+  }
+  return text;
+}
+
 std::string PlanPage(const PlanProblem& problem, const Plan& plan,
-                     int64_t start_unix_s, const std::string& zone) {
+                     const PlanFacts& facts) {
   const std::string summary = absl::StrFormat(
       "<p>Zone %s, %d machine%s: %.4g kWh, %.4g gCO2e, %s less than starting "
       "now (%.4g gCO2e). %s</p>\n",
-      EscapeHtml(zone), problem.machines, problem.machines == 1 ? "" : "s",
-      plan.kwh, plan.grams, FormatPercent(plan.SavedAgainstNow()),
-      plan.now_grams,
+      EscapeHtml(facts.zone), problem.machines,
+      problem.machines == 1 ? "" : "s", plan.kwh, plan.grams,
+      FormatPercent(plan.SavedAgainstNow()), plan.now_grams,
       plan.exact
           ? std::string("No plan of these jobs on these machines emits less.")
           : absl::StrCat("Within ", FormatPercent(plan.Gap(), 2),
@@ -212,12 +269,12 @@ std::string PlanPage(const PlanProblem& problem, const Plan& plan,
           : "";
   return PageText(
       "Carbon plan",
-      absl::StrCat(summary,
+      absl::StrCat(MadeUpText(facts), summary, MoreText(problem, plan, facts),
                    plan.unplaced > 0
                        ? absl::StrCat("<p>", UnplacedText(plan), ".</p>\n")
                        : "",
-                   Drawing(problem, plan, start_unix_s), left_out,
-                   JobsTable(problem, plan, start_unix_s)));
+                   Drawing(problem, plan, facts.start_unix_s), left_out,
+                   JobsTable(problem, plan, facts)));
 }
 
 }  // namespace optrail::carbon
