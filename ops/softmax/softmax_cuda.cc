@@ -27,7 +27,7 @@ struct Threads {
   bool may_keep;  // exponentials, which take registers
 };
 
-// Where the knob threads_per_row is 0. The constants are of 60 random configs
+// The rule for threads_per_row of 0. Its constants are of 60 random configs
 // each of 21 shapes of bfloat16 on an H200.
 Threads ByFormula(const RowLayout& layout, int64_t rows,
                   int64_t multiprocessors, int64_t most_blocks) {
