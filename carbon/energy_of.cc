@@ -213,6 +213,12 @@ absl::StatusOr<double> WallMeter::Joules(int64_t from_unix_ns,
     };
     joules += (at(begin) + at(end)) / 2 * (end - begin);
   }
+  if (joules <= 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        name_, " reads 0 W from ", TimeText(from_unix_ns / 1'000'000'000),
+        " to ", TimeText(to_unix_ns / 1'000'000'000),
+        ", expected the power of a machine that runs; next: check the sensor"));
+  }
   return joules;
 }
 

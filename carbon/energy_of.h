@@ -61,7 +61,8 @@ class WallMeter {
   static absl::StatusOr<WallMeter> Read(const std::string& path);
 
   // Trapezoids between readings. NotFound where readings do not reach from the
-  // one to the other, or are further apart than `kMostGapS` in between.
+  // one to the other, or are further apart than `kMostGapS` in between;
+  // InvalidArgument where all of them are 0, as those of a dead sensor.
   absl::StatusOr<double> Joules(int64_t from_unix_ns, int64_t to_unix_ns) const;
   static constexpr double kMostGapS = 120;
 

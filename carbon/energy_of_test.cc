@@ -97,6 +97,24 @@ TEST(WallMeterTest, IntegratesBetweenItsReadings) {
       HasSubstr("does not reach from"));
 }
 
+TEST(WallMeterTest, ADeadSensorIsNoZero) {
+  const auto meter = WallMeter::Parse(
+      "time,watts\n2026-01-01T00:00:00Z,0\n2026-01-01T00:01:00Z,0\n", "w.csv");
+  ASSERT_TRUE(meter.ok()) << meter.status();
+  const int64_t start = 1'767'225'600'000'000'000;
+  const auto joules = meter->Joules(start, start + 10'000'000'000);
+  EXPECT_THAT(std::string(joules.status().message()),
+              HasSubstr("w.csv reads 0 W"));
+}
+
+TEST(PowerModelTest, AnIdleCoreTakesNoMoreThanABusyOne) {
+  PowerModel model;
+  EXPECT_TRUE(CheckWattsAreTaken(model, false).ok());
+  model.busy_watts_per_core = .1;
+  EXPECT_THAT(std::string(CheckWattsAreTaken(model, false).message()),
+              HasSubstr("--idle_watts_per_core is 0.74"));
+}
+
 TEST(WallMeterTest, ErrorsNameFileAndLine) {
   const auto error = [](const std::string& csv) {
     return std::string(WallMeter::Parse(csv, "wall.csv").status().message());
