@@ -53,11 +53,6 @@ absl::StatusOr<ExitCode> RunCarbonCertify(const CarbonCertifyCommand& command,
         absl::StrCat("BASE and CANDIDATE are one run, ", base.id(),
                      "; next: optrail log runs"));
   }
-  if (command.out.empty() && tracker::IsStoreUrl(history.dir())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("flag --out is missing: ", history.dir(),
-                     " keeps records and no certificates; next: --out=c.json"));
-  }
   if (absl::EndsWith(command.out, ".html") ||
       absl::EndsWith(command.out, ".pdf")) {
     return absl::InvalidArgumentError(
@@ -127,20 +122,22 @@ absl::StatusOr<ExitCode> RunCarbonCertify(const CarbonCertifyCommand& command,
   if (!command.out.empty()) {
     OPTRAIL_RETURN_IF_ERROR(WriteCertificate(command.out, json, page, out));
   }
-  if (tracker::IsStoreUrl(history.dir())) return code;
   // The history keeps it in any case, so that its runs stay whole.
   OPTRAIL_ASSIGN_OR_RETURN(const std::string kept,
-                           KeepCertificate(history.dir(), json));
+                           KeepCertificate(command.common.history, json));
   // Paths on the standard output would end up within the JSON.
   const bool is_piped = command.out == "-" || IsStream(command.out);
-  (is_piped ? std::cerr : out) << kept << "\n" << PagePathOf(kept) << "\n";
+  std::ostream& places = is_piped ? std::cerr : out;
+  places << kept << "\n";
+  if (!tracker::IsStoreUrl(kept)) places << PagePathOf(kept) << "\n";
   return code;
 }
 
 absl::StatusOr<ExitCode> RunCarbonVerify(const CarbonVerifyCommand& command,
                                          std::ostream& out) {
-  OPTRAIL_ASSIGN_OR_RETURN(const std::string json,
-                           ReadRegularFile(command.certificate));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const std::string json,
+      ReadCertificate(command.common.history, command.certificate));
   OPTRAIL_ASSIGN_OR_RETURN(const tracker::History history,
                            tracker::OpenHistory(command.common));
   // Nothing is refused for want of a history to recompute it from.

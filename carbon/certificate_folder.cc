@@ -1,5 +1,8 @@
 #include "carbon/certificate_folder.h"
 
+#include <algorithm>
+#include <memory>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -10,6 +13,7 @@
 #include "base/text/json.h"
 #include "carbon/certificate.h"
 #include "nlohmann/json.hpp"
+#include "tracker/history/documents.h"
 #include "tracker/history/history_files.h"
 #include "tracker/history/record_store.h"
 
@@ -20,6 +24,7 @@ using Json = nlohmann::json;
 
 // 48 bits, as in the ids of records.
 constexpr size_t kDigestLetters = 12;
+constexpr char kFolder[] = "certificates";
 
 // The runs of one certificate, by their ids.
 struct Pair {
@@ -52,71 +57,98 @@ std::string WithDigest(absl::string_view stem, const std::string& json) {
                       ".json");
 }
 
+absl::StatusOr<std::unique_ptr<tracker::Documents>> Open(
+    const std::string& history) {
+  return tracker::OpenDocuments(history, kFolder);
+}
+
 // Returns whether `bytes` are new there. AlreadyExists if others are.
-absl::StatusOr<bool> PutNew(const std::string& path, const std::string& bytes) {
-  const absl::Status written = WriteNewFileAtomically(path, bytes);
+absl::StatusOr<bool> PutNew(const tracker::Documents& documents,
+                            const std::string& name, const std::string& bytes) {
+  const absl::Status written = documents.Put(name, bytes);
   if (!absl::IsAlreadyExists(written)) {
     if (!written.ok()) return written;
     return true;
   }
-  const auto present = ReadRegularFile(path);
+  const auto present = documents.Read(name);
   if (present.ok() && *present == bytes) return false;
   return absl::AlreadyExistsError(absl::StrCat(
-      path,
+      documents.PlaceOf(name),
       ": it holds other bytes than those that its name tells; next: "
       "optrail carbon verify it, and move it out of the folder"));
 }
 
-// The names of the certificates in the folder.
-absl::StatusOr<std::vector<std::string>> NamesIn(const std::string& folder) {
-  std::vector<std::string> names;
-  const auto files = ListDirectory(folder);
-  if (absl::IsNotFound(files.status())) return names;
-  if (!files.ok()) return files.status();
-  for (const std::string& file : *files) {
-    if (absl::EndsWith(file, ".json")) names.push_back(file);
-  }
+// The names of the certificates.
+absl::StatusOr<std::vector<std::string>> NamesIn(
+    const tracker::Documents& documents) {
+  OPTRAIL_ASSIGN_OR_RETURN(std::vector<std::string> names, documents.List());
+  names.erase(std::remove_if(names.begin(), names.end(),
+                             [](const std::string& name) {
+                               return !absl::EndsWith(name, ".json");
+                             }),
+              names.end());
   return names;
+}
+
+// A page says what its JSON says, so that of another history is not taken;
+// older formats may have none.
+absl::Status WritePage(const std::string& history, const std::string& place,
+                       const std::string& json) {
+  if (tracker::IsStoreUrl(history)) return absl::OkStatus();
+  const auto page = CertificatePage(json);
+  if (!page.ok()) return absl::OkStatus();
+  return WriteFileAtomically(PagePathOf(place), *page);
 }
 
 }  // namespace
 
-std::string CertificateFolder(const std::string& history_dir) {
-  return JoinPath(history_dir, "certificates");
+std::string CertificateFolder(const std::string& history) {
+  return JoinPath(history, kFolder);
 }
 
 std::string PagePathOf(absl::string_view certificate_path) {
   return absl::StrCat(absl::StripSuffix(certificate_path, ".json"), ".html");
 }
 
-absl::StatusOr<std::string> KeepCertificate(const std::string& history_dir,
+absl::StatusOr<std::string> KeepCertificate(const std::string& history,
                                             const std::string& json) {
   OPTRAIL_ASSIGN_OR_RETURN(const Pair pair, PairOf(json, "certificate"));
   for (const std::string& id : {pair.base, pair.candidate}) {
     // They become a file's name.
-    OPTRAIL_RETURN_IF_ERROR(tracker::PlaceOf(history_dir, "runs", id).status());
+    OPTRAIL_RETURN_IF_ERROR(tracker::PlaceOf(history, "runs", id).status());
   }
-  OPTRAIL_ASSIGN_OR_RETURN(const std::string page, CertificatePage(json));
-  const std::string folder = CertificateFolder(history_dir);
-  OPTRAIL_RETURN_IF_ERROR(CreateDirectories(folder));
-  const std::string path = JoinPath(
-      folder,
-      WithDigest(absl::StrCat(pair.candidate, "_against_", pair.base), json));
-  OPTRAIL_RETURN_IF_ERROR(PutNew(path, json).status());
-  OPTRAIL_RETURN_IF_ERROR(WriteFileAtomically(PagePathOf(path), page));
-  return path;
+  OPTRAIL_RETURN_IF_ERROR(CertificatePage(json).status());
+  OPTRAIL_ASSIGN_OR_RETURN(const auto documents, Open(history));
+  const std::string name =
+      WithDigest(absl::StrCat(pair.candidate, "_against_", pair.base), json);
+  OPTRAIL_RETURN_IF_ERROR(PutNew(*documents, name, json).status());
+  const std::string place = documents->PlaceOf(name);
+  OPTRAIL_RETURN_IF_ERROR(WritePage(history, place, json));
+  return place;
+}
+
+absl::StatusOr<std::string> ReadCertificate(const std::string& history,
+                                            const std::string& place) {
+  if (!tracker::IsStoreUrl(place)) return ReadRegularFile(place);
+  const std::string name = place.substr(place.rfind('/') + 1);
+  if (tracker::IsStoreUrl(history)) {
+    OPTRAIL_ASSIGN_OR_RETURN(const auto documents, Open(history));
+    if (documents->PlaceOf(name) == place) return documents->Read(name);
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      place, ": expected a certificate of the history ", history,
+      "; next: --history=", place.substr(0, place.rfind("/certificates"))));
 }
 
 absl::StatusOr<std::vector<std::string>> CertifiedRuns(
-    const std::string& history_dir) {
+    const std::string& history) {
   std::vector<std::string> runs;
-  const std::string folder = CertificateFolder(history_dir);
+  OPTRAIL_ASSIGN_OR_RETURN(const auto documents, Open(history));
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<std::string> names,
-                           NamesIn(folder));
+                           NamesIn(*documents));
   for (const std::string& name : names) {
-    const std::string path = JoinPath(folder, name);
-    OPTRAIL_ASSIGN_OR_RETURN(const std::string text, ReadRegularFile(path));
-    OPTRAIL_ASSIGN_OR_RETURN(Pair pair, PairOf(text, path));
+    OPTRAIL_ASSIGN_OR_RETURN(const std::string text, documents->Read(name));
+    OPTRAIL_ASSIGN_OR_RETURN(Pair pair, PairOf(text, documents->PlaceOf(name)));
     runs.push_back(std::move(pair.base));
     runs.push_back(std::move(pair.candidate));
   }
@@ -126,44 +158,36 @@ absl::StatusOr<std::vector<std::string>> CertifiedRuns(
 absl::StatusOr<CopiedCertificates> CopyCertificates(const std::string& from,
                                                     const std::string& to) {
   CopiedCertificates report;
-  const std::string source = CertificateFolder(from);
+  OPTRAIL_ASSIGN_OR_RETURN(const auto source, Open(from));
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<std::string> names,
-                           NamesIn(source));
-  if (tracker::IsStoreUrl(to)) {
-    report.left_out = static_cast<int>(names.size());
-    return report;
-  }
-  const std::string folder = CertificateFolder(to);
-  if (!names.empty()) OPTRAIL_RETURN_IF_ERROR(CreateDirectories(folder));
+                           NamesIn(*source));
+  if (names.empty()) return report;
+  OPTRAIL_ASSIGN_OR_RETURN(const auto target, Open(to));
   for (const std::string& name : names) {
-    const std::string path = JoinPath(source, name);
-    const auto json = ReadRegularFile(path);
+    const std::string place = source->PlaceOf(name);
+    const auto json = source->Read(name);
     if (!json.ok()) {
       report.problems.push_back(std::string(json.status().message()));
       continue;
     }
-    if (const auto pair = PairOf(*json, path); !pair.ok()) {
+    if (const auto pair = PairOf(*json, place); !pair.ok()) {
       report.problems.push_back(std::string(pair.status().message()));
       continue;
     }
-    std::string target = JoinPath(folder, name);
-    absl::StatusOr<bool> is_new = PutNew(target, *json);
+    std::string name_there = name;
+    absl::StatusOr<bool> is_new = PutNew(*target, name_there, *json);
     if (absl::IsAlreadyExists(is_new.status())) {
-      target = WithDigest(absl::StripSuffix(target, ".json"), *json);
-      is_new = PutNew(target, *json);
+      name_there = WithDigest(absl::StripSuffix(name, ".json"), *json);
+      is_new = PutNew(*target, name_there, *json);
     }
     if (absl::IsAlreadyExists(is_new.status())) {
       report.problems.push_back(
-          absl::StrCat(path, ": ", is_new.status().message()));
+          absl::StrCat(place, ": ", is_new.status().message()));
       continue;
     }
     OPTRAIL_RETURN_IF_ERROR(is_new.status());
     ++(*is_new ? report.copied : report.already_there);
-    // A page says what its JSON says, so that of another history is not taken;
-    // older formats may have none.
-    if (const auto page = CertificatePage(*json); page.ok()) {
-      OPTRAIL_RETURN_IF_ERROR(WriteFileAtomically(PagePathOf(target), *page));
-    }
+    OPTRAIL_RETURN_IF_ERROR(WritePage(to, target->PlaceOf(name_there), *json));
   }
   return report;
 }
@@ -187,14 +211,13 @@ std::string CheckedCertificates::LeftOut() const {
 }
 
 absl::StatusOr<CheckedCertificates> CheckCertificates(
-    const tracker::History& history) {
+    const tracker::History& history, const std::string& name_of_history) {
   CheckedCertificates checked;
-  const std::string folder = CertificateFolder(history.dir());
+  OPTRAIL_ASSIGN_OR_RETURN(const auto documents, Open(name_of_history));
   OPTRAIL_ASSIGN_OR_RETURN(const std::vector<std::string> names,
-                           NamesIn(folder));
+                           NamesIn(*documents));
   for (const std::string& name : names) {
-    const std::string path = JoinPath(folder, name);
-    const auto json = ReadRegularFile(path);
+    const auto json = documents->Read(name);
     const absl::Status verified =
         json.ok() ? VerifyCertificate(*json, history, "") : json.status();
     if (json.ok() && absl::IsUnavailable(verified)) return verified;
@@ -205,7 +228,8 @@ absl::StatusOr<CheckedCertificates> CheckCertificates(
     } else if (json.ok() && IsOfOlderFormat(*json)) {
       ++checked.older;
     } else {
-      if (++checked.refused == 1) checked.first_refused = path;
+      if (++checked.refused == 1)
+        checked.first_refused = documents->PlaceOf(name);
     }
   }
   return checked;

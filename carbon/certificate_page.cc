@@ -39,7 +39,7 @@ std::string Sides(const Json& json) {
   const Json& base = json.at("base");
   const Json& candidate = json.at("candidate");
   std::string html = absl::StrCat(
-      "<table><caption>Per ", Show(json.at("functional_unit")),
+      "<table><caption>For ", Show(json.at("functional_unit")),
       "</caption><tr><th scope=\"col\">quantity</th><th scope=\"col\">base</th>"
       "<th scope=\"col\">candidate</th></tr>\n");
   const std::pair<const char*, const char*> fields[] = {
@@ -77,12 +77,15 @@ std::string Benchmarks(const Json& json) {
   std::string html =
       "<table><caption>Energy of each benchmark</caption><tr>"
       "<th scope=\"col\">side</th><th scope=\"col\">benchmark</th>"
-      "<th scope=\"col\">calls</th><th scope=\"col\">J a call</th>"
-      "<th scope=\"col\">&plusmn;</th><th scope=\"col\">method</th></tr>\n";
+      "<th scope=\"col\" class=\"n\">calls</th>"
+      "<th scope=\"col\" class=\"n\">J a call</th>"
+      "<th scope=\"col\" class=\"n\">&plusmn;</th>"
+      "<th scope=\"col\">method</th></tr>\n";
   for (const char* side : {"base", "candidate"}) {
     for (const Json& one : json.at(side).at("benchmarks")) {
       absl::StrAppend(
-          &html, "<tr><td>", side, "</td><td>", Show(one.at("benchmark")),
+          &html, "<tr><td class=\"k\">", side, "</td><td>",
+          Show(one.at("benchmark")),
           one.contains("variant")
               ? absl::StrCat(", ", Show(one.at("variant")), " of the layer ",
                              Show(one.at("layer")))
@@ -118,9 +121,14 @@ std::string Inputs(const Json& inputs) {
                   "%.0f%%", 100 * intensity.at("uncertainty").get<double>()))),
       row("its source", absl::StrCat(Show(intensity.at("source")), ", SHA-256 ",
                                      Show(intensity.at("file_sha256")))),
-      row("embodied", absl::StrCat(Show(embodied.at("grams")), " gCO2e over ",
-                                   Show(embodied.at("lifetime_hours")),
-                                   " hours, ", Show(embodied.at("source")))),
+      row("embodied",
+          absl::StrCat(
+              Show(embodied.at("grams")), " gCO2e over ",
+              Show(embodied.at("lifetime_hours")), " hours",
+              embodied.at("source").empty() || embodied.at("source") == ""
+                  ? ""
+                  : ", ",
+              Show(embodied.at("source")))),
       row("PUE", Show(inputs.at("pue"))),
       row("energy",
           absl::StrFormat(

@@ -97,7 +97,7 @@ absl::StatusOr<ExitCode> RunCarbonIndices(const CarbonIndicesCommand& command,
   table.AddRow({"green tuning index",
                 index.index ? number(*index.index) : Cell::None(), "", of});
   OPTRAIL_ASSIGN_OR_RETURN(const CheckedCertificates checked,
-                           CheckCertificates(history));
+                           CheckCertificates(history, command.common.history));
   table.AddRow({"verified certificates", Cell::Integer(checked.verified), "",
                 checked.LeftOut()});
   bool made_up = false;

@@ -15,7 +15,7 @@ namespace optrail::carbon {
 namespace {
 
 // In units of the drawing.
-constexpr double kWidth = 900, kChart = 160, kLane = 14, kLeft = 60, kTop = 10;
+constexpr double kWidth = 900, kChart = 160, kLane = 14, kLeft = 66, kTop = 10;
 
 // One window of a job: hours that follow each other.
 struct Window {
@@ -83,12 +83,17 @@ std::string Drawing(const PlanProblem& problem, const Plan& plan,
     }
   }
   absl::StrAppendFormat(
-      &svg, "<text x=\"%.0f\" y=\"%.0f\">%s</text>\n</svg></figure>\n", kLeft,
-      height - 4, TimeText(start_unix_s));
+      &svg,
+      "<text x=\"%.0f\" y=\"%.0f\">%s</text>\n"
+      "<text x=\"%.0f\" y=\"%.0f\" text-anchor=\"end\">%s</text>\n"
+      "</svg></figure>\n",
+      kLeft, height - 4, TimeText(start_unix_s), kWidth, height - 4,
+      TimeText(start_unix_s +
+               kHourS * static_cast<int64_t>(problem.grams_per_kwh.size())));
   return svg;
 }
 
-// The power that the file states, "mean" over whole hours if it states none.
+// The power that the file states; without one the mean over whole hours.
 std::string PowerText(const PlanJob& job, const PlanFacts& facts, size_t i) {
   if (facts.stated.empty()) return absl::StrFormat("%.4g", job.watts);
   return absl::StrCat(absl::StrFormat("%.4g", facts.stated[i].watts),
@@ -100,9 +105,10 @@ std::string JobsTable(const PlanProblem& problem, const Plan& plan,
   const bool has_prices = !problem.price_per_kwh.empty();
   std::string html = absl::StrCat(
       "<table><caption>Jobs</caption><tr><th scope=\"col\">job</th>"
-      "<th scope=\"col\">power, W</th><th scope=\"col\">energy, kWh</th>"
-      "<th scope=\"col\">emitted, gCO2e</th>",
-      has_prices ? absl::StrCat("<th scope=\"col\">cost, ",
+      "<th scope=\"col\" class=\"n\">power, W</th><th scope=\"col\" "
+      "class=\"n\">energy, kWh</th>"
+      "<th scope=\"col\" class=\"n\">emitted, gCO2e</th>",
+      has_prices ? absl::StrCat("<th scope=\"col\" class=\"n\">cost, ",
                                 EscapeHtml(facts.currency), "</th>")
                  : "",
       "<th scope=\"col\">hours</th></tr>\n");

@@ -52,13 +52,6 @@ absl::StatusOr<int> BringCertificates(const std::string& from,
     std::cerr << "note: certificates: " << report.copied << " copied, "
               << report.already_there << " already there\n";
   }
-  if (report.left_out > 0) {
-    std::cerr << "warning: certificates: " << report.left_out
-              << " not copied: a database keeps records alone, so `optrail "
-                 "history thin` there would thin their runs; next: keep "
-              << EscapeForTerminal(carbon::CertificateFolder(from))
-              << ", and thin with --keep_commits\n";
-  }
   for (const std::string& problem : report.problems) {
     std::cerr << "warning: not copied: " << EscapeForTerminal(problem) << "\n";
   }

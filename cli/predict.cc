@@ -63,6 +63,19 @@ std::string ScoreText(const suites::GainPredictor& predictor) {
       score.predictions, score.covered, score.rank_correlation);
 }
 
+// Says why upper bounds are empty; "" where none is.
+std::string BoundsText(const std::vector<Row>& rows) {
+  const bool lacks_bounds =
+      std::any_of(rows.begin(), rows.end(), [](const Row& row) {
+        return row.prediction &&
+               row.prediction->sessions < suites::kFewestForBounds;
+      });
+  if (!lacks_bounds) return "";
+  return absl::StrCat("note: fewer than ", suites::kFewestForBounds,
+                      " sessions of other tasks give no upper bounds; next: "
+                      "optrail tune for more shapes\n");
+}
+
 constexpr char kNextOfNone[] =
     "; next: optrail tune for some shapes, or --history=FOLDER with sessions "
     "of other hardware\n";
@@ -156,7 +169,7 @@ absl::StatusOr<int> Predict() {
     table.AddRow(std::move(cells));
   }
   std::cout << table.Format(absl::GetFlag(FLAGS_format), TerminalWidth());
-  std::cerr << ScoreText(predictor);
+  std::cerr << ScoreText(predictor) << BoundsText(rows);
   const bool one_is_predicted =
       std::any_of(rows.begin(), rows.end(),
                   [](const Row& row) { return row.prediction.has_value(); });

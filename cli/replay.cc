@@ -63,6 +63,11 @@ ABSL_FLAG(double, joules_noise, 0,
           "With --energy: relative standard deviation of a reading of joules "
           "over a second, such as 0.01; 0: readings are as recorded.");
 
+ABSL_FLAG(double, recorded_noise, 0,
+          "With --energy: each run reads every recorded config once more with "
+          "this relative standard deviation, and is judged by that and by the "
+          "recording: what an optimum costs that rests on one reading.");
+
 namespace optrail::cli {
 namespace {
 
@@ -89,6 +94,10 @@ absl::StatusOr<int> ReplayEnergy(const tuning::ReplayCommand& options) {
   OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
       replays.run.noise >= 0 && replays.run.noise < 1, "joules_noise",
       replays.run.noise, "at least 0 and below 1"));
+  replays.run.recorded_noise = absl::GetFlag(FLAGS_recorded_noise);
+  OPTRAIL_RETURN_IF_ERROR(tracker::CheckFlag(
+      replays.run.recorded_noise >= 0 && replays.run.recorded_noise < 1,
+      "recorded_noise", replays.run.recorded_noise, "at least 0 and below 1"));
   replays.seeds = options.seeds;
   replays.jobs = options.jobs;
   if (!options.strategies.empty()) replays.strategies = options.strategies;
@@ -123,8 +132,9 @@ const std::vector<std::string>& AllFlags() {
       "jobs",        "noise",           "compile_time_objective",
       "transfer",    "transfer_trials", "shuffle_transfer",
       "prior",       "top_k",           "energy",
-      "time_within", "joules_noise",    "optima",
-      "session",     "history",         "format"};
+      "time_within", "joules_noise",    "recorded_noise",
+      "optima",      "session",         "history",
+      "format"};
   return *flags;
 }
 
@@ -149,9 +159,10 @@ suites::FlagUse FlagsUsed(const std::vector<std::string>&) {
          "transfer_trials", "shuffle_transfer", "prior", "top_k", "history"});
   }
   if (absl::GetFlag(FLAGS_time_within) != 0 ||
-      absl::GetFlag(FLAGS_joules_noise) != 0 || absl::GetFlag(FLAGS_optima)) {
+      absl::GetFlag(FLAGS_joules_noise) != 0 ||
+      absl::GetFlag(FLAGS_recorded_noise) != 0 || absl::GetFlag(FLAGS_optima)) {
     return AllBut("without --energy",
-                  {"time_within", "joules_noise", "optima"});
+                  {"time_within", "joules_noise", "recorded_noise", "optima"});
   }
   if (absl::GetFlag(FLAGS_transfer).empty() &&
       (absl::GetFlag(FLAGS_transfer_trials) != 0 ||

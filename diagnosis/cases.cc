@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "diagnosis/numbers.h"
 #include "suites/workload/tasks.h"
+#include "tracker/explain/calibration.h"
 
 namespace optrail::diagnosis {
 namespace {
@@ -70,7 +71,7 @@ std::string CitationOf(const proto::Diagnosis& earlier) {
                                   earlier.verdict());
   const proto::DiagnosisAdvice* best = nullptr;
   for (const proto::DiagnosisAdvice& advice : earlier.advice()) {
-    if (!advice.has_realised_gain()) continue;
+    if (!tracker::WasTried(advice)) continue;
     if (best == nullptr || advice.realised_gain() > best->realised_gain()) {
       best = &advice;
     }

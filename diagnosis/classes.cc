@@ -96,7 +96,7 @@ std::string FillIn(absl::string_view text, const Numbers& numbers) {
       absl::StrAppendFormat(&filled, "%.0f%%",
                             100 * std::clamp(number->value, 0.0, 1.0));
     } else {
-      absl::StrAppendFormat(&filled, "%.3g", number->value);
+      absl::StrAppend(&filled, NumberText(number->value));
     }
     text.remove_prefix(close + 1);
   }

@@ -223,7 +223,7 @@ TEST(JudgeTest, LanesThatPaddingWouldFillAreUnused) {
   AddDerived(Zen(), 1, &numbers);
   ASSERT_EQ(FirstCause(numbers), "unused_lanes");
   EXPECT_EQ(Judge(numbers)[0].chain().rbegin()->says(),
-            "a contiguous dimension of 2 fills no vector: with 16 it would "
+            "a contiguous dimension of 2 leaves lanes empty: with 16 it would "
             "reach 40% of the roofline");
 }
 
@@ -239,6 +239,13 @@ TEST(JudgeTest, SharesStayWithinTheTime) {
   ASSERT_FALSE(causes.empty());
   EXPECT_EQ(causes[0].chain(0).class_name(), "contention");
   EXPECT_DOUBLE_EQ(causes[0].recoverable(), .75);
+}
+
+TEST(NumberTextTest, LargeNumbersHaveNoExponent) {
+  EXPECT_EQ(NumberText(.4312), "0.431");
+  EXPECT_EQ(NumberText(999.4), "999");
+  EXPECT_EQ(NumberText(4921.3), "4921");
+  EXPECT_EQ(NumberText(-123456), "-123456");
 }
 
 TEST(JudgeTest, BranchesAreNotTakenForMemory) {

@@ -89,10 +89,23 @@ class DiagnoseCall {
     if (options_.common.format == OutputFormat::kJson) {
       out_ << DiagnosesJson(diagnoses);
     }
+    SayIfNothingWasTried(diagnoses);
     return ToInt(ExitCode::kOk);
   }
 
  private:
+  void SayIfNothingWasTried(
+      const std::vector<proto::Diagnosis>& diagnoses) const {
+    if (!options_.try_advice) return;
+    for (const proto::Diagnosis& diagnosis : diagnoses) {
+      for (const proto::DiagnosisAdvice& advice : diagnosis.advice()) {
+        if (!advice.outcome().empty()) return;
+      }
+    }
+    std::cerr << "note: --try tried nothing: there is no advice that a search "
+                 "or another backend could follow\n";
+  }
+
   void Say(const std::string& line) const {
     if (!options_.quiet) std::cerr << line << "\n";
   }
@@ -292,7 +305,7 @@ absl::StatusOr<int> RunCalibration(const tracker::CommonOptions& options,
                       options.format, out);
   for (const proto::Diagnosis& diagnosis : loaded.diagnoses) {
     for (const proto::DiagnosisAdvice& advice : diagnosis.advice()) {
-      if (advice.has_realised_gain()) return ToInt(ExitCode::kOk);
+      if (tracker::WasTried(advice)) return ToInt(ExitCode::kOk);
     }
   }
   std::cerr

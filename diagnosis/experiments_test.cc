@@ -303,6 +303,15 @@ TEST_F(PaddingTest, ColumnsThatFillNoVectorAreTold) {
   EXPECT_EQ(numbers.ValueOr("padded_length", 0), 16);
 }
 
+// Twice as many columns as above, in twice the time.
+TEST_F(PaddingTest, AWarpHas32Lanes) {
+  machine_.hardware.set_device_kind(proto::CUDA);
+  const Numbers numbers = Measure("softmax", "rows=4096,cols=2/f32", 131'072);
+  EXPECT_EQ(numbers.ValueOr("padded_length", 0), 32);
+  EXPECT_NEAR(numbers.ValueOr("padded_share", 0), .8, .01);
+  EXPECT_NEAR(numbers.ValueOr("padding_gain", 0), .875, .01);
+}
+
 // The mean of each row is an operand of one dimension, which no vector fills.
 TEST_F(PaddingTest, AFewRowsAreNoContiguousDimension) {
   const Numbers numbers =

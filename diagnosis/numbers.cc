@@ -2,7 +2,14 @@
 
 #include <cmath>
 
+#include "absl/strings/str_format.h"
+
 namespace optrail::diagnosis {
+
+std::string NumberText(double value) {
+  return std::fabs(value) < 1000 ? absl::StrFormat("%.3g", value)
+                                 : absl::StrFormat("%.0f", value);
+}
 
 void Numbers::Set(absl::string_view name, Number number,
                   absl::string_view how) {

@@ -30,6 +30,9 @@ struct Number {
   double value, low, high;
 };
 
+// Three digits, and whole numbers from 1000 on: "0.431", "12.5", "4921".
+std::string NumberText(double value);
+
 class Numbers {
  public:
   void Set(absl::string_view name, Number number, absl::string_view how);

@@ -22,6 +22,14 @@ constexpr double kNear = .7;
 constexpr double kMostFlop = 4e9;
 constexpr double kMostBytes = 256 << 20;
 constexpr int kMostDims = 2;
+// Threads of a CUDA warp, which execute an instruction together.
+constexpr int64_t kWarp = 32;
+
+// Values of 32 bits that an instruction computes at most.
+int64_t LanesOf(const proto::Hardware& hardware) {
+  return hardware.device_kind() == proto::CUDA ? kWarp
+                                               : hardware.simd_bits() / 32;
+}
 
 int64_t ElementsOf(const std::vector<int64_t>& dims) {
   int64_t elements = 1;
@@ -90,12 +98,9 @@ void MeasurePadding(const Subject& subject, const Machine& machine,
                     Numbers* numbers) {
   const ops::Operator& op = *subject.entry.entry->op;
   const proto::Shape& shape = subject.entry.task.shape();
-  const int64_t lanes = machine.hardware.simd_bits() / 32;
+  const int64_t lanes = LanesOf(machine.hardware);
   const double reached = ReachedShare(*numbers);
-  if (subject.entry.task.device_kind() != proto::CPU || lanes < 2 ||
-      reached <= 0 || reached > kNear) {
-    return;
-  }
+  if (lanes < 2 || reached <= 0 || reached > kNear) return;
   const double time_ns = numbers->ValueOr("time_ns", 0);
   const double fixed = numbers->ValueOr("fixed_share", 0);
   int tried = 0;
@@ -135,7 +140,7 @@ void MeasurePadding(const Subject& subject, const Machine& machine,
     const int64_t length = shape.dims(i).value();
     const int64_t whole = padded.dims(i).value();
     numbers->Set("padding_gain", gain,
-                 absl::StrFormat("%s=%d in place of %d takes %.2g of the time",
+                 absl::StrFormat("%s=%d in place of %d takes %.2f times as long",
                                  shape.dims(i).name(), whole, length,
                                  evaluation.trial().time_ns() / time_ns));
     numbers->Set("padded_share", share, "measured ceilings");

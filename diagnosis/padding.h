@@ -1,9 +1,10 @@
 #ifndef OPTRAIL_DIAGNOSIS_PADDING_H_
 #define OPTRAIL_DIAGNOSIS_PADDING_H_
 
-// MeasurePadding shows lanes of vectors that stay empty: vectors run along
-// contiguous dimensions, and one of 2 fills no vector of 16. It times the
-// kernel at the same shape with such a dimension rounded up to whole vectors.
+// MeasurePadding shows lanes that stay empty: vectors, and the lanes of a warp
+// on a GPU, run along contiguous dimensions, and one of 2 fills no vector of
+// 16. It times the kernel at the same shape with such a dimension rounded up to
+// whole vectors.
 //
 //   MeasurePadding(subject, machine, evaluator_for, options, &numbers);
 //   numbers.Find("padding_gain");   // null: no dimension is that short

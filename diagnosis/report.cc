@@ -36,10 +36,11 @@ std::string GainText(double gain, bool has_interval, double low, double high) {
 
 // "memory_gain .31 (.28 to .34): operands in one small block"
 std::string EvidenceText(const proto::DiagnosisNumber& number) {
-  std::string text = absl::StrFormat("%s %.3g", number.name(), number.value());
+  std::string text =
+      absl::StrCat(number.name(), " ", NumberText(number.value()));
   if (number.has_low()) {
-    absl::StrAppendFormat(&text, " (%.3g to %.3g)", number.low(),
-                          number.high());
+    absl::StrAppend(&text, " (", NumberText(number.low()), " to ",
+                    NumberText(number.high()), ")");
   }
   return absl::StrCat(text, ": ", number.how());
 }

@@ -34,8 +34,8 @@ Json AdviceJson(const proto::DiagnosisAdvice& advice) {
       {"text", advice.text()},
       {"predicted", Rounded(advice.predicted_gain())},
       {"confidence", advice.confidence()},
-      {"realised", advice.has_realised_gain() ? Rounded(advice.realised_gain())
-                                              : Json(nullptr)},
+      {"realised", tracker::WasTried(advice) ? Rounded(advice.realised_gain())
+                                             : Json(nullptr)},
       {"outcome", advice.outcome()}};
 }
 

@@ -13,10 +13,13 @@ constexpr char kStyle[] =
     "caption{text-align:left;font-weight:600;padding:.25rem 0}"
     "th,td{border-bottom:1px solid #ccc;padding:.3rem .5rem;text-align:left;"
     "vertical-align:top;overflow-wrap:anywhere}"
-    "td.n{text-align:right;white-space:nowrap}"
+    // Headers of columns and words of a few letters are never broken.
+    "th[scope=col],td.k{overflow-wrap:normal}td.k{white-space:nowrap}"
+    "td.n,th.n{text-align:right;white-space:nowrap}"
     "figure{margin:1rem 0;overflow-x:auto}svg{display:block;min-width:100%}"
     ".estimated{font-weight:600;border:1px solid #8a5a00;padding:.1rem .4rem}"
-    "@media print{body{margin:0;max-width:none}table{break-inside:avoid}}";
+    "@media print{body{margin:0;max-width:none}tr,figure{break-inside:avoid}"
+    "caption{break-after:avoid}}";
 
 }  // namespace
 

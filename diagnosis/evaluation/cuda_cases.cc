@@ -62,6 +62,14 @@ std::vector<CaseRow> LargeCases() {
   };
 }
 
+// Rows that leave most lanes of a warp without an element.
+CaseRow UnusedLanes() {
+  CaseRow row = Row("unused_lanes", "unused_lanes", "unused_lanes",
+                    {65536, 131072}, {2, 12}, {96, 192}, {4});
+  row.col_step = 1;
+  return row;
+}
+
 }  // namespace
 
 std::vector<PlantedCase> DrawCudaCases(uint64_t seed) {
@@ -71,6 +79,10 @@ std::vector<PlantedCase> DrawCudaCases(uint64_t seed) {
        DrawFrom({Row("launch", "launch_bound", "healthy", {4, 16}, {256, 512},
                      {1, 4}, {4})},
                 "planted", "depth", /*row_step=*/4, seed, /*cores=*/1)) {
+    cases.push_back(std::move(one));
+  }
+  for (PlantedCase& one : DrawFrom({UnusedLanes()}, "planted", "depth",
+                                   /*row_step=*/128, seed, /*cores=*/1)) {
     cases.push_back(std::move(one));
   }
   AddShipped({{"add", "n=67108864/f32"},

@@ -198,6 +198,18 @@ const std::vector<CaseRow>& Rows() {
        {1, 6},
        {4},
        2},
+      // Last, so that a seed draws the others as it did before this case.
+      {"unused_lanes",
+       "unused_lanes",
+       "unused_lanes",
+       {2048, 8192},
+       {2, 5},
+       {96, 200},
+       {4},
+       1,
+       "native",
+       "healthy",
+       /*col_step=*/1},
   };
   return *rows;
 }
@@ -216,7 +228,7 @@ std::vector<PlantedCase> DrawFrom(const std::vector<CaseRow>& table,
   std::vector<PlantedCase> cases;
   for (const CaseRow& row : table) {
     const int rows = Draw(rng, row.rows) / row_step * row_step;
-    const int cols = Draw(rng, row.cols) / 64 * 64;
+    const int cols = Draw(rng, row.cols) / row.col_step * row.col_step;
     const int value = Draw(rng, row.attribute);
     PlantedCase one;
     one.op = op;

@@ -26,7 +26,7 @@ struct PlantedCase {
 };
 
 // A row says what is drawn of a case: sizes between both ends, cols in steps of
-// 64, and the value of the operator's attribute.
+// `col_step`, and the value of the operator's attribute.
 struct CaseRow {
   const char* name;
   const char* expected;
@@ -38,6 +38,7 @@ struct CaseRow {
   int threads = 1;
   const char* backend = "native";
   const char* unplanted = "healthy";  // variant
+  int col_step = 64;
 };
 
 // 4 is the default of `attribute`.

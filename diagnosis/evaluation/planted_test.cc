@@ -15,13 +15,14 @@
 namespace optrail::diagnosis {
 namespace {
 
-suites::Evaluation Profiled(const std::string& backend,
-                            const std::string& config) {
+suites::Evaluation Profiled(
+    const std::string& backend, const std::string& config,
+    const std::string& shape = "rows=128,cols=1024/f32") {
   proto::Task task;
   task.set_operator_name("planted");
   task.set_device_kind(proto::CPU);
   task.set_backend(backend);
-  *task.mutable_shape() = *tuning::ParseShape("rows=128,cols=1024/f32");
+  *task.mutable_shape() = *tuning::ParseShape(shape);
   task.set_threads(1);
   task.set_cache_mode(proto::HOT);
   suites::WorkerOptions options;
@@ -85,6 +86,39 @@ TEST(PlantedTest, TheMainLoopShowsInTheFacts) {
   EXPECT_GE(Fact(contended, "loop_locked"), 1);
   const auto conversions = Profiled("native", "cause=conversions,amount=4");
   EXPECT_GE(Fact(conversions, "loop_conversions"), 1);
+}
+
+// Rows that fill no vector: by one vector each, and by vectors over all rows.
+TEST(PlantedTest, KernelsOfShortRowsComputeTheSame) {
+  for (const char* config :
+       {"cause=unused_lanes,amount=4", "cause=healthy,amount=4"}) {
+    for (const char* shape :
+         {"rows=61,cols=3/depth=9/f32", "rows=40,cols=16/depth=9/f32"}) {
+      const auto evaluation = Profiled("native", config, shape);
+      EXPECT_EQ(evaluation.trial().outcome(), proto::OK)
+          << config << " " << shape << ": " << evaluation.trial().detail();
+    }
+  }
+}
+
+TEST(PlantedTest, AKernelOfWholeVectorsRefusesOtherRows) {
+  proto::Hardware hardware;
+  hardware.set_device_kind(proto::CPU);
+  hardware.set_cores(1);
+  suites::TaskSelection selection;
+  selection.op_regex = "planted";
+  selection.shape_regex = "rows=64,cols=5/f32";
+  selection.backend = "native";
+  selection.with_test_only = true;
+  const auto tasks = suites::SelectTasks(selection, hardware);
+  ASSERT_TRUE(tasks.ok()) << tasks.status();
+  const auto space = suites::BindTask((*tasks)[0], hardware);
+  ASSERT_TRUE(space.ok()) << space.status();
+  EXPECT_TRUE(
+      space->Validate(*tuning::ParseConfig("cause=unused_lanes,amount=4"))
+          .ok());
+  EXPECT_FALSE(
+      space->Validate(*tuning::ParseConfig("cause=spills,amount=4")).ok());
 }
 
 // A wrong kernel would be diagnosed as well as a right one.

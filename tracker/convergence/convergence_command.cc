@@ -223,6 +223,9 @@ absl::StatusOr<int> RunConvergence(const ConvergenceCommand& options,
                 << list.sessions.size() << " in " << history.dir()
                 << UnknownValueText("hardware", options.hardware_id, hardware)
                 << "; next: `optrail log sessions` lists them\n";
+    } else {
+      std::cerr << "there are no sessions in " << history.dir()
+                << " yet; next: optrail tune, or --history=FOLDER with some\n";
     }
     return 3;
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "base/stats/statistics.h"
 #include "tracker/convergence/findings.h"
@@ -26,6 +27,12 @@ std::string Percent(double share) {
 }
 
 }  // namespace
+
+bool WasTried(const proto::DiagnosisAdvice& advice) {
+  constexpr char kSearchOfNothing[] = "0 trials found nothing";
+  return advice.has_realised_gain() &&
+         !absl::StartsWith(advice.outcome(), kSearchOfNothing);
+}
 
 std::string AdviceKindText(proto::AdviceKind kind) {
   return absl::AsciiStrToLower(proto::AdviceKind_Name(kind));
@@ -47,9 +54,7 @@ Table CalibrationTable(absl::Span<const proto::Diagnosis> diagnoses) {
         Kind& kind = kinds[name];
         ++kind.given;
         // Advice without a prediction has none that could be wrong.
-        if (!advice.has_realised_gain() || advice.predicted_gain() <= 0) {
-          continue;
-        }
+        if (!WasTried(advice) || advice.predicted_gain() <= 0) continue;
         const double predicted = advice.predicted_gain();
         const double realised = advice.realised_gain();
         kind.predicted.push_back(predicted);

@@ -20,6 +20,11 @@ namespace optrail::tracker {
 // half of what it promised. "(first)" is the first advice of each diagnosis.
 Table CalibrationTable(absl::Span<const proto::Diagnosis> diagnoses);
 
+// Returns whether the advice was applied and measured. Diagnoses of earlier
+// versions hold a gain of 0 for a search that had no config left to try ("0
+// trials found nothing"): it says nothing of the advice, and counts nowhere.
+bool WasTried(const proto::DiagnosisAdvice& advice);
+
 std::string AdviceKindText(proto::AdviceKind kind);
 
 }  // namespace optrail::tracker

@@ -34,5 +34,30 @@ TEST(CalibrationTableTest, ComparesWhatWasPredictedAndRealised) {
       << json;
 }
 
+// Earlier versions stored a gain of 0 where the session had measured every
+// config of the space already.
+TEST(CalibrationTableTest, LeavesOutSearchesThatHadNothingToTry) {
+  proto::Diagnosis diagnosis;
+  for (const char* outcome : {"0 trials found nothing that is proven better",
+                              "10 trials found nothing that is proven better",
+                              "60 trials found tile=8"}) {
+    proto::DiagnosisAdvice& advice = *diagnosis.add_advice();
+    advice.set_kind(proto::TUNE_KNOBS);
+    advice.set_predicted_gain(.2);
+    advice.set_realised_gain(outcome[0] == '6' ? .2 : 0);
+    advice.set_outcome(outcome);
+  }
+  EXPECT_FALSE(WasTried(diagnosis.advice(0)));
+  EXPECT_TRUE(WasTried(diagnosis.advice(1)));
+  EXPECT_TRUE(WasTried(diagnosis.advice(2)));
+  EXPECT_FALSE(WasTried(proto::DiagnosisAdvice()));
+  const std::string csv = CalibrationTable({diagnosis}).ToCsv();
+  // Three were given and two tried; one of these brought half or more.
+  EXPECT_NE(csv.find("tune_knobs,3,2,0.2,0.1,0.5,0.5"), std::string::npos)
+      << csv;
+  // The first was not tried at all.
+  EXPECT_NE(csv.find("(first),1,0,"), std::string::npos) << csv;
+}
+
 }  // namespace
 }  // namespace optrail::tracker

@@ -49,6 +49,7 @@ struct GaussianProcess::Workspace {
   std::vector<float> by_value, by_slope;           // per pair: dL/dk parts
   std::vector<double> factor, inverse, precision;  // n x n
   std::vector<double> alpha;
+  std::vector<double> extra_noise;  // per input
   std::vector<double> gradient;
 };
 
@@ -195,7 +196,7 @@ double GaussianProcess::LogPosterior(absl::Span<const double> targets,
   for (int i = 0; i < n; ++i) {
     double* row = &work.factor[static_cast<size_t>(i) * n];
     for (int j = 0; j < i; ++j) row[j] = covariance[pair++];
-    row[i] = scale() + noise();
+    row[i] = scale() + noise() + work.extra_noise[i];
     for (int k = 0; k < sources_; ++k) {
       row[i] += SourceWeight(k) * work.squares[k][i];
     }
@@ -305,6 +306,9 @@ double GaussianProcess::Fit(absl::Span<const GpInput> inputs,
     matrix->resize(static_cast<size_t>(n) * n);
   }
   work.alpha.resize(n);
+  for (const GpInput& input : inputs) {
+    work.extra_noise.push_back(input.extra_noise);
+  }
   work.gradient.resize(parameters);
 
   std::vector<double> best = log_parameters_;

@@ -28,6 +28,9 @@ namespace optrail::tuning {
 struct GpInput {
   Levels levels;
   std::vector<float> sources;
+  // The variance of this input's target beyond that of all others, where it is
+  // known to be less certain; in squared units of the targets.
+  double extra_noise = 0;
 };
 
 class GaussianProcess {

@@ -66,7 +66,7 @@ void GpPosterior::Append(const GpInput& input) {
   const int n = trials();
   if (n == stride_) Resize(std::max(64, n + n / 2));
   double* row = &factor_[static_cast<size_t>(n) * stride_];
-  double pivot = gp_->Variance(input) + gp_->noise();
+  double pivot = gp_->Variance(input) + gp_->noise() + input.extra_noise;
   for (int j = 0; j < n; ++j) {
     const double* other = &factor_[static_cast<size_t>(j) * stride_];
     double rest = gp_->Covariance(input, inputs_[j]);
@@ -219,7 +219,7 @@ float GpPosterior::variance(int candidate) const {
 }
 
 std::vector<double> GpPosterior::MeansAtTrials() const {
-  // y - noise * alpha, with alpha = L^-T whitened.
+  // y - its noise * alpha, with alpha = L^-T whitened.
   const int n = static_cast<int>(targets_.size());
   std::vector<double> alpha(n);
   for (int i = n - 1; i >= 0; --i) {
@@ -230,7 +230,9 @@ std::vector<double> GpPosterior::MeansAtTrials() const {
     alpha[i] = rest / factor_[static_cast<size_t>(i) * stride_ + i];
   }
   std::vector<double> means(n);
-  for (int i = 0; i < n; ++i) means[i] = targets_[i] - gp_->noise() * alpha[i];
+  for (int i = 0; i < n; ++i) {
+    means[i] = targets_[i] - (gp_->noise() + inputs_[i].extra_noise) * alpha[i];
+  }
   return means;
 }
 

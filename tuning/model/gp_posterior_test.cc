@@ -28,6 +28,8 @@ GpInput RandomInput(Rng& rng) {
     input.levels.push_back(static_cast<uint16_t>(rng.UniformInt(6)));
   }
   input.sources = {static_cast<float>(rng.UniformReal() - 0.5)};
+  // Some targets are less certain than others.
+  if (rng.UniformReal() < .3) input.extra_noise = rng.UniformReal();
   return input;
 }
 
@@ -39,8 +41,8 @@ struct Dense {
     std::vector<double> k(n * n), inverse(n * n);
     for (int i = 0; i < n; ++i) {
       for (int j = 0; j < n; ++j) {
-        k[i * n + j] =
-            gp.Covariance(inputs[i], inputs[j]) + (i == j ? gp.noise() : 0);
+        k[i * n + j] = gp.Covariance(inputs[i], inputs[j]) +
+                       (i == j ? gp.noise() + inputs[i].extra_noise : 0);
       }
     }
     EXPECT_TRUE(Cholesky(k.data(), n));

@@ -30,6 +30,7 @@ namespace {
 constexpr double kNsPerMs = 1e6;
 // Readings vary by another stream than the strategy's choices.
 constexpr uint64_t kNoiseStream = 0x6a6f756c6573;
+constexpr uint64_t kRecordedStream = 0x7265616461676e;
 // Windows of the proof are five times as long.
 constexpr double kNoiseOfProof = .5;
 
@@ -190,10 +191,22 @@ absl::StatusOr<Optimum> OptimumOf(const Recording& recording,
   return optimum;
 }
 
+// The recording with joules that were read once more.
+Recording ReadAgain(const Recording& truth, const EnergyReplay& run) {
+  Recording again = truth;
+  Rng rng(run.seed ^ kRecordedStream);
+  for (RecordedConfig& config : again.configs) {
+    config.joules *= std::exp(run.recorded_noise * rng.Gaussian());
+  }
+  return again;
+}
+
 }  // namespace
 
-absl::StatusOr<EnergyReplayResult> RunEnergyReplay(const Recording& recording,
+absl::StatusOr<EnergyReplayResult> RunEnergyReplay(const Recording& truth,
                                                    const EnergyReplay& run) {
+  const Recording recording =
+      run.recorded_noise > 0 ? ReadAgain(truth, run) : truth;
   OPTRAIL_ASSIGN_OR_RETURN(const Optimum optimum,
                            OptimumOf(recording, run.time_limit));
   const RecordedDomain domain(recording);
@@ -236,7 +249,8 @@ absl::StatusOr<EnergyReplayResult> RunEnergyReplay(const Recording& recording,
   if (!session.has_winner()) {
     return absl::NotFoundError(absl::StrCat(recording.name, ": no winner"));
   }
-  const RecordedConfig& winner = configs[configs.IndexOf(session.winner())];
+  const int64_t winner_index = configs.IndexOf(session.winner());
+  const RecordedConfig& winner = configs[winner_index];
   const auto has_nearly_best = [&](const std::set<int64_t>& indices) {
     return std::any_of(indices.begin(), indices.end(), [&](int64_t i) {
       return IsResult(configs[i], optimum.slowest_ms) &&
@@ -245,6 +259,10 @@ absl::StatusOr<EnergyReplayResult> RunEnergyReplay(const Recording& recording,
   };
   EnergyReplayResult result;
   result.loss = winner.joules / optimum.least->joules - 1;
+  OPTRAIL_ASSIGN_OR_RETURN(const Optimum true_optimum,
+                           OptimumOf(truth, run.time_limit));
+  result.true_loss =
+      truth.configs[winner_index].joules / true_optimum.least->joules - 1;
   result.trials = session.trials_size();
   result.metered = static_cast<int>(evaluator.metered().size());
   result.time_over_best = winner.time_ms / evaluator.fastest_ms();
@@ -253,63 +271,114 @@ absl::StatusOr<EnergyReplayResult> RunEnergyReplay(const Recording& recording,
   return result;
 }
 
+namespace {
+
+// What many runs of one recording come to.
+struct Outcomes {
+  int runs = 0, most_metered = 0, trials = 0;
+  int near = 0, truly_near = 0;
+  int not_tried = 0, not_read = 0, not_chosen = 0;
+  double loss = 0, true_loss = 0, worst = 0;  // sums of losses, and the worst
+
+  void Add(const EnergyReplayResult& result) {
+    ++runs;
+    most_metered = std::max(most_metered, result.metered);
+    trials = std::max(trials, result.trials);
+    loss += result.loss;
+    true_loss += result.true_loss;
+    worst = std::max(worst, result.loss);
+    truly_near += result.true_loss <= kNearlyBest;
+    if (result.loss <= kNearlyBest) {
+      ++near;
+    } else if (!result.tried_nearly_best) {
+      ++not_tried;
+    } else if (!result.metered_nearly_best) {
+      ++not_read;
+    } else {
+      ++not_chosen;
+    }
+  }
+};
+
+absl::StatusOr<Outcomes> RunSeeds(const Recording& recording,
+                                  const EnergyReplays& replays,
+                                  const EnergyReplay& first) {
+  std::vector<absl::StatusOr<EnergyReplayResult>> results(
+      replays.seeds, absl::UnknownError("not run"));
+  ParallelFor(replays.seeds, replays.jobs, [&](int64_t i) {
+    EnergyReplay run = first;
+    run.seed += static_cast<uint64_t>(i);
+    results[i] = RunEnergyReplay(recording, run);
+  });
+  Outcomes outcomes;
+  for (const auto& result : results) {
+    if (!result.ok()) return result.status();
+    outcomes.Add(*result);
+  }
+  return outcomes;
+}
+
+Table TableOfReplays(bool with_true_loss) {
+  std::vector<Column> columns = {
+      {"space"},
+      {"configs", Align::kRight},
+      {"strategy"},
+      {"metered"},
+      {"trials", Align::kRight},
+      {"most metered", Align::kRight, "most_metered"},
+      {"mean loss", Align::kRight, "mean_loss"},
+      {"worst loss", Align::kRight, "worst_loss"},
+      {"within 2%", Align::kRight, "within_2_percent"},
+      {"not tried", Align::kRight, "not_tried"},
+      {"not read", Align::kRight, "not_read"},
+      {"not chosen", Align::kRight, "not_chosen"}};
+  if (with_true_loss) {
+    columns.push_back({"mean true loss", Align::kRight, "mean_true_loss"});
+    columns.push_back(
+        {"truly within 2%", Align::kRight, "truly_within_2_percent"});
+  }
+  return Table(std::move(columns));
+}
+
+}  // namespace
+
 absl::StatusOr<std::string> RunEnergyReplays(const EnergyReplays& replays,
                                              OutputFormat format) {
-  Table table({{"space"},
-               {"configs", Align::kRight},
-               {"strategy"},
-               {"metered"},
-               {"trials", Align::kRight},
-               {"most metered", Align::kRight, "most_metered"},
-               {"mean loss", Align::kRight, "mean_loss"},
-               {"worst loss", Align::kRight, "worst_loss"},
-               {"within 2%", Align::kRight, "within_2_percent"},
-               {"not tried", Align::kRight, "not_tried"},
-               {"not read", Align::kRight, "not_read"},
-               {"not chosen", Align::kRight, "not_chosen"}});
+  const bool with_true_loss = replays.run.recorded_noise > 0;
+  Table table = TableOfReplays(with_true_loss);
   for (const Recording& recording : replays.recordings) {
     for (const std::string& strategy : replays.strategies) {
       for (const bool meter_all : {false, true}) {
-        std::vector<absl::StatusOr<EnergyReplayResult>> results(
-            replays.seeds, absl::UnknownError("not run"));
-        ParallelFor(replays.seeds, replays.jobs, [&](int64_t i) {
-          EnergyReplay run = replays.run;
-          run.strategy = strategy;
-          run.meter_all = meter_all;
-          run.seed += static_cast<uint64_t>(i);
-          results[i] = RunEnergyReplay(recording, run);
-        });
-        int most = 0, trials = 0, near = 0;
-        int not_tried = 0, not_read = 0, not_chosen = 0;
-        double sum = 0, worst = 0;
-        for (const auto& result : results) {
-          if (!result.ok()) return result.status();
-          most = std::max(most, result->metered);
-          trials = std::max(trials, result->trials);
-          if (result->loss <= kNearlyBest) {
-            ++near;
-          } else if (!result->tried_nearly_best) {
-            ++not_tried;
-          } else if (!result->metered_nearly_best) {
-            ++not_read;
-          } else {
-            ++not_chosen;
-          }
-          sum += result->loss;
-          worst = std::max(worst, result->loss);
+        EnergyReplay run = replays.run;
+        run.strategy = strategy;
+        run.meter_all = meter_all;
+        OPTRAIL_ASSIGN_OR_RETURN(const Outcomes all,
+                                 RunSeeds(recording, replays, run));
+        const auto mean = [&](double sum) {
+          return Cell::Number(sum / all.runs, FormatPercent(sum / all.runs));
+        };
+        const auto share = [&](int count) {
+          return Cell::Number(static_cast<double>(count) / all.runs,
+                              absl::StrCat(count, " of ", all.runs));
+        };
+        std::vector<Cell> row = {
+            recording.name,
+            Cell::Integer(static_cast<int64_t>(recording.configs.size())),
+            strategy,
+            meter_all ? "every trial" : "few",
+            Cell::Integer(all.trials),
+            Cell::Integer(all.most_metered),
+            mean(all.loss),
+            Cell::Number(all.worst, FormatPercent(all.worst)),
+            share(all.near),
+            Cell::Integer(all.not_tried),
+            Cell::Integer(all.not_read),
+            Cell::Integer(all.not_chosen)};
+        if (with_true_loss) {
+          row.push_back(mean(all.true_loss));
+          row.push_back(share(all.truly_near));
         }
-        table.AddRow(
-            {recording.name,
-             Cell::Integer(static_cast<int64_t>(recording.configs.size())),
-             strategy, meter_all ? "every trial" : "few", Cell::Integer(trials),
-             Cell::Integer(most),
-             Cell::Number(sum / replays.seeds,
-                          FormatPercent(sum / replays.seeds)),
-             Cell::Number(worst, FormatPercent(worst)),
-             Cell::Number(static_cast<double>(near) / replays.seeds,
-                          absl::StrCat(near, " of ", replays.seeds)),
-             Cell::Integer(not_tried), Cell::Integer(not_read),
-             Cell::Integer(not_chosen)});
+        table.AddRow(std::move(row));
       }
     }
   }

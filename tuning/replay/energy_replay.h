@@ -33,6 +33,12 @@ struct EnergyReplay {
   // (windows of 1 s); readings of the proof (5 s) have half of it. The recorded
   // value is taken for the truth.
   double noise = 0;
+  // Relative standard deviation of the recorded joules themselves: each config
+  // of the recording is read once more with it, by the run's seed, and the run
+  // and its score see that in place of the recording, which is the truth by
+  // which `true_loss` counts. So the difference of both scores is what one
+  // reading per config costs.
+  double recorded_noise = 0;
 };
 
 // A config is nearly the best if its joules are within this of the optimum's.
@@ -41,6 +47,8 @@ inline constexpr double kNearlyBest = .02;
 struct EnergyReplayResult {
   // Joules of the winner over those of the best config there is, less 1.
   double loss = 0;
+  // The same by the values without `recorded_noise`.
+  double true_loss = 0;
   int trials = 0;
   int metered = 0;  // configs, in search, ranking and proof together
   // Time of the winner over that of the fastest config that the run read.
@@ -66,7 +74,8 @@ struct EnergyReplays {
 // A row for each recording and strategy: trials, configs that were metered, the
 // mean and the largest loss, how many runs end nearly at the optimum, and what
 // the others lack: they tried no config that is nearly the best, or tried one
-// and did not read its joules, or read them and chose another config.
+// and did not read its joules, or read them and chose another config. With
+// `recorded_noise` also the mean true loss and how many truly end nearly there.
 absl::StatusOr<std::string> RunEnergyReplays(const EnergyReplays& replays,
                                              OutputFormat format);
 

@@ -81,6 +81,37 @@ TEST(EnergyReplayTest, MetersFewAndFindsWhatTakesLittle) {
   }
 }
 
+// The recorded values are the truth where each config is read once more.
+TEST(EnergyReplayTest, ARecordingThatScattersIsJudgedByTheTruthAsWell) {
+  const Recording recording = Space();
+  double loss = 0, true_loss = 0;
+  for (uint64_t seed = 1; seed <= 5; ++seed) {
+    EnergyReplay run;
+    run.seed = seed;
+    run.meter_all = true;
+    auto result = RunEnergyReplay(recording, run);
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->true_loss, result->loss);
+    run.recorded_noise = .02;
+    result = RunEnergyReplay(recording, run);
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_GE(result->true_loss, 0);
+    loss += result->loss;
+    true_loss += result->true_loss;
+  }
+  EXPECT_NE(loss, true_loss);
+  EnergyReplays replays;
+  replays.recordings = {recording};
+  replays.seeds = 2;
+  auto text = RunEnergyReplays(replays, OutputFormat::kCsv);
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_THAT(*text, testing::Not(HasSubstr("truly")));
+  replays.run.recorded_noise = .02;
+  text = RunEnergyReplays(replays, OutputFormat::kCsv);
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_THAT(*text, HasSubstr("mean_true_loss,truly_within_2_percent"));
+}
+
 TEST(EnergyReplayTest, SaysWhatARecordingLacks) {
   Recording recording = Space();
   recording.configs[3].joules = 0;

@@ -77,6 +77,50 @@ GpInput BayesOpt::MakeInput(const Levels& levels, int task) const {
   return input;
 }
 
+double BayesOpt::ShareOfFirst() const {
+  const int objectives = options().objectives;
+  if (objectives < 2) return 1;
+  if (!options().weights.empty()) return options().weights[0];
+  // Random weights are equal on average.
+  double low = kInfinity, high = 0;
+  for (const Observation& o : history()) {
+    if (!std::isfinite(o.cost)) continue;
+    low = std::min(low, o.objectives[0]);
+    high = std::max(high, o.objectives[0]);
+  }
+  return low > 0 && high > low ? 1 / (objectives * std::log(high / low)) : 0;
+}
+
+GpInput BayesOpt::TrialInput(const Targets& targets, int trial) const {
+  GpInput input = MakeInput(history()[trial].levels);
+  if (history()[trial].deviation > 0) {
+    const double deviation =
+        history()[trial].deviation * ShareOfFirst() / targets.unit;
+    input.extra_noise = deviation * deviation;
+  }
+  return input;
+}
+
+double BayesOpt::LeastCost(const Targets& targets) const {
+  const bool is_predicted =
+      std::any_of(history().begin(), history().end(),
+                  [](const Observation& o) { return o.deviation > 0; });
+  double least = kInfinity;
+  if (is_predicted) {
+    // The lowest of many predictions is a lucky one; the model has smoothed it.
+    const std::vector<double> means = posterior_->MeansAtTrials();
+    const size_t own = means.size() - std::min(means.size(), modelled_.size());
+    for (size_t i = own; i < means.size(); ++i) {
+      const Observation& o = history()[modelled_[i - own]];
+      if (o.outcome != proto::OK || !std::isfinite(o.cost)) continue;
+      least = std::min(least, means[i] + PriorMean(o.levels));
+    }
+  }
+  return std::isfinite(least)
+             ? least
+             : *std::min_element(targets.costs.begin(), targets.costs.end());
+}
+
 void BayesOpt::JoinSiblings() {
   has_siblings_ = true;
   std::vector<KnobLevels> knobs(domain().knobs().begin(),
@@ -341,7 +385,7 @@ void BayesOpt::Refit(Targets& targets) {
   std::vector<double> values = SiblingValues(targets);
   std::vector<double> costs = SiblingCosts(targets);
   for (const int i : choose(kFitTrials)) {
-    inputs.push_back(MakeInput(history()[targets.trials[i]].levels));
+    inputs.push_back(TrialInput(targets, targets.trials[i]));
     values.push_back(targets.values[i]);
     costs.push_back(targets.costs[i]);
   }
@@ -366,7 +410,7 @@ void BayesOpt::Refit(Targets& targets) {
   std::sort(kept.begin(), kept.end());
   for (const int i : kept) {
     modelled_.push_back(targets.trials[i]);
-    inputs.push_back(MakeInput(history()[targets.trials[i]].levels));
+    inputs.push_back(TrialInput(targets, targets.trials[i]));
   }
   posterior_->Reset(*gp_, std::move(inputs));
 }
@@ -382,7 +426,7 @@ void BayesOpt::Update(Targets& targets) {
     const auto last = modelled_.empty() ? -1 : modelled_.back();
     for (const int trial : targets.trials) {
       if (trial <= last) continue;
-      posterior_->Append(MakeInput(history()[trial].levels));
+      posterior_->Append(TrialInput(targets, trial));
       modelled_.push_back(trial);
     }
   }
@@ -409,8 +453,7 @@ std::vector<Levels> BayesOpt::Propose(int count) {
   if (targets.trials.empty()) return Design(count, count);
   if (started < design) return Design(count, design - started);
   Update(targets);
-  const double best =
-      *std::min_element(targets.costs.begin(), targets.costs.end());
+  const double best = LeastCost(targets);
   posterior_->Remember();
   for (const Levels& levels : outstanding()) {
     posterior_->Append(MakeInput(levels));

@@ -13,6 +13,8 @@
 //  - A space that can be listed is looked at in full after every fit of the
 //    parameters, in between only its most promising part. A larger one is
 //    sampled, and the neighbours of the best configs are added.
+//  - A cost that is predicted has a variance of its own, beyond the noise that
+//    the process finds, and is improved on at the model's mean.
 //  - In a round of several, what was chosen is supposed to come out at its mean
 //    before the next is chosen (kriging believer: Ginsbourger et al., 2010).
 //  - Transfer: what the sources agree on (source_knowledge.h) is the prior mean
@@ -71,6 +73,12 @@ class BayesOpt final : public StrategyBase {
     double offset = 0;           // in units
   };
   Targets MakeTargets();
+  // How much of the logarithm of the first objective counts in the costs.
+  double ShareOfFirst() const;
+  // The input of a trial of this task, less certain where it is predicted.
+  GpInput TrialInput(const Targets& targets, int trial) const;
+  // The cost, as in Targets, on which the next config has to improve.
+  double LeastCost(const Targets& targets) const;
   // From the first usable trial of a sibling on, the task is a knob of the
   // model.
   void JoinSiblings();

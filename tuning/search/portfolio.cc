@@ -53,8 +53,8 @@ class Portfolio final : public StrategyBase {
 
   void Learn(const Observation& observation) override {
     for (const auto& member : members_) {
-      member->Inform(
-          {observation.levels, observation.outcome, observation.objectives});
+      member->Inform({observation.levels, observation.outcome,
+                      observation.objectives, observation.deviation});
     }
     const bool improved = observation.cost < least_cost_;
     if (improved) least_cost_ = observation.cost;

@@ -108,6 +108,7 @@ void StrategyBase::Record(const Trial& trial) {
 Observation StrategyBase::Observe(const Trial& trial) const {
   Observation observation;
   observation.levels = trial.levels;
+  observation.deviation = trial.deviation;
   observation.outcome = trial.outcome;
   observation.cost = kInfinity;
   if (trial.outcome != proto::OK && trial.outcome != proto::CENSORED) {

@@ -29,6 +29,8 @@ struct Observation {
   bool censored = false;
   // Empty for failures.
   std::vector<double> objectives;
+  // Trial::deviation.
+  double deviation = 0;
 };
 
 class StrategyBase : public Strategy {

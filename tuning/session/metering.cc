@@ -271,6 +271,15 @@ proto::Trial Metering::Completed(const proto::Trial& trial,
   return Completed(absl::MakeConstSpan(&trial, 1), deviations)[0];
 }
 
+double Metering::DeviationOf(const proto::Trial& trial) const {
+  if (!active() || metered_.empty() || trial.outcome() != proto::OK ||
+      !ValueOf(trial, kTimeMetric) || ValueOf(trial, costly_[0])) {
+    return 0;
+  }
+  const proto::Trial* const lacking = &trial;
+  return Predict(0, absl::MakeConstSpan(&lacking, 1))[0].relative_deviation;
+}
+
 double Metering::MeterBelowNs(
     const proto::Config& config,
     const std::vector<proto::Objective>& objectives) const {

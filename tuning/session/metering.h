@@ -9,7 +9,8 @@
 //   request.set_meter_below_ns(metering.MeterBelowNs(config, objectives));
 //   ...
 //   metering.Add(trial);
-//   proposer.Tell(metering.Completed(trial));
+//   proposer.TellPredicted(metering.Completed(trial),
+//                          metering.DeviationOf(trial));
 //
 // All configs of a task do the same work, so a costly metric is nearly a line
 // in time: the joules of a device that is on, and those of the work. The
@@ -70,6 +71,10 @@ class Metering {
                          double deviations = 0) const;
   std::vector<proto::Trial> Completed(absl::Span<const proto::Trial> trials,
                                       double deviations) const;
+
+  // The relative standard deviation of what Completed() predicts for the first
+  // costly metric of `trial`; 0 where nothing is predicted.
+  double DeviationOf(const proto::Trial& trial) const;
 
   // The least time of a trial that worked.
   absl::optional<double> best_time_ns() const { return best_time_ns_; }

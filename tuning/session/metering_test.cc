@@ -53,6 +53,17 @@ TEST(MeteringTest, WithoutCostlyMetricsItDoesNothing) {
   EXPECT_EQ(metering.Completed(trial).objectives_size(), 0);
 }
 
+TEST(MeteringTest, APredictionHasADeviationAndAReadingNone) {
+  const proto::Trial lacking = TrialOf(2, true, 3000, false);
+  EXPECT_EQ(Metering({}, 40).DeviationOf(lacking), 0);
+  EXPECT_EQ(Metering({"joules"}, 40).DeviationOf(lacking), 0);
+  const Metering metering = After(4, 40);
+  EXPECT_EQ(metering.DeviationOf(TrialOf(2, true, 3000, true)), 0);
+  // Few readings say little; the true spread is 10%.
+  EXPECT_GT(metering.DeviationOf(lacking), .02);
+  EXPECT_LT(metering.DeviationOf(lacking), .2);
+}
+
 TEST(MeteringTest, TheFirstTrialsAreMeteredUnlessOthersAreFarFaster) {
   Metering metering({"joules"}, 40);
   const auto below = [&] {

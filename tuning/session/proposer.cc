@@ -24,9 +24,12 @@ std::vector<proto::Config> StrategyProposer::Ask(int count) {
   return ToConfigs(strategy_->Ask(count), to_config_);
 }
 
-absl::Status StrategyProposer::Tell(const proto::Trial& trial) {
+absl::Status StrategyProposer::TellPredicted(const proto::Trial& trial,
+                                             double deviation) {
   OPTRAIL_ASSIGN_OR_RETURN(Levels levels, to_levels_(trial.config()));
-  strategy_->Tell({ForStrategy(objectives_, trial, std::move(levels))});
+  Trial told = ForStrategy(objectives_, trial, std::move(levels));
+  told.deviation = deviation;
+  strategy_->Tell({told});
   return absl::OkStatus();
 }
 

@@ -34,6 +34,12 @@ class Proposer {
   virtual std::vector<proto::Config> Ask(int count) = 0;
   // In any order; of configs not asked, too (those that were known before).
   virtual absl::Status Tell(const proto::Trial& trial) = 0;
+  // The same for a trial whose cost is predicted: `deviation` is its relative
+  // standard deviation.
+  virtual absl::Status TellPredicted(const proto::Trial& trial,
+                                     double deviation) {
+    return Tell(trial);
+  }
   // A config that was best in another task: asked next. False if it is asked or
   // told already, not valid, or this proposer takes no suggestions.
   virtual bool Suggest(const proto::Config& config) { return false; }
@@ -64,7 +70,11 @@ class StrategyProposer : public Proposer {
         to_levels_(std::move(to_levels)) {}
 
   std::vector<proto::Config> Ask(int count) override;
-  absl::Status Tell(const proto::Trial& trial) override;
+  absl::Status Tell(const proto::Trial& trial) override {
+    return TellPredicted(trial, /*deviation=*/0);
+  }
+  absl::Status TellPredicted(const proto::Trial& trial,
+                             double deviation) override;
   bool Suggest(const proto::Config& config) override;
   void Overhear(int sibling, const proto::Trial& trial) override;
   std::vector<proto::Config> Finalists(int count) const override;

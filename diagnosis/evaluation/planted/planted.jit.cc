@@ -5,6 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstring>
@@ -79,13 +80,27 @@ inline float Row(const float* x, float* y, int64_t cols) {
   for (; c + 8 * kLanes <= cols; c += 8 * kLanes) {
     Together<V, 8>(x + c, y + c, sums);
   }
-  for (; c < cols; c += 4 * kLanes) Together<V, 4>(x + c, y + c, sums);
-  return SumOf((sums[0] + sums[1]) + (sums[2] + sums[3]));
+  for (; c + 4 * kLanes <= cols; c += 4 * kLanes) {
+    Together<V, 4>(x + c, y + c, sums);
+  }
+  for (; c + kLanes <= cols; c += kLanes) Together<V, 1>(x + c, y + c, sums);
+  float tail = 0;
+  for (; c < cols; ++c) tail += y[c] = F(x[c]);
+  return SumOf((sums[0] + sums[1]) + (sums[2] + sums[3])) + tail;
 }
 
 inline void Rows(const Problem& p, int64_t begin, int64_t end) {
   for (int64_t r = begin; r < end; ++r) {
     p.s[r] = Row(p.x + r * p.cols, p.y + r * p.cols, p.cols);
+  }
+}
+
+// Rows that fill no vector: vectors run over all of them.
+inline void ShortRows(const Problem& p) {
+  Row(p.x, p.y, p.rows * p.cols);
+  for (int64_t r = 0; r < p.rows; ++r) {
+    p.s[r] = 0;
+    for (int64_t c = 0; c < p.cols; ++c) p.s[r] += p.y[r * p.cols + c];
   }
 }
 
@@ -120,6 +135,34 @@ void Run(const OptrailJitCall& call, const Problem& p) {
 void Run(const OptrailJitCall& call, const Problem& p) {
   for (int64_t r = 0; r < p.rows; ++r) {
     p.s[r] = Row<VectorOf<4>::Type>(p.x + r * p.cols, p.y + r * p.cols, p.cols);
+  }
+}
+
+#elif defined(OPTRAIL_CAUSE_UNUSED_LANES)
+
+// Vectors run along rows that fill none. Eight rows go together, as in Row.
+void Run(const OptrailJitCall& call, const Problem& p) {
+  constexpr int64_t kLanes = sizeof(Wide) / 4;
+  constexpr int64_t kRows = 8;
+  for (int64_t first = 0; first < p.rows; first += kRows) {
+    const int64_t rows = std::min(kRows, p.rows - first);
+    for (int64_t c = 0; c < p.cols; c += kLanes) {
+      const int64_t lanes = std::min(kLanes, p.cols - c);
+      float in[kRows * kLanes] = {}, out[kRows * kLanes];
+      for (int64_t i = 0; i < rows; ++i) {
+        std::memcpy(in + i * kLanes, p.x + (first + i) * p.cols + c,
+                    lanes * sizeof(float));
+      }
+      Wide sums[4] = {};
+      Together<Wide, kRows>(in, out, sums);
+      for (int64_t i = 0; i < rows; ++i) {
+        const float* const v = out + i * kLanes;
+        std::memcpy(p.y + (first + i) * p.cols + c, v, lanes * sizeof(float));
+        float sum = c == 0 ? 0 : p.s[first + i];
+        for (int64_t lane = 0; lane < lanes; ++lane) sum += v[lane];
+        p.s[first + i] = sum;
+      }
+    }
   }
 }
 
@@ -449,7 +492,10 @@ void Run(const OptrailJitCall& call, const Problem& p) {
 
 #else
 
-void Run(const OptrailJitCall& call, const Problem& p) { AllRows(call, p); }
+void Run(const OptrailJitCall& call, const Problem& p) {
+  if (p.cols < static_cast<int64_t>(sizeof(Wide) / 4)) return ShortRows(p);
+  AllRows(call, p);
+}
 
 #endif
 

@@ -54,7 +54,8 @@ class PlantedInvocation : public Invocation {
     for (int64_t r = 0; r < rows_; ++r) {
       float sums[16] = {};
       for (int64_t c = 0; c < cols_; c += 16) {
-        for (int lane = 0; lane < 16; ++lane) {
+        for (int64_t lane = 0; lane < std::min<int64_t>(16, cols_ - c);
+             ++lane) {
           sums[lane] += y[r * cols_ + c + lane];
         }
       }

@@ -18,6 +18,7 @@ namespace {
 
 // More than half of what a multiprocessor has, so that it holds one block.
 constexpr unsigned kSharedOfOneBlock = 130 << 10;
+constexpr int64_t kWarp = 32;  // lanes
 
 class PlantedCuda : public cuda::CudaBackend {
  public:
@@ -29,6 +30,7 @@ class PlantedCuda : public cuda::CudaBackend {
       const proto::Shape& shape, const proto::Config& config,
       const proto::Hardware& hardware) const override {
     const int64_t rows = shape.dims(0).value();
+    const bool short_rows = shape.dims(1).value() <= 32;
     const std::string cause = cuda::VariantKnob(config, "cause");
     const int64_t amount = cuda::Knob(config, "amount");
     const Operator& op = *Registry::Get().Find("planted")->op;
@@ -36,7 +38,11 @@ class PlantedCuda : public cuda::CudaBackend {
     cuda::CudaPlan plan;
     plan.source = "planted_cuda.cu";
     plan.function = "planted";
-    if (cause == "strided") {
+    if (cause == "unused_lanes") {
+      blocks = CeilDiv(rows, threads / kWarp);
+    } else if (cause == "healthy" && short_rows) {
+      blocks = CeilDiv(rows, threads);
+    } else if (cause == "strided") {
       threads = 64;
       blocks = CeilDiv(rows, threads);
     } else if (cause == "bank_conflicts") {
@@ -66,6 +72,7 @@ class PlantedCuda : public cuda::CudaBackend {
                     absl::StrCat("AMOUNT=", amount),
                     absl::StrCat("THREADS=", threads),
                     absl::StrCat("DEPTH=", IntAttributeOf(op, shape, "depth"))};
+    if (short_rows) plan.defines.push_back("SHORT_ROWS");
     return plan;
   }
 

@@ -1,7 +1,7 @@
 // One kernel for each cause; they compute the same (planted.cc).
 //
 // Macros: CAUSE_* one of those below; DEPTH of the polynomial; AMOUNT of the
-// cause; THREADS of a block.
+// cause; THREADS of a block; SHORT_ROWS for rows of at most 32 elements.
 
 #include "predecessors.cuh"
 
@@ -72,10 +72,9 @@ __device__ __forceinline__ void Row(const Problem& p, long long row) {
   if (threadIdx.x == 0) p.s[row] = sum;
 }
 
-#if defined(CAUSE_STRIDED)
-
-// A lane has a row of its own: 32 lanes read 32 lines.
-__device__ void Run(const Problem& p) {
+// A lane has a row of its own. Rows of a few elements lie side by side in the
+// lines that a warp reads.
+__device__ __forceinline__ void RowOfLane(const Problem& p) {
   const long long row = (long long)blockIdx.x * THREADS + threadIdx.x;
   if (row >= p.rows) return;
   float sum = 0;
@@ -86,6 +85,33 @@ __device__ void Run(const Problem& p) {
   }
   p.s[row] = sum;
 }
+
+#if defined(CAUSE_STRIDED)
+
+// Of long rows, 32 lanes read 32 lines.
+__device__ void Run(const Problem& p) { RowOfLane(p); }
+
+#elif defined(CAUSE_UNUSED_LANES)
+
+// A warp has a row, and short rows leave lanes without an element.
+__device__ void Run(const Problem& p) {
+  const int lane = threadIdx.x % 32;
+  const long long row =
+      (long long)blockIdx.x * (THREADS / 32) + threadIdx.x / 32;
+  if (row >= p.rows) return;
+  float sum = 0;
+  for (long long c = lane; c < p.cols; c += 32) {
+    const float v = F(p.x[row * p.cols + c]);
+    p.y[row * p.cols + c] = v;
+    sum += v;
+  }
+  sum = WarpSum(sum);
+  if (lane == 0) p.s[row] = sum;
+}
+
+#elif defined(SHORT_ROWS)  // healthy
+
+__device__ void Run(const Problem& p) { RowOfLane(p); }
 
 #elif defined(CAUSE_BYTES)
 

@@ -29,13 +29,17 @@ constexpr char kHistory4[] =
 #include "tracker/history/postgres/history_4.inc"
     ;
 
+constexpr char kHistory5[] =
+#include "tracker/history/postgres/history_5.inc"
+    ;
+
 constexpr char kHistoryRights[] =
 #include "tracker/history/postgres/history_rights.inc"
     ;
 
 const SchemaComponent& HistoryComponent() {
   static const auto& component = *new SchemaComponent{
-      "history", {kHistory1, kHistory2, kHistory3, kHistory4}};
+      "history", {kHistory1, kHistory2, kHistory3, kHistory4, kHistory5}};
   return component;
 }
 
