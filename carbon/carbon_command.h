@@ -75,7 +75,8 @@ struct CarbonCertifyCommand {
 };
 // The history keeps the certificate, so that `history thin` leaves its runs
 // whole. A page stands beside each JSON. kNotEnoughData if nobody knows what a
-// benchmark emits: the reason is on the standard error.
+// benchmark emits, or if the two runs cannot tell whether they differ: the
+// reason is on the standard error, and in the latter case the certificate too.
 absl::StatusOr<ExitCode> RunCarbonCertify(const CarbonCertifyCommand& command,
                                           std::ostream& out);
 

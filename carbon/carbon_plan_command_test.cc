@@ -51,7 +51,7 @@ TEST_F(CarbonPlanCommandTest, AJobRunsInAClockHourOfTheZone) {
   const auto code = RunCarbonPlan(command_, out);
   ASSERT_TRUE(code.ok()) << code.status();
   EXPECT_EQ(*code, ExitCode::kOk);
-  EXPECT_THAT(out.str(), HasSubstr("a,1,100,,2026-03-28T19:30:00Z 1h"));
+  EXPECT_THAT(out.str(), HasSubstr("a,1,100,,2026-03-28T19:30:00Z 1h,\n"));
 }
 
 TEST_F(CarbonPlanCommandTest, SlackGoesBeyondTheDeadlinesOfTheFile) {

@@ -12,12 +12,14 @@
 #include "base/status_macros.h"
 #include "base/text/json.h"
 #include "carbon/certificate_inputs.h"
+#include "carbon/certified_saving.h"
 #include "carbon/certified_work.h"
 #include "carbon/energy_of.h"
 #include "carbon/signature.h"
 #include "nlohmann/json.hpp"
 #include "re2/re2.h"
 #include "tracker/history/history_files.h"
+#include "tracker/proto/made_up.h"
 #include "tracker/series/series_key.h"
 #include "tuning/proto/canonical.h"
 
@@ -27,8 +29,10 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr absl::string_view kFormatName = "optrail-carbon-certificate/";
-// Says which side had changes that its commit lacks.
-constexpr int kFormat = 4;
+// Says what the saving is known to be, and what is made up.
+constexpr int kFormat = 5;
+// Says which side had changes that its commit lacks; still checked, too.
+constexpr int kUncommittedFormat = 4;
 // The ones before, which are still checked: silent about that, of workloads
 // since each layer counts once, and of other runs.
 constexpr int kSilentWorkloadFormat = 3;
@@ -103,6 +107,31 @@ bool TakesWatts(const proto::Run& run, const std::vector<CountedCall>& work,
   });
 }
 
+// A model answers for a processor by its cores and its time alone: it cannot
+// tell two of them apart, so that a saving would be time, dressed as carbon.
+absl::Status CheckHardware(const proto::Run& base, const proto::Run& candidate,
+                           const CertifiedWork& work, const PowerModel& model) {
+  if (base.hardware().id() == candidate.hardware().id()) {
+    return absl::OkStatus();
+  }
+  const auto is_estimated = [&](const proto::Run& run,
+                                const std::vector<CountedCall>& calls) {
+    return std::any_of(calls.begin(), calls.end(), [&](const CountedCall& one) {
+      return EnergyOfCall(*one.result, run.hardware(), model).estimated;
+    });
+  };
+  if (!is_estimated(base, work.base) &&
+      !is_estimated(candidate, work.candidate)) {
+    return absl::OkStatus();
+  }
+  return absl::OutOfRangeError(absl::StrCat(
+      "run ", base.run_id(), " is of ", base.hardware().id(), ", run ",
+      candidate.run_id(), " of ", candidate.hardware().id(),
+      ", and the power model cannot tell different hardware apart; next: "
+      "certify runs of one machine, or optrail bench --objective=joules "
+      "--record on both"));
+}
+
 // E, M and SCI of one side.
 absl::StatusOr<Json> Side(const Evidence& evidence,
                           const std::vector<CountedCall>& work,
@@ -111,7 +140,7 @@ absl::StatusOr<Json> Side(const Evidence& evidence,
   Json benchmarks = Json::array();
   // Processes scatter on their own; one meter or model errs the same way in all
   // that it tells.
-  double joules = 0, variance = 0, common = 0, seconds = 0;
+  double joules = 0, variance = 0, common = 0, seconds = 0, scatter = 0;
   bool estimated = false;
   for (const CountedCall& call : work) {
     const Energy energy =
@@ -132,6 +161,7 @@ absl::StatusOr<Json> Side(const Evidence& evidence,
       common += of_all * kMeterUncertainty;
       variance += std::pow(of_all * energy.uncertainty, 2);
     }
+    scatter += std::pow(of_all * energy.scatter, 2);
     seconds += call.calls * energy.seconds;
     estimated |= energy.estimated;
     Json benchmark = {
@@ -174,8 +204,14 @@ absl::StatusOr<Json> Side(const Evidence& evidence,
       {"sci_low", std::max(sci - half, 0.0)},
       {"sci_high", sci + half},
   };
-  if (format >= kFormat && evidence.run.commit().dirty()) {
+  if (format >= kUncommittedFormat && evidence.run.commit().dirty()) {
     side["uncommitted_changes"] = true;
+  }
+  if (format >= kFormat) {
+    side["scatter"] = joules > 0 ? std::sqrt(scatter) / joules : 0;
+    if (evidence.run.source() == tracker::kMadeUpSource) {
+      side["made_up"] = true;
+    }
   }
   return side;
 }
@@ -211,7 +247,11 @@ absl::StatusOr<Json> Compute(const CertificateInputs& inputs,
       OPTRAIL_RETURN_IF_ERROR(CheckNoneFailed(*run, filter));
     }
   }
-  if (format < kFormat) format = SilentFormatOf(work.unit);
+  if (is_new) {
+    OPTRAIL_RETURN_IF_ERROR(
+        CheckHardware(base.run, candidate.run, work, inputs.model));
+  }
+  if (format < kUncommittedFormat) format = SilentFormatOf(work.unit);
   Json json = {{"format", absl::StrCat(kFormatName, format)},
                {"method", kMethod}};
   json["inputs"] = InputsJson(inputs);
@@ -230,6 +270,12 @@ absl::StatusOr<Json> Compute(const CertificateInputs& inputs,
   json["saved_fraction"] = before > 0 ? 1 - after / before : 0;
   json["estimated"] = json["base"]["energy_estimated"].get<bool>() ||
                       json["candidate"]["energy_estimated"].get<bool>();
+  if (format >= kFormat) {
+    json["saving"] = SavingOf(base.run, candidate.run, work, json);
+    json["made_up"] = inputs.intensity_kind == kMadeUpKind ||
+                      json["base"].contains("made_up") ||
+                      json["candidate"].contains("made_up");
+  }
   return json;
 }
 
@@ -340,12 +386,15 @@ std::string RunsToCertify(const Json& json) {
 absl::Status CheckFormat(const Json& json) {
   const int format = FormatOf(json);
   const int oldest = OldestFormat(json);
-  if (format == kFormat || format == oldest) return absl::OkStatus();
+  if (format == kFormat || format == kUncommittedFormat || format == oldest) {
+    return absl::OkStatus();
+  }
   if (IsOlder(format, json)) {
     return absl::DataLossError(absl::StrCat(
         "certificate: an older Optrail wrote it, in format ", format,
-        ", and this one checks formats ", oldest, " and ", kFormat,
-        " only; next: optrail carbon certify ", RunsToCertify(json)));
+        ", and this one checks formats ", oldest, ", ", kUncommittedFormat,
+        " and ", kFormat, " only; next: optrail carbon certify ",
+        RunsToCertify(json)));
   }
   if (format > kFormat) {
     return absl::DataLossError(

@@ -86,6 +86,15 @@ absl::Status VerifyCertificate(absl::string_view json,
 // format so old that VerifyCertificate does not check but refuses.
 bool IsOfOlderFormat(absl::string_view json);
 
+// What a certificate says of the saving: the headline of its page, and whether
+// the runs tell. InvalidArgument if it is none.
+struct CertificateHeadline {
+  std::string text;
+  bool can_tell = true;
+  bool made_up = false;
+};
+absl::StatusOr<CertificateHeadline> HeadlineOf(absl::string_view json);
+
 // For people: one HTML file without scripts, which prints.
 absl::StatusOr<std::string> CertificatePage(absl::string_view json);
 

@@ -110,6 +110,15 @@ absl::StatusOr<ExitCode> RunCarbonCertify(const CarbonCertifyCommand& command,
     OPTRAIL_ASSIGN_OR_RETURN(json, SignCertificate(json, key));
   }
   OPTRAIL_ASSIGN_OR_RETURN(const std::string page, CertificatePage(json));
+  OPTRAIL_ASSIGN_OR_RETURN(const CertificateHeadline headline,
+                           HeadlineOf(json));
+  std::cerr << EscapeForTerminal(headline.text) << "\n";
+  if (headline.made_up) {
+    std::cerr << "note: made-up data: the runs or the intensity were not "
+                 "measured; the certificate says so\n";
+  }
+  const ExitCode code =
+      headline.can_tell ? ExitCode::kOk : ExitCode::kNotEnoughData;
   if (!command.out.empty()) {
     OPTRAIL_RETURN_IF_ERROR(WriteCertificate(command.out, json, page, out));
   }
@@ -121,7 +130,7 @@ absl::StatusOr<ExitCode> RunCarbonCertify(const CarbonCertifyCommand& command,
   std::ostream& places = is_piped ? std::cerr : out;
   places << kept << "\n";
   if (!tracker::IsStoreUrl(kept)) places << PagePathOf(kept) << "\n";
-  return ExitCode::kOk;
+  return code;
 }
 
 absl::StatusOr<ExitCode> RunCarbonVerify(const CarbonVerifyCommand& command,

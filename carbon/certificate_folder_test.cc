@@ -146,7 +146,7 @@ TEST_F(CertificateTest, IdsOfACertificateMakeNoPath) {
 TEST_F(CertificateTest, OneOfAnOlderFormatIsNamedAsSuchAndCountedApart) {
   const std::string older = absl::StrReplaceAll(
       Make(),
-      {{"optrail-carbon-certificate/4", "optrail-carbon-certificate/1"}});
+      {{"optrail-carbon-certificate/5", "optrail-carbon-certificate/1"}});
   EXPECT_TRUE(IsOfOlderFormat(older));
   EXPECT_FALSE(IsOfOlderFormat(Make()));
   const absl::Status refused = VerifyCertificate(older, history_, "");
@@ -158,7 +158,7 @@ TEST_F(CertificateTest, OneOfAnOlderFormatIsNamedAsSuchAndCountedApart) {
                                    inputs_.base, " ", inputs_.candidate))));
   const std::string newer = absl::StrReplaceAll(
       Make(),
-      {{"optrail-carbon-certificate/4", "optrail-carbon-certificate/12"}});
+      {{"optrail-carbon-certificate/5", "optrail-carbon-certificate/12"}});
   EXPECT_FALSE(IsOfOlderFormat(newer));
   EXPECT_THAT(std::string(VerifyCertificate(newer, history_, "").message()),
               HasSubstr("a newer Optrail wrote it"));

@@ -105,6 +105,13 @@ absl::Status CheckInputs(const CertificateInputs& inputs) {
     OPTRAIL_RETURN_IF_ERROR(check(fraction >= 0 && fraction <= 1, "uncertainty",
                                   fraction, "a fraction from 0 to 1"));
   }
+  if (inputs.intensity_kind != "average" &&
+      inputs.intensity_kind != "marginal" &&
+      inputs.intensity_kind != kMadeUpKind) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "certificate: the kind of intensity is \"", inputs.intensity_kind,
+        "\", expected average or marginal, or ", kMadeUpKind));
+  }
   if (inputs.intensity.empty()) {
     return absl::InvalidArgumentError(
         "certificate: there are no intervals of intensity");

@@ -1,6 +1,5 @@
 // The page of a certificate (certificate.h).
 
-#include <cmath>
 #include <string>
 #include <utility>
 
@@ -12,6 +11,7 @@
 #include "base/text/html_page.h"
 #include "base/text/json.h"
 #include "carbon/certificate.h"
+#include "carbon/certified_saving.h"
 #include "nlohmann/json.hpp"
 
 namespace optrail::carbon {
@@ -140,16 +140,31 @@ std::string Inputs(const Json& inputs) {
 
 }  // namespace
 
+absl::StatusOr<CertificateHeadline> HeadlineOf(absl::string_view text) {
+  OPTRAIL_ASSIGN_OR_RETURN(const Json json, ParseJson(text, "certificate"));
+  try {
+    CertificateHeadline headline;
+    headline.text = SavingText(json);
+    headline.made_up = json.value("made_up", false);
+    headline.can_tell = !json.contains("saving") ||
+                        json.at("saving").at("verdict") != kCannotTell;
+    return headline;
+  } catch (const Json::exception& error) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("certificate: ", error.what()));
+  }
+}
+
 absl::StatusOr<std::string> CertificatePage(absl::string_view text) {
   OPTRAIL_ASSIGN_OR_RETURN(const Json json, ParseJson(text, "certificate"));
   try {
-    const double saved = json.at("saved_fraction").get<double>();
     std::string html = absl::StrCat(
-        "<p>The candidate emits ",
-        absl::StrFormat("%.1f%% %s", std::abs(100 * saved),
-                        saved >= 0 ? "less" : "more"),
-        " than the base, for ", Show(json.at("functional_unit")), ". ",
-        Show(json.at("method")), ".</p>\n",
+        json.value("made_up", false)
+            ? "<p><strong>Made-up data.</strong> The runs or the intensity of "
+              "this certificate were not measured.</p>\n"
+            : "",
+        "<p>", EscapeHtml(SavingText(json)), " ", Show(json.at("method")),
+        ".</p>\n",
         json.at("estimated").get<bool>()
             ? "<p><span class=\"estimated\">estimated</span> The energy of at "
               "least one side is a model's answer, not a reading.</p>\n"

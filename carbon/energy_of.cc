@@ -15,6 +15,7 @@
 #include "base/text/csv_reader.h"
 #include "carbon/grid.h"
 #include "tuning/proto/meter_window.h"
+#include "tuning/proto/session_clock.h"
 
 namespace optrail::carbon {
 namespace {
@@ -99,14 +100,16 @@ Energy EnergyOfCall(const proto::BenchmarkResult& result,
     energy.known = true;
     energy.joules = Median(joules);
     energy.estimated = metered.label.estimated();
-    energy.uncertainty =
-        energy.estimated ? kModelUncertainty : SpreadOf(joules);
+    energy.scatter = SpreadOf(joules);
+    energy.uncertainty = energy.estimated ? kModelUncertainty : energy.scatter;
     energy.basis = absl::StrCat("metered: ", tuning::WindowText(metered.label));
     return energy;
   }
   if (times_ns.empty()) return energy;
-  return OverTime(energy.seconds, metered, std::max(result.key().threads(), 1),
-                  hardware, model);
+  energy = OverTime(energy.seconds, metered,
+                    std::max(result.key().threads(), 1), hardware, model);
+  energy.scatter = SpreadOf(times_ns);
+  return energy;
 }
 
 Energy EnergyOfRun(const proto::Run& run, const PowerModel& model) {
@@ -128,7 +131,7 @@ Energy EnergyOfSession(const proto::Session& session, const PowerModel& model) {
   for (const proto::Finalist& finalist : session.finalists()) {
     AddWindows(finalist.measurements(), &metered);
   }
-  return OverTime(static_cast<double>(session.elapsed_ns()) * 1e-9, metered,
+  return OverTime(static_cast<double>(tuning::ClockNs(session)) * 1e-9, metered,
                   std::max(session.task().threads(), 1), session.hardware(),
                   model);
 }
@@ -209,6 +212,12 @@ absl::StatusOr<double> WallMeter::Joules(int64_t from_unix_ns,
              (b.watts - a.watts) * (time - a.unix_s) / (b.unix_s - a.unix_s);
     };
     joules += (at(begin) + at(end)) / 2 * (end - begin);
+  }
+  if (joules <= 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        name_, " reads 0 W from ", TimeText(from_unix_ns / 1'000'000'000),
+        " to ", TimeText(to_unix_ns / 1'000'000'000),
+        ", expected the power of a machine that runs; next: check the sensor"));
   }
   return joules;
 }

@@ -29,7 +29,10 @@ struct Energy {
   // Half the width of a 95% interval, as a fraction: over processes where it
   // was metered, a stated one where it is estimated.
   double uncertainty = 0;
-  double seconds = 0;
+  // The same of what was measured, joules or else times, over processes: what
+  // differs between two readings by one meter or model.
+  double scatter = 0;
+  double seconds = 0;  // by the clock
   // From PowerModel::device_watts, or unknown without it.
   bool of_device_watts = false;
 };
@@ -42,8 +45,9 @@ inline constexpr double kMeterUncertainty = .05;
 
 Energy EnergyOfCall(const proto::BenchmarkResult& result,
                     const proto::Hardware& hardware, const PowerModel& model);
-// From its start to its end, all of the machine: the power that its windows
-// read or that the model says, times the time it took.
+// From its start to its end, opening of processes included, all of the machine:
+// the power that its windows read or that the model says, times the time it
+// took.
 Energy EnergyOfRun(const proto::Run& run, const PowerModel& model);
 Energy EnergyOfSession(const proto::Session& session, const PowerModel& model);
 
@@ -57,7 +61,8 @@ class WallMeter {
   static absl::StatusOr<WallMeter> Read(const std::string& path);
 
   // Trapezoids between readings. NotFound where readings do not reach from the
-  // one to the other, or are further apart than `kMostGapS` in between.
+  // one to the other, or are further apart than `kMostGapS` in between;
+  // InvalidArgument where all of them are 0, as those of a dead sensor.
   absl::StatusOr<double> Joules(int64_t from_unix_ns, int64_t to_unix_ns) const;
   static constexpr double kMostGapS = 120;
 

@@ -97,6 +97,24 @@ TEST(WallMeterTest, IntegratesBetweenItsReadings) {
       HasSubstr("does not reach from"));
 }
 
+TEST(WallMeterTest, ADeadSensorIsNoZero) {
+  const auto meter = WallMeter::Parse(
+      "time,watts\n2026-01-01T00:00:00Z,0\n2026-01-01T00:01:00Z,0\n", "w.csv");
+  ASSERT_TRUE(meter.ok()) << meter.status();
+  const int64_t start = 1'767'225'600'000'000'000;
+  const auto joules = meter->Joules(start, start + 10'000'000'000);
+  EXPECT_THAT(std::string(joules.status().message()),
+              HasSubstr("w.csv reads 0 W"));
+}
+
+TEST(PowerModelTest, AnIdleCoreTakesNoMoreThanABusyOne) {
+  PowerModel model;
+  EXPECT_TRUE(CheckWattsAreTaken(model, false).ok());
+  model.busy_watts_per_core = .1;
+  EXPECT_THAT(std::string(CheckWattsAreTaken(model, false).message()),
+              HasSubstr("--idle_watts_per_core is 0.74"));
+}
+
 TEST(WallMeterTest, ErrorsNameFileAndLine) {
   const auto error = [](const std::string& csv) {
     return std::string(WallMeter::Parse(csv, "wall.csv").status().message());
@@ -138,6 +156,17 @@ proto::Session Session(uint64_t seed, double default_ns, double tuned_ns,
     trial->set_elapsed_ns(20'000'000'000);
   }
   return session;
+}
+
+TEST(EnergyOfTest, ASessionAlsoPaysForOpeningProcesses) {
+  proto::Session session = Session(1, 2e6, 1e6, 0, 0);
+  const double before = EnergyOfSession(session, PowerModel()).joules;
+  session.mutable_time()->mutable_effort()->set_open_ns(100'000'000'000);
+  const Energy energy = EnergyOfSession(session, PowerModel());
+  EXPECT_DOUBLE_EQ(energy.seconds, 200);
+  EXPECT_DOUBLE_EQ(energy.joules, 2 * before);
+  const SessionGain gain = GainOf(session, PowerModel());
+  EXPECT_DOUBLE_EQ(*gain.efficiency, .3);
 }
 
 TEST(IndicesTest, ASessionIsPaidBackAfterItsEnergyOverWhatACallSaves) {

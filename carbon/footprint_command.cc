@@ -1,6 +1,7 @@
 // `optrail carbon footprint`: see carbon_command.h.
 
 #include <algorithm>
+#include <iostream>
 #include <ostream>
 
 #include "absl/strings/str_cat.h"
@@ -12,8 +13,10 @@
 #include "carbon/energy_of.h"
 #include "carbon/grid.h"
 #include "tracker/history/history.h"
+#include "tracker/proto/made_up.h"
 #include "tracker/series/series_key.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/proto/session_clock.h"
 
 namespace optrail::carbon {
 namespace {
@@ -24,6 +27,7 @@ struct Print {
   Energy energy;
   int64_t from_unix_ns = 0, to_unix_ns = 0;
   double times = 1;  // how often a year
+  bool made_up = false;
 };
 
 absl::StatusOr<std::vector<Print>> PrintsOf(
@@ -33,7 +37,7 @@ absl::StatusOr<std::vector<Print>> PrintsOf(
   if (const auto session = history.ReadSession(id); session.ok()) {
     prints.push_back({"session", id, EnergyOfSession(*session, command.model),
                       session->started_unix_ns(),
-                      session->started_unix_ns() + session->elapsed_ns()});
+                      session->started_unix_ns() + tuning::ClockNs(*session)});
     return prints;
   }
   OPTRAIL_ASSIGN_OR_RETURN(const tracker::RunInfo info, history.FindRun(id));
@@ -41,6 +45,7 @@ absl::StatusOr<std::vector<Print>> PrintsOf(
   const int64_t from = run.started_unix_ns(), to = from + run.elapsed_ns();
   prints.push_back(
       {"run", info.id(), EnergyOfRun(run, command.model), from, to});
+  prints.back().made_up = run.source() == tracker::kMadeUpSource;
   if (command.calls_per_year <= 0) return prints;
   for (const proto::BenchmarkResult& result : run.results()) {
     if (result.outcome() != proto::OK) continue;
@@ -79,7 +84,7 @@ absl::StatusOr<ExitCode> RunCarbonFootprint(
                {"emitted", Align::kRight, "gco2e"},
                {"estimated", Align::kLeft},
                {"basis", Align::kLeft, "", Clip::kFold}});
-  bool unknown = false, of_watts = false;
+  bool unknown = false, of_watts = false, made_up = false;
   for (const std::string& record : command.records) {
     OPTRAIL_ASSIGN_OR_RETURN(std::vector<Print> prints,
                              PrintsOf(command, history, record));
@@ -100,6 +105,7 @@ absl::StatusOr<ExitCode> RunCarbonFootprint(
       }
       of_watts |= print.energy.of_device_watts;
       unknown |= !print.energy.known;
+      made_up |= print.made_up;
       const double joules = print.energy.joules * print.times;
       const double grams = joules / kJoulesPerKwh * intensity;
       table.AddRow(
@@ -109,8 +115,14 @@ absl::StatusOr<ExitCode> RunCarbonFootprint(
            Cell::Number(intensity, absl::StrFormat("%.4g g/kWh", intensity)),
            print.energy.known ? Cell::Number(grams, Grams(grams))
                               : Cell::None(),
-           print.energy.estimated ? "estimated" : "metered",
-           print.energy.known          ? print.energy.basis
+           !print.energy.known      ? "unknown"
+           : print.energy.estimated ? "estimated"
+                                    : "metered",
+           print.energy.known
+               ? absl::StrCat(grid.kind == kMadeUpKind || print.made_up
+                                  ? "made up; "
+                                  : "",
+                              print.energy.basis)
            : print.energy.seconds <= 0 ? "it has no duration, as what is "
                                          "imported without one"
                                        : "not metered, and no model of such "
@@ -119,6 +131,11 @@ absl::StatusOr<ExitCode> RunCarbonFootprint(
   }
   OPTRAIL_RETURN_IF_ERROR(CheckWattsAreTaken(command.model, of_watts));
   tracker::PrintTable(table, command.common.format, out);
+  if (grid.kind == kMadeUpKind || made_up) {
+    std::cerr << "note: made-up data: the "
+              << (made_up ? "runs were not measured" : "intensity is no grid's")
+              << "\n";
+  }
   return unknown ? ExitCode::kNotEnoughData : ExitCode::kOk;
 }
 

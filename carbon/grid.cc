@@ -63,9 +63,10 @@ absl::StatusOr<Row> ParseRow(const CsvReader& reader, const Layout& layout,
   }
   row.interval.value = value;
   if (layout.kind == "kind" && fields[4] != "average" &&
-      fields[4] != "marginal") {
+      fields[4] != "marginal" && fields[4] != kMadeUpKind) {
     return reader.ErrorHere(absl::StrCat("kind is ", QuoteCsvField(fields[4]),
-                                         ", expected average or marginal"));
+                                         ", expected average or marginal, or ",
+                                         kMadeUpKind));
   }
   if (kind->empty()) *kind = std::string(fields[4]);
   if (*kind != fields[4]) {
@@ -250,9 +251,9 @@ std::string ExampleIntensity(const std::string& zone, int64_t from_unix_s,
     const double evening = std::exp(-std::pow(day - 19, 2) / 8);
     const double grams = 360 - (90 + 60 * season) * sun + 70 * evening -
                          90 * wind + 12 * rng.Gaussian();
-    absl::StrAppendFormat(&csv, "%s,%s,%s,%.1f,average\n", QuoteForCsv(zone),
+    absl::StrAppendFormat(&csv, "%s,%s,%s,%.1f,%s\n", QuoteForCsv(zone),
                           TimeText(start), TimeText(start + kHourS),
-                          std::clamp(grams, 40.0, 800.0));
+                          std::clamp(grams, 40.0, 800.0), kMadeUpKind);
   }
   return csv;
 }

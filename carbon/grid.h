@@ -8,10 +8,10 @@
 //                            grid.Mean("DE", from_unix_s, to_unix_s));
 //
 // An intensity file has the columns zone, start, end, gco2e_per_kwh and kind
-// (average or marginal); a tariff has zone, start, end, price_per_kwh and
-// currency. Times are RFC 3339 ("2026-01-01T00:00:00Z"), intervals half open;
-// those of a zone must not overlap, and may leave gaps. Errors name file and
-// line.
+// (average or marginal; made-up where they are no grid's); a tariff has zone,
+// start, end, price_per_kwh and currency. Times are RFC 3339
+// ("2026-01-01T00:00:00Z"), intervals half open; those of a zone must not
+// overlap, and may leave gaps. Errors name file and line.
 
 #include <cstdint>
 #include <map>
@@ -25,6 +25,9 @@
 namespace optrail::carbon {
 
 inline constexpr int64_t kHourS = 3600;
+
+// The kind of intensities that ExampleIntensity writes.
+inline constexpr char kMadeUpKind[] = "made-up";
 
 // A value that holds for [start, end).
 struct GridInterval {

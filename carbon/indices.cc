@@ -8,6 +8,7 @@
 #include "base/stats/statistics.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/proto/meter_window.h"
+#include "tuning/proto/session_clock.h"
 #include "tuning/session/objective.h"
 
 namespace optrail::carbon {
@@ -47,7 +48,7 @@ absl::optional<double> RatioOf(absl::optional<double> over,
 }
 
 absl::optional<double> EfficiencyOf(const proto::Session& session) {
-  if (session.elapsed_ns() <= 0) return absl::nullopt;
+  if (tuning::ClockNs(session) <= 0) return absl::nullopt;
   int64_t useful_ns = 0;
   for (int i = session.warm_start_trial_count(); i < session.trials_size();
        ++i) {
@@ -55,7 +56,7 @@ absl::optional<double> EfficiencyOf(const proto::Session& session) {
     if (trial.outcome() == proto::OK) useful_ns += trial.elapsed_ns();
   }
   const double share = static_cast<double>(useful_ns) /
-                       static_cast<double>(session.elapsed_ns());
+                       static_cast<double>(tuning::ClockNs(session));
   return std::min(share, 1.0);
 }
 

@@ -1,5 +1,6 @@
 // `optrail carbon indices`: see carbon_command.h.
 
+#include <iostream>
 #include <ostream>
 #include <set>
 #include <utility>
@@ -13,19 +14,22 @@
 #include "carbon/command_parts.h"
 #include "carbon/indices.h"
 #include "tracker/history/history.h"
+#include "tracker/proto/made_up.h"
 
 namespace optrail::carbon {
 namespace {
 
 absl::StatusOr<MaturityEvidence> EvidenceOf(
     const tracker::History& history,
-    const std::vector<proto::Session>& sessions) {
+    const std::vector<proto::Session>& sessions, bool* made_up) {
   MaturityEvidence evidence;
+  *made_up = false;
   OPTRAIL_ASSIGN_OR_RETURN(const tracker::LoadedRuns loaded,
                            history.LoadRuns({}, 0));
   std::set<std::string> commits;
   for (const proto::Run& run : loaded.runs) {
     ++evidence.runs;
+    *made_up |= run.source() == tracker::kMadeUpSource;
     if (!run.commit().id().empty()) commits.insert(run.commit().id());
     for (const proto::BenchmarkResult& result : run.results()) {
       for (const proto::Measurement& measurement : result.measurements()) {
@@ -96,8 +100,9 @@ absl::StatusOr<ExitCode> RunCarbonIndices(const CarbonIndicesCommand& command,
                            CheckCertificates(history, command.common.history));
   table.AddRow({"verified certificates", Cell::Integer(checked.verified), "",
                 checked.LeftOut()});
+  bool made_up = false;
   OPTRAIL_ASSIGN_OR_RETURN(MaturityEvidence evidence,
-                           EvidenceOf(history, sessions));
+                           EvidenceOf(history, sessions, &made_up));
   evidence.verified_certificates = checked.verified;
   const Maturity maturity = MaturityOf(evidence);
   table.AddRow({"maturity level", Cell::Integer(maturity.level), "",
@@ -105,6 +110,12 @@ absl::StatusOr<ExitCode> RunCarbonIndices(const CarbonIndicesCommand& command,
                     ? maturity.name
                     : absl::StrCat(maturity.name, "; missing for the next: ",
                                    maturity.missing)});
+  if (made_up) {
+    table.AddRow({"made-up data", Cell::None(), "made up",
+                  "the history holds runs that nobody measured, as those of "
+                  "`optrail demo`: every index here is made up"});
+    std::cerr << "note: made-up data: every index here is made up\n";
+  }
   tracker::PrintTable(table, command.common.format, out);
   return ExitCode::kOk;
 }

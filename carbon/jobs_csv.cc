@@ -23,8 +23,7 @@ constexpr size_t kMostJobs = 1'000'000;
 
 struct Job {
   PlanJob job;
-  double hours = 0;
-  int64_t release_unix_s = 0, deadline_unix_s = 0;
+  StatedJob stated;
   int64_t line = 0;
 };
 
@@ -73,6 +72,8 @@ absl::StatusOr<Job> ParseJob(const CsvReader& reader,
         "known");
   }
   file->from_history += asks;
+  if (asks) job.stated.session = std::string(fields[6]);
+  job.stated.estimated = fields[1].empty() && known.estimated;
   file->of_device_watts |= fields[1].empty() && known.of_device_watts;
   if (fields[1].empty()) {
     job.job.watts = known.joules / known.seconds;
@@ -81,18 +82,18 @@ absl::StatusOr<Job> ParseJob(const CsvReader& reader,
                              Number(reader, "watts", fields[1], 1e9));
   }
   if (fields[2].empty()) {
-    job.hours = known.seconds / kHourS;
+    job.stated.hours = known.seconds / kHourS;
   } else {
-    OPTRAIL_ASSIGN_OR_RETURN(job.hours,
+    OPTRAIL_ASSIGN_OR_RETURN(job.stated.hours,
                              Number(reader, "hours", fields[2], kMostHours));
-    if (job.hours == 0) {
+    if (job.stated.hours == 0) {
       return reader.ErrorHere("hours is 0, expected a duration above 0");
     }
   }
   for (const int i : {3, 4}) {
     const absl::StatusOr<int64_t> time = ParseTime(fields[i]);
     if (!time.ok()) return reader.ErrorHere(time.status().message());
-    (i == 3 ? job.release_unix_s : job.deadline_unix_s) = *time;
+    (i == 3 ? job.stated.release_unix_s : job.stated.deadline_unix_s) = *time;
   }
   if (fields[5] != "yes" && fields[5] != "no") {
     return reader.ErrorHere(absl::StrCat(
@@ -113,10 +114,11 @@ int64_t FloorHour(int64_t unix_s, int64_t phase_s) {
 
 std::string TooShort(const Job& job, int64_t there, int64_t needed,
                      int64_t phase_s) {
-  if (job.deadline_unix_s <= job.release_unix_s) {
-    return absl::StrCat(
-        "job \"", job.job.id, "\": deadline is ", TimeText(job.deadline_unix_s),
-        ", expected it after the release, ", TimeText(job.release_unix_s));
+  if (job.stated.deadline_unix_s <= job.stated.release_unix_s) {
+    return absl::StrCat("job \"", job.job.id, "\": deadline is ",
+                        TimeText(job.stated.deadline_unix_s),
+                        ", expected it after the release, ",
+                        TimeText(job.stated.release_unix_s));
   }
   return absl::StrCat("job \"", job.job.id, "\" has ", there, " whole ",
                       there == 1 ? "hour" : "hours",
@@ -162,15 +164,17 @@ absl::StatusOr<JobsFile> ParseJobs(absl::string_view csv,
           absl::StrCat("id is ", QuoteCsvField(job.job.id), ", the id of line ",
                        known->second, ", expected one that no other job has"));
     }
-    const int64_t release = CeilHour(job.release_unix_s, hour_phase_s);
-    const int64_t deadline = FloorHour(job.deadline_unix_s, hour_phase_s);
+    const int64_t release = CeilHour(job.stated.release_unix_s, hour_phase_s);
+    const int64_t deadline =
+        FloorHour(job.stated.deadline_unix_s, hour_phase_s);
     const auto hours =
-        std::max<int64_t>(1, static_cast<int64_t>(std::ceil(job.hours)));
+        std::max<int64_t>(1, static_cast<int64_t>(std::ceil(job.stated.hours)));
     if (deadline - release < hours) {
       return reader.ErrorHere(TooShort(
           job, std::max<int64_t>(deadline - release, 0), hours, hour_phase_s));
     }
-    job.job.watts *= job.hours / static_cast<double>(hours);
+    job.stated.watts = job.job.watts;
+    job.job.watts *= job.stated.hours / static_cast<double>(hours);
     job.job.hours = static_cast<int>(hours);
     first_hour = std::min(first_hour, release);
     last_hour = std::max(last_hour, deadline);
@@ -184,10 +188,11 @@ absl::StatusOr<JobsFile> ParseJobs(absl::string_view csv,
   file.hours = static_cast<int>(last_hour - first_hour);
   for (Job& job : jobs) {
     job.job.release = static_cast<int>(
-        CeilHour(job.release_unix_s, hour_phase_s) - first_hour);
+        CeilHour(job.stated.release_unix_s, hour_phase_s) - first_hour);
     job.job.deadline = static_cast<int>(
-        FloorHour(job.deadline_unix_s, hour_phase_s) - first_hour);
+        FloorHour(job.stated.deadline_unix_s, hour_phase_s) - first_hour);
     file.jobs.push_back(std::move(job.job));
+    file.stated.push_back(std::move(job.stated));
   }
   return file;
 }

@@ -27,10 +27,20 @@
 
 namespace optrail::carbon {
 
+// A job as its line of the file, or its session, says it. PlanJob has whole
+// hours, and the mean power over them.
+struct StatedJob {
+  double watts = 0, hours = 0;
+  int64_t release_unix_s = 0, deadline_unix_s = 0;
+  std::string session;     // power or duration are of this record, or ""
+  bool estimated = false;  // its power comes from there and was not metered
+};
+
 struct JobsFile {
   int64_t start_unix_s = 0;  // of hour 0
   int hours = 0;             // until the last deadline
   std::vector<PlanJob> jobs;
+  std::vector<StatedJob> stated;  // likewise
   int from_history = 0;          // jobs whose power or duration came from there
   bool of_device_watts = false;  // the power of one is PowerModel::device_watts
 };

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "carbon/flow.h"
+#include "carbon/place_jobs.h"
 
 namespace optrail::carbon {
 namespace {
@@ -72,18 +73,24 @@ class Planner {
       : problem_(problem), options_(options) {}
 
   absl::StatusOr<Plan> Make() {
-    Plan plan = Place(0);
-    double bound = Bound(0, plan);
+    Placed placed = Place(HourCosts(0), {}, options_.work);
+    double bound = Bound(0, placed);
+    Plan& plan = placed.plan;
     if (problem_.most_cost && plan.cost > *problem_.most_cost) {
       OPTRAIL_RETURN_IF_ERROR(KeepCost(&plan, &bound));
     }
     plan.bound_grams = std::min(bound, plan.grams);
     plan.exact = plan.grams <= plan.bound_grams * (1 + 1e-9);
     AddReferences(&plan);
-    return plan;
+    return std::move(placed.plan);
   }
 
  private:
+  struct Placed {
+    Plan plan;
+    bool best = false;  // no plan that leaves as few jobs out costs less
+  };
+
   int horizon() const {
     return static_cast<int>(problem_.grams_per_kwh.size());
   }
@@ -108,79 +115,21 @@ class Planner {
     return PlaceHours(flow, costs, room);
   }
 
-  std::vector<int> JobsWhere(bool preemptible) const {
-    std::vector<int> jobs;
-    for (int j = 0; j < static_cast<int>(problem_.jobs.size()); ++j) {
-      if (problem_.jobs[j].preemptible == preemptible) jobs.push_back(j);
+  // `others` are plans that are known; the result is as good as each.
+  Placed Place(const std::vector<double>& costs,
+               const std::vector<const Plan*>& others, int64_t work) const {
+    std::vector<std::vector<std::vector<int>>> hours;
+    for (const Plan* plan : others) {
+      hours.emplace_back();
+      for (const PlacedJob& job : plan->jobs) hours.back().push_back(job.hours);
     }
-    return jobs;
-  }
-
-  Plan Place(double grams_per_money) const {
-    const std::vector<double> costs = HourCosts(grams_per_money);
-    std::vector<std::vector<int>> hours(problem_.jobs.size());
-    std::vector<int> room(costs.size(), problem_.machines);
-    PlaceWhole(costs, &room, &hours);
-    const std::vector<int> jobs = JobsWhere(/*preemptible=*/true);
-    const FlowPlan flow = Flow(jobs, costs, room);
-    for (size_t i = 0; i < jobs.size(); ++i) {
-      // A job of which a part found no place does not run.
-      if (static_cast<int>(flow.hours[i].size()) ==
-          problem_.jobs[jobs[i]].hours) {
-        hours[jobs[i]] = flow.hours[i];
-      }
-    }
-    return PlanOf(std::move(hours));
-  }
-
-  // Jobs that must not pause: each where it is cheapest, the largest first;
-  // then each again, while that helps.
-  void PlaceWhole(const std::vector<double>& costs, std::vector<int>* room,
-                  std::vector<std::vector<int>>* hours) const {
-    std::vector<int> order = JobsWhere(/*preemptible=*/false);
-    const auto size = [&](int j) {
-      const PlanJob& job = problem_.jobs[j];
-      return job.watts * job.hours;
-    };
-    std::stable_sort(order.begin(), order.end(),
-                     [&](int a, int b) { return size(a) > size(b); });
-    std::vector<double> before(costs.size() + 1, 0);
-    std::partial_sum(costs.begin(), costs.end(), before.begin() + 1);
-    for (int pass = 0; pass < options_.passes; ++pass) {
-      bool moved = false;
-      for (const int j : order) {
-        std::vector<int>& mine = (*hours)[j];
-        for (const int hour : mine) ++(*room)[hour];
-        const int start = CheapestStart(problem_.jobs[j], before, *room);
-        moved |= start >= 0 && (mine.empty() || mine[0] != start);
-        mine.clear();
-        for (int i = 0; start >= 0 && i < problem_.jobs[j].hours; ++i) {
-          mine.push_back(start + i);
-          --(*room)[start + i];
-        }
-      }
-      if (!moved) break;
-    }
-  }
-
-  // -1: there is no room.
-  static int CheapestStart(const PlanJob& job,
-                           const std::vector<double>& before,
-                           const std::vector<int>& room) {
-    int best = -1;
-    double best_cost = kInfinity;
-    int free_since = job.release;
-    for (int hour = job.release; hour < job.deadline; ++hour) {
-      if (room[hour] <= 0) free_since = hour + 1;
-      const int start = hour + 1 - job.hours;
-      if (start < free_since) continue;
-      const double cost = before[hour + 1] - before[start];
-      if (cost < best_cost) {
-        best_cost = cost;
-        best = start;
-      }
-    }
-    return best;
+    Placement placement =
+        PlaceJobs(problem_.jobs, costs, problem_.machines, hours, work);
+    Placed placed;
+    placed.best = placement.best;
+    placed.plan = PlanOf(std::move(placement.hours));
+    placed.plan.least_unplaced = placement.least_unplaced;
+    return placed;
   }
 
   Plan PlanOf(std::vector<std::vector<int>> hours) const {
@@ -207,7 +156,10 @@ class Planner {
   // flow in which all may pause; and Lagrange's, where each hour has a price
   // for a machine and each job its best hours at these prices, whole where it
   // must not pause. A price on money pays the limit back in both.
-  double Bound(double grams_per_money, const Plan& plan) const {
+  double Bound(double grams_per_money, const Placed& of) const {
+    const Plan& plan = of.plan;
+    const double owed = grams_per_money * problem_.most_cost.value_or(0);
+    if (of.best) return plan.grams + grams_per_money * plan.cost - owed;
     std::vector<int> placed;
     for (size_t j = 0; j < plan.jobs.size(); ++j) {
       if (!plan.jobs[j].hours.empty()) placed.push_back(static_cast<int>(j));
@@ -215,11 +167,6 @@ class Planner {
     const bool all_pause =
         std::all_of(placed.begin(), placed.end(),
                     [&](int j) { return problem_.jobs[j].preemptible; });
-    const double owed = grams_per_money * problem_.most_cost.value_or(0);
-    // The plan is that flow.
-    if (all_pause && plan.unplaced == 0) {
-      return plan.grams + grams_per_money * plan.cost - owed;
-    }
     const std::vector<double> costs = HourCosts(grams_per_money);
     const std::vector<int> room(costs.size(), problem_.machines);
     const FlowPlan flow = Flow(placed, costs, room);
@@ -315,35 +262,49 @@ class Planner {
     return best;
   }
 
-  // The cheapest plan in grams whose cost is within the limit, of those that
-  // some price on money makes the best.
+  // The plan that emits least of those within the limit of cost that some price
+  // on money makes the best. The cheapest plan of all shows first that there is
+  // one.
   absl::Status KeepCost(Plan* plan, double* bound) const {
-    const int unplaced = plan->unplaced;
+    const double most = *problem_.most_cost;
+    const Placed cheapest =
+        Place(problem_.price_per_kwh, {plan}, options_.work);
+    if (cheapest.plan.cost > most || cheapest.plan.unplaced > plan->unplaced) {
+      return absl::NotFoundError(absl::StrCat(
+          cheapest.best ? "no plan keeps the cost within "
+                        : "no plan was found that keeps the cost within ",
+          most, ": the cheapest ", cheapest.best ? "" : "that was found ",
+          "costs ", cheapest.plan.cost, "; next: a higher limit, or later ",
+          "deadlines"));
+    }
+    Plan kept = cheapest.plan;
     double low = 0, high = 1;
-    Plan kept = Place(high);
+    bool is_bracketed = false;
     constexpr double kDearest = 1e12;
-    while (kept.cost > *problem_.most_cost && high < kDearest) {
-      low = high;
-      high *= 16;
-      kept = Place(high);
-    }
-    if (kept.cost > *problem_.most_cost || kept.unplaced > unplaced) {
-      return absl::NotFoundError(
-          absl::StrCat("no plan keeps the cost within ", *problem_.most_cost,
-                       ": the cheapest that was found costs ", kept.cost));
-    }
-    *bound = std::max(*bound, Bound(high, kept));
-    for (int i = 0; i < options_.bisections && high - low > 1e-6 * high; ++i) {
-      const double middle = (low + high) / 2;
-      Plan next = Place(middle);
-      *bound = std::max(*bound, Bound(middle, next));
-      if (next.cost <= *problem_.most_cost && next.unplaced <= unplaced) {
-        high = middle;
-        if (next.grams < kept.grams) kept = std::move(next);
-      } else {
-        low = middle;
+    for (int i = 0; i < options_.bisections; ++i) {
+      const double price = is_bracketed ? (low + high) / 2 : high;
+      Placed next =
+          Place(HourCosts(price), {&kept, plan}, options_.work_of_a_price);
+      *bound = std::max(*bound, Bound(price, next));
+      const bool keeps =
+          next.plan.cost <= most && next.plan.unplaced <= kept.unplaced;
+      if (keeps && (next.plan.grams < kept.grams ||
+                    next.plan.unplaced < kept.unplaced)) {
+        kept = std::move(next.plan);
       }
+      if (keeps) {
+        is_bracketed = true;
+        high = price;
+      } else if (is_bracketed) {
+        low = price;
+      } else {
+        low = high;
+        high *= 16;
+        if (high > kDearest) break;
+      }
+      if (is_bracketed && high - low <= 1e-6 * high) break;
     }
+    kept.least_unplaced = std::max(kept.least_unplaced, plan->least_unplaced);
     *plan = std::move(kept);
     return absl::OkStatus();
   }

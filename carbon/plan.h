@@ -13,15 +13,16 @@
 //
 // A preemptible job (a tuning session resumes, so it may pause at hour
 // boundaries) is hours of flow from the job through hours to machines; all of
-// them together are a min-cost flow, solved exactly (network simplex). Jobs
-// that must not pause are placed one by one where they emit least, the largest
-// first, and moved while that helps; the plan says how far from the best it can
-// be at most, by prices of machines in each hour (Lagrange). A limit of cost is
-// a price on money, found by bisection; it, too, comes with a bound.
+// them together are a min-cost flow, solved exactly (network simplex). Where
+// there are jobs that must not pause, place_jobs.h searches; small problems it
+// solves exactly, of others the plan says how far from the best it can be at
+// most, by prices of machines in each hour (Lagrange). A limit of cost is a
+// price on money, found by bisection; it, too, comes with a bound.
 //
 // Units: hours from the start of the problem, watts, grams of CO2e per kWh.
 // docs/method/carbon.md describes the model.
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -56,12 +57,15 @@ struct PlacedJob {
 
 struct Plan {
   std::vector<PlacedJob> jobs;  // in the order of the problem's
-  int unplaced = 0;             // which no plan of these machines can hold
+  int unplaced = 0;             // jobs for which no place was found
+  int least_unplaced = 0;       // no plan of these machines leaves fewer out
   double kwh = 0;               // of those that are placed
   double grams = 0, cost = 0;
-  // The same jobs, each as soon as it is released and a machine is free.
+  // The jobs that have a place, each as soon as it is released and a machine is
+  // free.
   double now_grams = 0, now_cost = 0;
-  // No plan emits less; and no plan would even if machines were unlimited.
+  // No plan of these jobs emits less; and no plan would even if machines were
+  // unlimited.
   double bound_grams = 0, unlimited_grams = 0;
   bool exact = false;  // grams is the least possible
 
@@ -73,15 +77,19 @@ struct Plan {
 };
 
 struct PlanOptions {
-  // Passes over jobs that must not pause, steps of the bisection, and steps
-  // towards the best bound where there are such jobs.
-  int passes = 8;
-  int bisections = 30;
+  // Steps of the bisection, and steps towards the best bound where there are
+  // jobs that must not pause.
+  int bisections = 40;
   int price_steps = 100;
+  // Job-hours of flows that a search may solve (place_jobs.h): for a plan, and
+  // for one of the prices on money that are tried.
+  int64_t work = 400'000;
+  int64_t work_of_a_price = 20'000;
 };
 
-// InvalidArgument names the job and field that make no sense; NotFound if the
-// limit of cost cannot be kept. Jobs that do not fit are left out and counted.
+// InvalidArgument names the job and field that make no sense; NotFound if no
+// plan that keeps the limit of cost was found: the message says whether there
+// is none. Jobs that find no place are left out and counted.
 absl::StatusOr<Plan> MakePlan(const PlanProblem& problem,
                               const PlanOptions& options = {});
 

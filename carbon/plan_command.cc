@@ -135,7 +135,7 @@ std::string Jobs(int64_t count) {
 }
 
 std::string PlanSummary(const Plan& plan, const PlanProblem& problem,
-                        const JobsFile& jobs) {
+                        const JobsFile& jobs, const std::string& currency) {
   const auto placed = static_cast<int64_t>(problem.jobs.size()) - plan.unplaced;
   std::string out = absl::StrFormat(
       "%s, %.4g kWh: %s, %s less than starting now (%s); at most %s could be "
@@ -144,23 +144,19 @@ std::string PlanSummary(const Plan& plan, const PlanProblem& problem,
       FormatPercent(plan.SavedAgainstNow()), Grams(plan.now_grams),
       FormatPercent(plan.MostThatCanBeSaved()));
   absl::StrAppend(
-      &out, plan.exact ? "no plan of these machines emits less\n"
+      &out, plan.exact ? "no plan of these jobs on these machines emits less\n"
                        : absl::StrFormat("within %s of the least possible\n",
                                          FormatPercent(plan.Gap(), 2)));
   if (!problem.price_per_kwh.empty()) {
-    absl::StrAppendFormat(&out, "cost: %.4g, starting now %.4g\n", plan.cost,
-                          plan.now_cost);
+    absl::StrAppendFormat(&out, "cost: %.4g %s, starting now %.4g\n", plan.cost,
+                          currency, plan.now_cost);
   }
   if (jobs.from_history > 0) {
     absl::StrAppend(
         &out, "power or duration from the history: ", Jobs(jobs.from_history),
         ", estimated where it was not metered\n");
   }
-  if (plan.unplaced > 0) {
-    absl::StrAppend(&out, Jobs(plan.unplaced),
-                    " found no place: expected more machines or later "
-                    "deadlines\n");
-  }
+  if (plan.unplaced > 0) absl::StrAppend(&out, UnplacedText(plan), "\n");
   return out;
 }
 
@@ -193,13 +189,11 @@ absl::Status CheckWatts(const PowerModel& model, const JobsFile& jobs) {
 
 absl::Status WritePlan(const CarbonPlanCommand& command,
                        const PlanProblem& problem, const Plan& plan,
-                       const JobsFile& jobs) {
-  const std::string& zone = command.grid.zone;
+                       const PlanFacts& facts) {
   if (absl::EndsWith(command.out, ".json")) {
-    return WriteOutput(command.out,
-                       PlanJson(problem, plan, jobs.start_unix_s, zone));
+    return WriteOutput(command.out, PlanJson(problem, plan, facts));
   }
-  std::string page = PlanPage(problem, plan, jobs.start_unix_s, zone);
+  std::string page = PlanPage(problem, plan, facts);
   if (absl::EndsWith(command.out, ".pdf")) {
     if (command.print == nullptr) {
       return absl::UnimplementedError("unsupported here: nothing prints PDFs");
@@ -236,7 +230,8 @@ absl::StatusOr<ExitCode> RunCarbonPlan(const CarbonPlanCommand& command,
                {"energy", Align::kRight, "kwh"},
                {"emitted", Align::kRight, "gco2e"},
                {"cost", Align::kRight, "cost"},
-               {"hours", Align::kLeft, "", Clip::kFold}});
+               {"hours", Align::kLeft, "", Clip::kFold},
+               {"estimated", Align::kLeft}});
   for (size_t i = 0; i < plan.jobs.size(); ++i) {
     const PlacedJob& placed = plan.jobs[i];
     const PlanJob& job = problem.jobs[i];
@@ -250,14 +245,26 @@ absl::StatusOr<ExitCode> RunCarbonPlan(const CarbonPlanCommand& command,
              : Cell::Number(placed.cost, absl::StrFormat("%.4g", placed.cost)),
          placed.hours.empty()
              ? Cell("no place")
-             : Cell(HoursText(placed.hours, jobs.start_unix_s))});
+             : Cell(HoursText(placed.hours, jobs.start_unix_s)),
+         jobs.stated[i].estimated ? "estimated" : ""});
   }
   tracker::PrintTable(table, command.common.format, out);
+  if (curves.intensity.kind == kMadeUpKind) {
+    std::cerr << "note: made-up data: the intensity is no grid's\n";
+  }
   if (tracker::IsForPeople(command.common.format)) {
-    out << WrapProse(PlanSummary(plan, problem, jobs), TerminalWidth());
+    out << WrapProse(PlanSummary(plan, problem, jobs,
+                                 curves.tariff ? curves.tariff->kind : ""),
+                     TerminalWidth());
   }
   if (!command.out.empty()) {
-    OPTRAIL_RETURN_IF_ERROR(WritePlan(command, problem, plan, jobs));
+    PlanFacts facts;
+    facts.start_unix_s = jobs.start_unix_s;
+    facts.zone = command.grid.zone;
+    facts.intensity_kind = curves.intensity.kind;
+    if (curves.tariff) facts.currency = curves.tariff->kind;
+    facts.stated = jobs.stated;
+    OPTRAIL_RETURN_IF_ERROR(WritePlan(command, problem, plan, facts));
     if (!IsStream(command.out)) std::cerr << "wrote " << command.out << "\n";
   }
   return plan.unplaced > 0 ? ExitCode::kCheckFailed : ExitCode::kOk;

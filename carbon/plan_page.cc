@@ -93,23 +93,40 @@ std::string Drawing(const PlanProblem& problem, const Plan& plan,
   return svg;
 }
 
+// The power that the file states; without one the mean over whole hours.
+std::string PowerText(const PlanJob& job, const PlanFacts& facts, size_t i) {
+  if (facts.stated.empty()) return absl::StrFormat("%.4g", job.watts);
+  return absl::StrCat(absl::StrFormat("%.4g", facts.stated[i].watts),
+                      facts.stated[i].estimated ? " (estimated)" : "");
+}
+
 std::string JobsTable(const PlanProblem& problem, const Plan& plan,
-                      int64_t start_unix_s) {
-  std::string html =
+                      const PlanFacts& facts) {
+  const bool has_prices = !problem.price_per_kwh.empty();
+  std::string html = absl::StrCat(
       "<table><caption>Jobs</caption><tr><th scope=\"col\">job</th>"
-      "<th scope=\"col\" class=\"n\">power, W</th>"
-      "<th scope=\"col\" class=\"n\">emitted, gCO2e</th>"
-      "<th scope=\"col\">hours</th></tr>\n";
+      "<th scope=\"col\" class=\"n\">power, W</th><th scope=\"col\" "
+      "class=\"n\">energy, kWh</th>"
+      "<th scope=\"col\" class=\"n\">emitted, gCO2e</th>",
+      has_prices ? absl::StrCat("<th scope=\"col\" class=\"n\">cost, ",
+                                EscapeHtml(facts.currency), "</th>")
+                 : "",
+      "<th scope=\"col\">hours</th></tr>\n");
   for (size_t i = 0; i < plan.jobs.size(); ++i) {
     const PlacedJob& placed = plan.jobs[i];
     absl::StrAppendFormat(
         &html,
-        "<tr><th scope=\"row\">%s</th><td class=\"n\">%.4g</td>"
-        "<td class=\"n\">%s</td><td>%s</td></tr>\n",
-        EscapeHtml(problem.jobs[i].id), problem.jobs[i].watts,
+        "<tr><th scope=\"row\">%s</th><td class=\"n\">%s</td>"
+        "<td class=\"n\">%.4g</td><td class=\"n\">%s</td>%s<td>%s</td></tr>\n",
+        EscapeHtml(problem.jobs[i].id), PowerText(problem.jobs[i], facts, i),
+        problem.jobs[i].watts / 1000 * problem.jobs[i].hours,
         placed.hours.empty() ? "" : absl::StrFormat("%.4g", placed.grams),
+        !has_prices ? ""
+        : placed.hours.empty()
+            ? "<td></td>"
+            : absl::StrFormat("<td class=\"n\">%.4g</td>", placed.cost),
         placed.hours.empty() ? "no place"
-                             : HoursText(placed.hours, start_unix_s));
+                             : HoursText(placed.hours, facts.start_unix_s));
   }
   return html + "</table>\n";
 }
@@ -117,13 +134,15 @@ std::string JobsTable(const PlanProblem& problem, const Plan& plan,
 }  // namespace
 
 std::string PlanJson(const PlanProblem& problem, const Plan& plan,
-                     int64_t start_unix_s, const std::string& zone) {
+                     const PlanFacts& facts) {
   using Json = nlohmann::ordered_json;
   const bool has_prices = !problem.price_per_kwh.empty();
   const auto time = [&](int64_t hour) {
-    return TimeText(start_unix_s + hour * kHourS);
+    return TimeText(facts.start_unix_s + hour * kHourS);
   };
-  Json json = {{"zone", zone},
+  Json json = {{"zone", facts.zone},
+               {"intensity_kind", facts.intensity_kind},
+               {"made_up", facts.intensity_kind == kMadeUpKind},
                {"machines", problem.machines},
                {"kwh", plan.kwh},
                {"gco2e", plan.grams},
@@ -134,8 +153,10 @@ std::string PlanJson(const PlanProblem& problem, const Plan& plan,
                {"most_possible", plan.MostThatCanBeSaved()},
                {"gap", plan.Gap()},
                {"exact", plan.exact},
-               {"unplaced", plan.unplaced}};
+               {"unplaced", plan.unplaced},
+               {"least_unplaced", plan.least_unplaced}};
   if (has_prices) {
+    json["currency"] = facts.currency;
     json["cost"] = plan.cost;
     json["cost_starting_now"] = plan.now_cost;
   }
@@ -164,6 +185,15 @@ std::string PlanJson(const PlanProblem& problem, const Plan& plan,
                 {"gco2e", placed.hours.empty() ? Json() : Json(placed.grams)},
                 {"windows", std::move(windows)}};
     if (has_prices && !placed.hours.empty()) one["cost"] = placed.cost;
+    if (!facts.stated.empty()) {
+      const StatedJob& stated = facts.stated[i];
+      one["stated"] = {{"watts", stated.watts},
+                       {"hours", stated.hours},
+                       {"release", TimeText(stated.release_unix_s)},
+                       {"deadline", TimeText(stated.deadline_unix_s)}};
+      if (!stated.session.empty()) one["stated"]["session"] = stated.session;
+      one["estimated"] = stated.estimated;
+    }
     json["jobs"].push_back(std::move(one));
   }
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -178,17 +208,66 @@ std::string HoursText(const std::vector<int>& hours, int64_t start_unix_s) {
   return absl::StrJoin(parts, ", ");
 }
 
+std::string UnplacedText(const Plan& plan) {
+  const std::string jobs = absl::StrCat(
+      plan.unplaced, plan.unplaced == 1 ? " job" : " jobs", " found no place");
+  constexpr char kNext[] = "next: more machines or later deadlines";
+  if (plan.least_unplaced == plan.unplaced) {
+    return absl::StrCat(jobs, ": these machines cannot hold all jobs; ", kNext);
+  }
+  if (plan.least_unplaced > 0) {
+    return absl::StrCat(jobs, ": these machines leave at least ",
+                        plan.least_unplaced,
+                        " out, and whether they can hold more than these is "
+                        "not known; ",
+                        kNext);
+  }
+  return absl::StrCat(jobs,
+                      ", which does not prove that there is none: the search "
+                      "stopped early; ",
+                      kNext);
+}
+
+static std::string MadeUpText(const PlanFacts& facts) {
+  if (facts.intensity_kind != kMadeUpKind) return "";
+  return "<p><strong>Made-up data.</strong> The intensity is no grid's.</p>\n";
+}
+
+// The kind of the intensity, the cost, and what is a model's answer.
+static std::string MoreText(const PlanProblem& problem, const Plan& plan,
+                            const PlanFacts& facts) {
+  std::string text;
+  if (!facts.intensity_kind.empty()) {
+    absl::StrAppend(&text, "<p>Intensity: ", EscapeHtml(facts.intensity_kind),
+                    ".</p>\n");
+  }
+  if (!problem.price_per_kwh.empty()) {
+    absl::StrAppendFormat(&text, "<p>Cost: %.4g %s, starting now %.4g.</p>\n",
+                          plan.cost, EscapeHtml(facts.currency), plan.now_cost);
+  }
+  const auto estimated =
+      std::count_if(facts.stated.begin(), facts.stated.end(),
+                    [](const StatedJob& job) { return job.estimated; });
+  if (estimated > 0) {
+    absl::StrAppend(&text, "<p><span class=\"estimated\">estimated</span> The ",
+                    "power of ", estimated, estimated == 1 ? " job" : " jobs",
+                    " is a model's answer, not a reading.</p>\n");
+  }
+  return text;
+}
+
 std::string PlanPage(const PlanProblem& problem, const Plan& plan,
-                     int64_t start_unix_s, const std::string& zone) {
+                     const PlanFacts& facts) {
   const std::string summary = absl::StrFormat(
-      "<p>Zone %s, %d %s: %.4g kWh, %.4g gCO2e, %s less than starting "
+      "<p>Zone %s, %d machine%s: %.4g kWh, %.4g gCO2e, %s less than starting "
       "now (%.4g gCO2e). %s</p>\n",
-      EscapeHtml(zone), problem.machines,
-      problem.machines == 1 ? "machine" : "machines", plan.kwh, plan.grams,
+      EscapeHtml(facts.zone), problem.machines,
+      problem.machines == 1 ? "" : "s", plan.kwh, plan.grams,
       FormatPercent(plan.SavedAgainstNow()), plan.now_grams,
-      plan.exact ? std::string("No plan of these machines emits less.")
-                 : absl::StrCat("Within ", FormatPercent(plan.Gap(), 2),
-                                " of the least possible."));
+      plan.exact
+          ? std::string("No plan of these jobs on these machines emits less.")
+          : absl::StrCat("Within ", FormatPercent(plan.Gap(), 2),
+                         " of the least possible."));
   const std::string left_out =
       plan.jobs.size() > kDrawnJobs
           ? absl::StrCat("<p>The first ", kDrawnJobs, " of ", plan.jobs.size(),
@@ -196,8 +275,12 @@ std::string PlanPage(const PlanProblem& problem, const Plan& plan,
           : "";
   return PageText(
       "Carbon plan",
-      absl::StrCat(summary, Drawing(problem, plan, start_unix_s), left_out,
-                   JobsTable(problem, plan, start_unix_s)));
+      absl::StrCat(MadeUpText(facts), summary, MoreText(problem, plan, facts),
+                   plan.unplaced > 0
+                       ? absl::StrCat("<p>", UnplacedText(plan), ".</p>\n")
+                       : "",
+                   Drawing(problem, plan, facts.start_unix_s), left_out,
+                   JobsTable(problem, plan, facts)));
 }
 
 }  // namespace optrail::carbon

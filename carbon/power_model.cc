@@ -22,6 +22,12 @@ bool TakesDeviceWatts(const proto::Hardware& hardware) {
 }
 
 absl::Status CheckWattsAreTaken(const PowerModel& model, bool taken) {
+  if (model.idle_watts_per_core > model.busy_watts_per_core) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "flag --idle_watts_per_core is ", model.idle_watts_per_core,
+        ", expected at most --busy_watts_per_core, ", model.busy_watts_per_core,
+        ": a core takes more power at work; next: give both"));
+  }
   if (model.device_watts <= 0 || taken) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "flag --watts=", model.device_watts,

@@ -32,7 +32,8 @@ struct PowerModel {
 bool TakesDeviceWatts(const proto::Hardware& hardware);
 
 // InvalidArgument for a `device_watts` that was given and that nothing of what
-// was asked about takes, by TakesDeviceWatts and for want of a meter.
+// was asked about takes, by TakesDeviceWatts and for want of a meter; and for
+// cores that take more power when they are idle.
 absl::Status CheckWattsAreTaken(const PowerModel& model, bool taken);
 
 // The watts of the whole machine while so many of its cores work; 0 if the

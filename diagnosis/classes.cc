@@ -91,7 +91,10 @@ std::string FillIn(absl::string_view text, const Numbers& numbers) {
     if (const Number* const number = numbers.Find(name); number == nullptr) {
       absl::StrAppend(&filled, "?");
     } else if (is_share) {
-      absl::StrAppendFormat(&filled, "%.0f%%", 100 * number->value);
+      // A kernel that is slower without what should hold it up says that this
+      // does not: no part of its time, and never more than all of it.
+      absl::StrAppendFormat(&filled, "%.0f%%",
+                            100 * std::clamp(number->value, 0.0, 1.0));
     } else {
       absl::StrAppend(&filled, NumberText(number->value));
     }
@@ -116,6 +119,7 @@ double ReachedShare(const Numbers& numbers) {
 std::vector<proto::DiagnosisCause> Judge(const Numbers& numbers) {
   struct Ranked {
     proto::DiagnosisCause cause;
+    double share = 0;     // what the machine causes comes first
     double evidence = 0;  // recoverable before the roofline bounds it
   };
   std::vector<Ranked> ranked;
@@ -135,22 +139,23 @@ std::vector<proto::DiagnosisCause> Judge(const Numbers& numbers) {
       }
     }
     AddLink(rule, numbers, &cause);
-    // Nothing is faster than the roofline, and what the machine causes is not
-    // the kernel's.
-    const double most = rule.parent().empty() ? 1 : 1 - reached;
-    cause.set_recoverable(std::min(recoverable->value, most));
+    // Nothing is faster than the roofline, whatever the cause.
+    const double most = std::max(1 - reached, 0.0);
+    cause.set_recoverable(std::clamp(recoverable->value, 0.0, most));
     if (recoverable->low < recoverable->high) {
-      cause.set_low(std::min(recoverable->low, most));
-      cause.set_high(std::min(recoverable->high, most));
+      cause.set_low(std::clamp(recoverable->low, 0.0, most));
+      cause.set_high(std::clamp(recoverable->high, 0.0, most));
     }
-    ranked.push_back({std::move(cause), recoverable->value});
+    const double share =
+        rule.parent().empty() ? recoverable->value : cause.recoverable();
+    ranked.push_back({std::move(cause), share, recoverable->value});
   }
   // Near the roofline several causes have all that is left: the evidence tells
   // which of them is larger, and not the order of the table.
   std::stable_sort(ranked.begin(), ranked.end(),
                    [](const Ranked& a, const Ranked& b) {
-                     return std::make_pair(a.cause.recoverable(), a.evidence) >
-                            std::make_pair(b.cause.recoverable(), b.evidence);
+                     return std::make_pair(a.share, a.evidence) >
+                            std::make_pair(b.share, b.evidence);
                    });
   std::vector<proto::DiagnosisCause> causes;
   causes.reserve(ranked.size());

@@ -227,6 +227,20 @@ TEST(JudgeTest, LanesThatPaddingWouldFillAreUnused) {
             "reach 40% of the roofline");
 }
 
+// Shares of a time are never below none or above what the roofline leaves.
+TEST(JudgeTest, SharesStayWithinTheTime) {
+  Numbers numbers;
+  numbers.Set("memory_gain", -.89, "operands in one small block");
+  numbers.Set("more", 1.4, "a reading");
+  EXPECT_EQ(FillIn("{memory_gain%} and {more%}", numbers), "0% and 100%");
+  numbers.Set("disturbed_share", 1, "others");
+  numbers.Set("roofline_share", .25, "measured ceilings");
+  const auto causes = Judge(numbers);
+  ASSERT_FALSE(causes.empty());
+  EXPECT_EQ(causes[0].chain(0).class_name(), "contention");
+  EXPECT_DOUBLE_EQ(causes[0].recoverable(), .75);
+}
+
 TEST(NumberTextTest, LargeNumbersHaveNoExponent) {
   EXPECT_EQ(NumberText(.4312), "0.431");
   EXPECT_EQ(NumberText(999.4), "999");

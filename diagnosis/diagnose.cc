@@ -34,7 +34,13 @@ std::string VerdictOf(
                           100 * roofline->value);
   }
   if (const ClassRule* const limit = LimitOf(numbers); limit != nullptr) {
-    absl::StrAppend(&verdict, "; limited by ", limit->name(), ": ",
+    // The class "compute" is all that does not wait for data, and the roofline
+    // may name a level of memory for the same kernel.
+    absl::StrAppend(&verdict,
+                    limit->name() == "compute"
+                        ? "; limited by its own instructions, not by waiting "
+                          "for data: "
+                        : absl::StrCat("; limited by ", limit->name(), ": "),
                     FillIn(limit->says(), numbers));
   }
   return verdict;

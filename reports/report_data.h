@@ -30,14 +30,14 @@
 #include "tracker/convergence/convergence.h"
 #include "tracker/judge/judge.h"
 #include "tracker/proto/diagnosis.pb.h"
+#include "tracker/proto/made_up.h"
 #include "tracker/series/series.h"
 #include "tracker/workload/workload_time.h"
 #include "tuning/proto/context.pb.h"
 
 namespace optrail::reports {
 
-// Proto field Run.source of runs that nobody measured (reports/sample).
-inline constexpr char kMadeUpSource[] = "made up";
+using tracker::kMadeUpSource;
 
 // How the newest point of a series stands against its past.
 using tracker::Verdict;

@@ -10,6 +10,7 @@
 #include "base/stats/statistics.h"
 #include "suites/tune/transfer_sources.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/proto/session_clock.h"
 
 namespace optrail::suites {
 namespace {
@@ -59,13 +60,8 @@ bool IsOfTime(const proto::Session& session) {
          !session.task().operator_name().empty();
 }
 
-// Returns what the task took by the clock: elapsed_ns is what budgets pay for,
-// and they do not pay for opening processes. Waiting for other sessions is not
-// the task's.
 double SecondsOf(const proto::Session& session) {
-  return static_cast<double>(session.elapsed_ns() +
-                             session.time().effort().open_ns()) /
-         1e9;
+  return static_cast<double>(tuning::ClockNs(session)) / 1e9;
 }
 
 double DefaultNs(const proto::Proof& proof) {

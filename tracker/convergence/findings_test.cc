@@ -99,6 +99,28 @@ TEST(FindFaults, MemoryThatAKnobSeparatesIsFoundForCommandsToo) {
                    FindingKind::kMostTrialsFail));
 }
 
+// The number of processes follows from the spread, and so does what they bring.
+TEST(FindFaults, ProcessesAreThoseThatTheSpreadNeeds) {
+  const auto remedy_at = [](double spread, bool is_command) {
+    SessionAnalysis session;
+    session.process_noise = spread;
+    if (is_command) session.header.mutable_command()->set_command("./run");
+    for (const Finding& finding : FindFaults({session})) {
+      if (finding.kind == FindingKind::kOscillates) {
+        return finding.remedies[0].text;
+      }
+    }
+    return std::string();
+  };
+  EXPECT_THAT(remedy_at(.06, false),
+              HasSubstr("--processes=9, which brings the spread from 6.0% to "
+                        "2.0%"));
+  EXPECT_THAT(remedy_at(.436, false),
+              HasSubstr("--processes=25, which brings the spread from 43.6% to "
+                        "8.7%"));
+  EXPECT_THAT(remedy_at(.436, true), Not(HasSubstr("--processes")));
+}
+
 // Sessions of one command, the newest of which ends at a worse config.
 std::vector<proto::Session> CommandThatGotWorse() {
   std::vector<proto::Session> sessions =

@@ -113,6 +113,24 @@ int ContradictedPairs(const SessionAnalysis& session, double effect) {
   return contradicted;
 }
 
+// "--processes=9, which brings the spread from 6.0% to 2.0%": the mean of n
+// processes is sqrt(n) times as steady. More than kMostProcesses are seldom
+// worth their time, so a large spread stays above the aim. Commands have no
+// such flag.
+std::string ProcessesText(double spread, bool is_command) {
+  constexpr double kAim = .02;
+  constexpr double kMostProcesses = 25;
+  const double processes =
+      std::min(kMostProcesses, std::ceil(std::pow(spread / kAim, 2)));
+  return absl::StrFormat(
+      is_command ? "let the command print the mean of %.0f repetitions, which "
+                   "brings the spread from %s to %s, if it is not random anew "
+                   "in each run"
+                 : "--processes=%.0f, which brings the spread from %s to %s",
+      processes, FormatPercent(spread),
+      FormatPercent(spread / std::sqrt(processes)));
+}
+
 absl::optional<Finding> Oscillates(const SessionAnalysis& session,
                                    const FindingOptions& options) {
   const double between = session.process_noise.value_or(0);
@@ -134,10 +152,6 @@ absl::optional<Finding> Oscillates(const SessionAnalysis& session,
         absl::StrCat(pairs, pairs == 1 ? " pair" : " pairs",
                      " of finalists changed their order in verification"));
   }
-  // The mean of n processes is sqrt(n) times as steady.
-  const double excess = std::max(between, search) / .02;
-  const int processes =
-      std::min(25, static_cast<int>(std::ceil(excess * excess)));
   return Finding{
       FindingKind::kOscillates,
       session.task_text,
@@ -146,8 +160,9 @@ absl::optional<Finding> Oscillates(const SessionAnalysis& session,
       {{Lever::kMeasurement,
         absl::StrCat("measure on an otherwise idle machine with pinned cores "
                      "and fixed clocks (`optrail doctor` names what disturbs); "
-                     "until then verify with ",
-                     processes, " processes to bring the spread to 2%")},
+                     "until then ",
+                     ProcessesText(std::max(between, search),
+                                   session.header.has_command()))},
        {Lever::kBudget,
         absl::StrCat(
             "--finalists=", std::max<int>(8, 2 * session.finalists.size()),
