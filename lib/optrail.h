@@ -21,8 +21,9 @@
  *
  * Errors. Every function that can fail returns a status; optrail_message() says
  * what was wrong, what was expected and what to do next. Nothing aborts, throws
- * or prints, but for a library that some operators use: libgomp writes a line if
- * OMP_NUM_THREADS is no number of threads. Where a function fails, its results are not written.
+ * or prints, but for a library that some operators use: libgomp writes a line
+ * if OMP_NUM_THREADS is no number of threads. Where a function fails, its
+ * results are not written.
  *
  * Threads. Stores and plans are immutable: any number of threads may use one at
  * the same time. Whoever closes one makes sure that nobody uses it any more.
