@@ -40,7 +40,8 @@ absl::StatusOr<int> Export() {
   OPTRAIL_ASSIGN_OR_RETURN(command.context, ContextToCompileFor(*type));
   OPTRAIL_RETURN_IF_ERROR(CreateDirectories(command.context.state));
   OPTRAIL_ASSIGN_OR_RETURN(
-      command.tasks, suites::SelectTasks(selection, command.context.hardware));
+      command.tasks, suites::SelectTasks(selection, command.context.hardware,
+                                         &command.left_out));
   command.format = absl::GetFlag(FLAGS_format);
   return suites::RunExport(command, std::cout, std::cerr);
 }

@@ -3,14 +3,17 @@
 #include "tuning/store/store.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <set>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "absl/flags/flag.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/exit_code.h"
@@ -38,9 +41,12 @@ ABSL_FLAG(std::string, tree, "",
           "Folder below which operators are looked for, as BUILD files declare "
           "them; by default the workspace.");
 
-ABSL_FLAG(bool, all, false, "Check entries whose kernel has not changed, too.");
+ABSL_FLAG(bool, all, false,
+          "Check entries whose kernel has not changed, too, and those of the "
+          "build.");
 
 ABSL_DECLARE_FLAG(bool, retune);
+ABSL_DECLARE_FLAG(std::string, hw);
 ABSL_DECLARE_FLAG(std::string, numerics);
 
 namespace optrail::cli {
@@ -141,6 +147,32 @@ absl::StatusOr<std::unique_ptr<RE2>> OperatorPattern(
                    DidYouMean(op, {names.begin(), names.end()}, "--op=")));
 }
 
+// Says which files of the overlay no lookup reads, and why.
+void LogIgnoredFiles(const std::string& store) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  for (auto it = fs::recursive_directory_iterator(store, error);
+       !error && it != fs::recursive_directory_iterator();
+       it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    std::error_code broken;
+    const fs::file_status status = fs::status(it->path(), broken);
+    const bool is_named = it->path().extension() == ".textproto";
+    const bool is_folder = fs::is_directory(status);
+    // The lock and files that are being written.
+    if (absl::StartsWith(name, ".") || (is_folder && !is_named) ||
+        (is_named && fs::is_regular_file(status))) {
+      continue;
+    }
+    std::cerr << "note: " << SanitiseText(it->path().string())
+              << " is not read: "
+              << (!is_named   ? "its name does not end in .textproto"
+                  : is_folder ? "it is a folder"
+                              : "it is a link that leads nowhere")
+              << "\n";
+  }
+}
+
 absl::StatusOr<int> ShowStore(const std::vector<std::string>&) {
   OPTRAIL_ASSIGN_OR_RETURN(const std::string store, NamedStore());
   OPTRAIL_ASSIGN_OR_RETURN(const auto overlay, tuning::ReadOverlay(store));
@@ -153,10 +185,12 @@ absl::StatusOr<int> ShowStore(const std::vector<std::string>&) {
   OPTRAIL_ASSIGN_OR_RETURN(const NotBuiltIn not_built_in,
                            FindNotBuiltIn(folders));
   StoreTable table;
+  const std::string hw = absl::GetFlag(FLAGS_hw);
   const auto add = [&](const std::vector<proto::TunedConfigs>& files,
                        const char* layer) {
     for (const proto::TunedConfigs& file : files) {
       if (!tracker::MatchesWhole(*op, file.operator_name())) continue;
+      if (!hw.empty() && file.hardware_id() != hw) continue;
       table.Add(file, layer);
     }
   };
@@ -165,6 +199,7 @@ absl::StatusOr<int> ShowStore(const std::vector<std::string>&) {
   add(not_built_in.of_others, "checked in");
   add(not_built_in.later, "checked in, not built in");
   std::cout << table.Format(absl::GetFlag(FLAGS_format));
+  LogIgnoredFiles(store);
   LogNotBuiltIn(not_built_in, *op);
   return 0;
 }
@@ -262,6 +297,12 @@ absl::StatusOr<int> PromoteStore(const std::vector<std::string>&) {
   for (const std::string& file : *files) std::cout << file << "\n";
   std::cerr << (files->empty() ? "nothing to promote\n"
                                : "written; review them and commit\n");
+  if (!files->empty()) {
+    std::cerr << "note: they are no more in " << store
+              << "; a program that opens it with liboptrail gets them from the "
+                 "folders above (optrail_store_open(\""
+              << DirectoryOf(files->front()) << "\")), or from a new build\n";
+  }
   LogNotBuiltIn(folders, *op);
   return 0;
 }
@@ -314,13 +355,15 @@ suites::Command StoreCommand() {
       {"numerics",
        "any, or same: exit code 1 if a config gives results other bits than "
        "what ran before, 3 if nobody knows."},
+      {"hw",
+       "Show entries of this hardware alone, as optrail doctor names it."},
       {"retune", "Tune entries that fail, in the time that is left."},
       {"dry_run",
        "check lists entries and measures nothing; promote --workload judges "
        "and moves nothing."}};
   command.parts = {
       Part("show", "", "Lists tuned configs and the best backends.",
-           {"store", "tree", "op", "format"}, 0, 0, ShowStore),
+           {"store", "tree", "op", "hw", "format"}, 0, 0, ShowStore),
       Part("diff", "", "Shows where the overlay differs from checked-in files.",
            {"store", "tree", "op", "numerics", "format"}, 0, 0, DiffStore),
       Part("promote", "", "Moves winners into the source tree.",

@@ -109,6 +109,12 @@ check "UNAVAILABLE: .*liboptrail_impl.so.*install the whole lib folder" \
   bash -c "! env -i LD_LIBRARY_PATH=broken/lib OPTRAIL_LIBRARY=broken/lib/liboptrail.so.0 \
     PYTHONPATH='$wheel' /usr/bin/python3 -c 'import optrail; optrail.hardware_id()'"
 mv broken/lib/elsewhere broken/lib/optrail
+# Cut off, as by a copy for which the disk had no room.
+for bytes in 100000 3000000; do
+  head -c "$bytes" "$root/lib/optrail/liboptrail_impl.so" >broken/lib/optrail/liboptrail_impl.so
+  check "is cut off: .*liboptrail_impl.so is shorter than its headers say" \
+    bash -c "! LD_LIBRARY_PATH=broken/lib ./products"
+done
 echo 'int optrail_version(void) { return 0; }' >older.c
 cc -shared -fPIC older.c -o broken/lib/optrail/liboptrail_impl.so
 check "is of version 0 and liboptrail.so of 2" \

@@ -2,8 +2,12 @@
 
 #include <string>
 
+#include "base/text/utf8.h"
+
 namespace optrail::lib {
 namespace {
+
+constexpr size_t kMostBytes = 4096;
 
 // The message of the last failed call of this thread.
 std::string& Message() {
@@ -26,6 +30,7 @@ optrail_status StatusOf(absl::StatusCode code) {
     case absl::StatusCode::kResourceExhausted:
       return OPTRAIL_OUT_OF_MEMORY;
     case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kPermissionDenied:
       return OPTRAIL_FAILED_PRECONDITION;
     default:
       return OPTRAIL_INTERNAL;
@@ -45,7 +50,8 @@ optrail_status Report(optrail_status status, const char* message) {
 
 optrail_status Report(const absl::Status& status) {
   try {
-    Message() = std::string(status.message());
+    // What a caller passed in may be long, and goes to logs.
+    Message() = EscapeForTerminal(TruncateUtf8(status.message(), kMostBytes));
   } catch (...) {
   }
   return StatusOf(status.code());

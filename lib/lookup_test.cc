@@ -1,6 +1,9 @@
 // Stores, lookups and problems of optrail.h as a C program poses them, linked
 // directly so that sanitizers see all of it.
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <cmath>
 #include <cstddef>
@@ -209,6 +212,49 @@ TEST(Open, SaysWhatIsWrongWithAStore) {
   EXPECT_EQ(optrail_store_open(nullptr, nullptr), OPTRAIL_INVALID_ARGUMENT);
 }
 
+// A store is read as `optrail store show` reads it.
+TEST(Open, RefusesWhatTheCommandLineRefuses) {
+  const std::string folder = testing::TempDir() + "/mixed";
+  const std::string path = folder + "/softmax/hw.textproto";
+  ASSERT_TRUE(optrail::CreateDirectories(folder + "/softmax").ok());
+  const auto refused = [&](const std::string& op, const std::string& hardware,
+                           const std::string& more, const char* message) {
+    ASSERT_TRUE(optrail::WriteFileAtomically(
+                    path, "operator_name: \"" + op + "\" hardware_id: \"" +
+                              hardware + "\" device_kind: CPU\n" + more)
+                    .ok());
+    optrail_store* store = nullptr;
+    EXPECT_EQ(optrail_store_open(folder.c_str(), &store),
+              OPTRAIL_INVALID_ARGUMENT);
+    EXPECT_THAT(optrail_message(), HasSubstr(message));
+    EXPECT_THAT(optrail_message(), HasSubstr("hw.textproto"));
+  };
+  refused("matmul", "hw", "", "expected \"softmax\" on \"hw\"");
+  refused("softmax", "other", "", "about operator \"softmax\" on \"other\"");
+  for (const char* ns : {"nan", "-5", "inf"}) {
+    refused("softmax", "hw",
+            std::string("tuned { shape: \"rows=4,cols=4/f32\" config: \"a=1\" "
+                        "threads: 1 cache_mode: HOT time_ns: ") +
+                ns + " }",
+            "time_ns is ");
+  }
+  ASSERT_TRUE(optrail::RemoveFile(path).ok());
+  // Nobody waits for a pipe.
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  optrail_store* store = nullptr;
+  for (const std::string& at : {folder, path, std::string("/dev/zero")}) {
+    EXPECT_EQ(optrail_store_open(at.c_str(), &store),
+              OPTRAIL_FAILED_PRECONDITION);
+    EXPECT_THAT(optrail_message(), HasSubstr("no regular file"));
+  }
+  if (geteuid() == 0) return;  // root may read everything
+  ASSERT_TRUE(optrail::RemoveFile(path).ok());
+  ASSERT_TRUE(optrail::WriteFileAtomically(path, "").ok());
+  ASSERT_EQ(chmod(path.c_str(), 0), 0);
+  EXPECT_EQ(optrail_store_open(folder.c_str(), &store),
+            OPTRAIL_FAILED_PRECONDITION);
+}
+
 TEST(ShapeText, IsMadeOfDimensions) {
   char text[64];
   const int64_t dims[] = {1, 8, 8, 4, 6, 3, 3};
@@ -272,6 +318,8 @@ TEST(Problems, ThatCannotBePosedAreStatuses) {
       {"matmul", "m=0,n=1,k=1/f32", OPTRAIL_INVALID_ARGUMENT, "\"m\""},
       {"matmul", "m=-4,n=1,k=1/f32", OPTRAIL_INVALID_ARGUMENT, ""},
       {"matmul", "m=1,n=1,k=1/f33", OPTRAIL_INVALID_ARGUMENT, "f33"},
+      {"conv2d", "n=1,h=7,w=6,c=5,k=4,r=3,s=3,padding=1,stride=2/f32",
+       OPTRAIL_INVALID_ARGUMENT, "r=3,s=3/padding=1,stride=2/f32"},
       {"matmul", "m=1,n=1,k=1/padding=1/f32", OPTRAIL_INVALID_ARGUMENT,
        "padding"},
       {"matmul", "m=9223372036854775807,n=9223372036854775807,k=2/f32",
@@ -311,6 +359,19 @@ TEST(Problems, ThatCannotBePosedAreStatuses) {
   problem.device = "tpu";
   EXPECT_EQ(optrail_plan_create(nullptr, &problem, nullptr, &plan),
             OPTRAIL_INVALID_ARGUMENT);
+}
+
+TEST(Problems, DoNotWriteIntoLogsWhatTheyWant) {
+  optrail_problem problem =
+      ProblemOf("soft\n\x1b[31mmax", "rows=6,cols=40/f32");
+  optrail_choice choice = OPTRAIL_CHOICE_INIT;
+  const Store store;
+  EXPECT_EQ(optrail_lookup(store, &problem, &choice), OPTRAIL_NOT_FOUND);
+  EXPECT_THAT(optrail_message(), HasSubstr("soft\\n\\x1b[31mmax"));
+  const std::string shape(2'000'000, 'm');
+  problem = ProblemOf("softmax", shape.c_str());
+  EXPECT_EQ(optrail_lookup(store, &problem, &choice), OPTRAIL_INVALID_ARGUMENT);
+  EXPECT_LT(std::strlen(optrail_message()), 5000u);
 }
 
 TEST(Problems, OfMutatedTextsAreAnsweredOrRefused) {

@@ -1,6 +1,7 @@
 // Counted calls of optrail.h. A process counts from one moment on until its
 // end, so that the tests stand in their order.
 
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -65,10 +66,22 @@ TEST(Observe, BeginsByTheEnvironment) {
   EXPECT_EQ(rows[0].lookups, 3);
 
   setenv("OPTRAIL_OBSERVE", "/dev/null/calls", 1);
+  // What is only watched goes on, and says why nobody counts.
   EXPECT_TRUE(InChild([] {
-    optrail_store* store = nullptr;
-    return optrail_store_open(nullptr, &store) != OPTRAIL_OK &&
+    const Store store;
+    return LooksUp(store, kShape) &&
+           optrail_observe(nullptr, 0) == OPTRAIL_FAILED_PRECONDITION &&
            std::strstr(optrail_message(), "OPTRAIL_OBSERVE=/dev/null/calls: ");
+  }));
+  // Nor does the limit of a file's size end the process.
+  setenv("OPTRAIL_OBSERVE", Folder("small").c_str(), 1);
+  EXPECT_TRUE(InChild([] {
+    const rlimit limit = {8192, 8192};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    const Store store;
+    return LooksUp(store, kShape) &&
+           optrail_observe(nullptr, 0) == OPTRAIL_FAILED_PRECONDITION &&
+           std::strstr(optrail_message(), "no room");
   }));
   setenv("OPTRAIL_OBSERVE", folder.c_str(), 1);
   setenv("OPTRAIL_OBSERVE_TIME", "yes", 1);
@@ -76,7 +89,8 @@ TEST(Observe, BeginsByTheEnvironment) {
     const optrail_problem problem = ProblemOf("softmax", kShape);
     optrail_plan* plan = nullptr;
     return optrail_plan_create(nullptr, &problem, nullptr, &plan) ==
-               OPTRAIL_INVALID_ARGUMENT &&
+               OPTRAIL_OK &&
+           optrail_observe(nullptr, 0) == OPTRAIL_FAILED_PRECONDITION &&
            std::strstr(optrail_message(), "expected 0 or 1");
   }));
   unsetenv("OPTRAIL_OBSERVE");
@@ -84,7 +98,8 @@ TEST(Observe, BeginsByTheEnvironment) {
 }
 
 TEST(Observe, BadCallsAreRefused) {
-  EXPECT_EQ(optrail_observe(nullptr, 0), OPTRAIL_INVALID_ARGUMENT);
+  EXPECT_EQ(optrail_observe(nullptr, 0), OPTRAIL_FAILED_PRECONDITION);
+  EXPECT_THAT(optrail_message(), HasSubstr("not counted"));
   EXPECT_EQ(optrail_observe("", 0), OPTRAIL_INVALID_ARGUMENT);
   EXPECT_EQ(optrail_observe(Folder("flags").c_str(), 4),
             OPTRAIL_INVALID_ARGUMENT);
@@ -101,6 +116,7 @@ TEST(Observe, LookupsAndRunsAreCounted) {
   ASSERT_TRUE(LooksUp(store, kShape));
   ASSERT_EQ(optrail_observe(folder.c_str(), OPTRAIL_OBSERVE_TIME), OPTRAIL_OK)
       << optrail_message();
+  EXPECT_EQ(optrail_observe(nullptr, 0), OPTRAIL_OK);
 
   std::vector<float> x(240, 1), y(240);
   void* operands[] = {x.data(), y.data()};

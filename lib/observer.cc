@@ -39,7 +39,17 @@ absl::Status Observer::Start(const std::string& folder, uint32_t flags) {
   return absl::OkStatus();
 }
 
-absl::Status Observer::StartFromEnvironment() {
+absl::Status Observer::Counts() {
+  if (Get() != nullptr) return absl::OkStatus();
+  const absl::Status asked = StartFromEnvironment();
+  if (Get() != nullptr) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "calls are not counted: ",
+      asked.ok() ? "nobody asked for it; next: set OPTRAIL_OBSERVE=FOLDER"
+                 : asked.message()));
+}
+
+const absl::Status& Observer::StartFromEnvironment() {
   static const absl::Status& started = *new absl::Status([] {
     const char* const folder = std::getenv("OPTRAIL_OBSERVE");
     if (folder == nullptr || *folder == '\0' || Get() != nullptr) {

@@ -29,8 +29,11 @@ class Observer {
 
   // Does what optrail_observe() says. FailedPrecondition if it counts already.
   static absl::Status Start(const std::string& folder, uint32_t flags);
-  // Starts once if OPTRAIL_OBSERVE or OPTRAIL_OBSERVE_TIME is set.
-  static absl::Status StartFromEnvironment();
+  // Starts once if OPTRAIL_OBSERVE is set. Returns why it could not: no reason
+  // to refuse what the caller is about.
+  static const absl::Status& StartFromEnvironment();
+  // FailedPrecondition says why nothing is counted.
+  static absl::Status Counts();
 
   bool times() const { return times_; }
   tuning::ObservedFile& file() const { return *file_; }

@@ -133,7 +133,7 @@ optrail_status optrail_shape_operand(const char* op, const char* shape,
 
 optrail_status optrail_observe(const char* folder, uint32_t flags) {
   return Guarded([&]() -> absl::Status {
-    OPTRAIL_RETURN_IF_ERROR(NotNull(folder, "folder"));
+    if (folder == nullptr) return Observer::Counts();
     return Observer::Start(folder, flags);
   });
 }
@@ -141,7 +141,7 @@ optrail_status optrail_observe(const char* folder, uint32_t flags) {
 optrail_status optrail_store_open(const char* path, optrail_store** store) {
   return Guarded([&]() -> absl::Status {
     OPTRAIL_RETURN_IF_ERROR(NotNull(store, "store"));
-    OPTRAIL_RETURN_IF_ERROR(Observer::StartFromEnvironment());
+    Observer::StartFromEnvironment();
     OPTRAIL_ASSIGN_OR_RETURN(
         auto opened, optrail::lib::Store::Open(path == nullptr ? "" : path));
     *store = reinterpret_cast<optrail_store*>(opened.release());
@@ -174,7 +174,7 @@ optrail_status optrail_plan_create(const optrail_store* store,
                                    optrail_plan** plan) {
   return Guarded([&]() -> absl::Status {
     OPTRAIL_RETURN_IF_ERROR(NotNull(plan, "plan"));
-    OPTRAIL_RETURN_IF_ERROR(Observer::StartFromEnvironment());
+    Observer::StartFromEnvironment();
     optrail_problem read;
     OPTRAIL_RETURN_IF_ERROR(ReadStruct(problem, "problem", &read));
     optrail_plan_options read_options = OPTRAIL_PLAN_OPTIONS_INIT;

@@ -21,7 +21,9 @@
  *
  * Errors. Every function that can fail returns a status; optrail_message() says
  * what was wrong, what was expected and what to do next. Nothing aborts, throws
- * or prints. Where a function fails, its results are not written.
+ * or prints, but for a library that some operators use: libgomp writes a line
+ * if OMP_NUM_THREADS is no number of threads. Where a function fails, its
+ * results are not written.
  *
  * Threads. Stores and plans are immutable: any number of threads may use one at
  * the same time. Whoever closes one makes sure that nobody uses it any more.
@@ -143,7 +145,10 @@ typedef struct optrail_store optrail_store;
 /* Reads tuned configs: those that the library was built with and, unless `path`
  * is NULL, a file of them or a folder such as .optrail/store, whose configs are
  * preferred. OPTRAIL_NOT_FOUND for a path that is not there,
- * OPTRAIL_INVALID_ARGUMENT, with file, line and column, for a broken file. */
+ * OPTRAIL_INVALID_ARGUMENT, with file, line and column, for a broken file and
+ * for one in an operator's folder that is about something else than its path
+ * says; OPTRAIL_FAILED_PRECONDITION for one that may not be read, and for pipes
+ * and devices. */
 optrail_status optrail_store_open(const char* path, optrail_store** store);
 
 /* NULL: nothing to do. */
@@ -200,8 +205,12 @@ enum {
  * `optrail observe`. The file is mapped: nothing is lost where the process is
  * killed, and children of fork() count into the same one. The environment may
  * ask for it as well, before the first store or plan: OPTRAIL_OBSERVE=FOLDER,
- * OPTRAIL_OBSERVE_TIME=1. OPTRAIL_FAILED_PRECONDITION where it counts already.
- */
+ * OPTRAIL_OBSERVE_TIME=1. What it asks for and cannot be had, such as a folder
+ * that may not be written, keeps no store and no plan from working: then
+ * nothing is counted. OPTRAIL_FAILED_PRECONDITION where it counts already.
+ *
+ * With NULL for `folder` nothing begins: OPTRAIL_OK if calls are counted, else
+ * OPTRAIL_FAILED_PRECONDITION, and the message says why they are not. */
 optrail_status optrail_observe(const char* folder, uint32_t flags);
 
 /* --- Plans ------------------------------------------------------------------
@@ -323,8 +332,9 @@ optrail_status optrail_pack(const optrail_plan* plan, const optrail_call* call,
                             void* packed);
 
 /* Makes one call and returns when it is done. OPTRAIL_INVALID_ARGUMENT for a
- * null or misaligned pointer, a wrong size, and an output that overlaps another
- * operand; then nothing was written.
+ * null or misaligned pointer, a wrong size, and where an output overlaps
+ * another operand, the workspace an operand or the packed weights, or these an
+ * output; then nothing was written.
  *
  * On "cuda" operands are device addresses. The call is launched on call->stream
  * and returns at once; it waits for nothing, and a stream that is being

@@ -46,6 +46,13 @@ bool IsAligned(const void* address, size_t alignment) {
   return reinterpret_cast<uintptr_t>(address) % alignment == 0;
 }
 
+bool Overlap(const void* a, size_t a_bytes, const void* b, size_t b_bytes) {
+  const auto* const from_a = static_cast<const char*>(a);
+  const auto* const from_b = static_cast<const char*>(b);
+  return a_bytes > 0 && b_bytes > 0 && from_a < from_b + b_bytes &&
+         from_b < from_a + a_bytes;
+}
+
 std::string Pointer(const void* address) {
   return absl::StrCat("0x", absl::Hex(reinterpret_cast<uintptr_t>(address)));
 }
@@ -180,8 +187,9 @@ absl::StatusOr<std::unique_ptr<Plan>> Plan::Create(
   if (problem.exact_only && options.config == nullptr &&
       plan->choice_.source != OPTRAIL_TUNED_EXACTLY) {
     return absl::NotFoundError(
-        store == nullptr ? "store is NULL: without one nothing is tuned"
-                         : kernel.found.warning);
+        store == nullptr
+            ? "no store is given (NULL), and without one nothing is tuned"
+            : WhyNotExact(kernel.found.warning));
   }
   plan->name_ = absl::StrCat(problem.question.operator_name, " ",
                              tuning::CanonicalText(kernel.shape));
@@ -271,10 +279,22 @@ absl::Status Plan::Check(const optrail_call& call) const {
   if (call.workspace != nullptr) {
     OPTRAIL_RETURN_IF_ERROR(CheckMemory(
         "workspace", call.workspace, call.workspace_bytes, workspace_bytes()));
+    OPTRAIL_RETURN_IF_ERROR(CheckApart("workspace", call.workspace,
+                                       workspace_bytes(), call,
+                                       /*from_inputs=*/true));
   }
   if (call.packed != nullptr) {
     OPTRAIL_RETURN_IF_ERROR(
         CheckMemory("packed", call.packed, call.packed_bytes, packed_bytes()));
+    // A call that reads packed weights may have no use for those it replaced.
+    OPTRAIL_RETURN_IF_ERROR(CheckApart("packed", call.packed, packed_bytes(),
+                                       call, /*from_inputs=*/false));
+    if (call.workspace != nullptr &&
+        Overlap(call.packed, packed_bytes(), call.workspace,
+                workspace_bytes())) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(name_, ": packed overlaps workspace, and must not"));
+    }
   }
   if ((call.flags & ~uint32_t{OPTRAIL_WORKSPACE_IS_CLEAN}) != 0) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -296,6 +316,24 @@ absl::Status Plan::CheckMemory(const char* name, const void* memory,
   if (bytes < needed) {
     return absl::InvalidArgumentError(absl::StrCat(
         name, "_bytes is ", bytes, ", expected at least ", needed));
+  }
+  return absl::OkStatus();
+}
+
+// InvalidArgument if the memory overlaps an operand: all of them, or those that
+// are written.
+absl::Status Plan::CheckApart(const char* name, const void* memory,
+                              size_t bytes, const optrail_call& call,
+                              bool from_inputs) const {
+  for (size_t i = 0; i < operands_.size(); ++i) {
+    const Operand& operand = operands_[i];
+    if ((from_inputs || operand.spec.role != ops::Role::kInput) &&
+        Overlap(memory, bytes, call.operands[i], operand.bytes)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(name_, ": ", name, " at ", Pointer(memory), " (", bytes,
+                       " bytes) overlaps operand ", i, " (", operand.spec.name,
+                       "), and ", "must not"));
+    }
   }
   return absl::OkStatus();
 }
@@ -368,6 +406,8 @@ absl::Status Plan::Pack(const optrail_call& call, void* packed) const {
   checked.packed = packed;
   checked.packed_bytes = packed_bytes();
   OPTRAIL_RETURN_IF_ERROR(Check(checked));
+  OPTRAIL_RETURN_IF_ERROR(CheckApart("packed", packed, packed_bytes(), call,
+                                     /*from_inputs=*/true));
   ops::Call pack;
   pack.operands = absl::MakeConstSpan(call.operands, call.operand_count);
   pack.packed = packed;

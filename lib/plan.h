@@ -80,6 +80,8 @@ class Plan {
   absl::Status Check(const optrail_call& call) const;
   absl::Status CheckMemory(const char* name, const void* memory, size_t bytes,
                            size_t needed) const;
+  absl::Status CheckApart(const char* name, const void* memory, size_t bytes,
+                          const optrail_call& call, bool from_inputs) const;
   absl::Status CheckThreads(const optrail_call& call) const;
   absl::Status CheckStream(const optrail_call& call) const;
   absl::Status Refuse(const optrail_call& call) const;

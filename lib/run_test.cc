@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstdint>
@@ -82,6 +83,33 @@ TEST_F(Matmul, TakesTheCallersWorkspace) {
   call.workspace_bytes = bytes - 1;
   EXPECT_EQ(optrail_run(plan, &call), OPTRAIL_INVALID_ARGUMENT);
   EXPECT_THAT(optrail_message(), HasSubstr("workspace_bytes"));
+}
+
+TEST_F(Matmul, AWorkspaceOverAnOperandIsRefused) {
+  optrail_problem problem = ProblemOf("matmul", "m=512,n=512,k=512/f32");
+  const Plan plan(nullptr, problem);
+  const size_t bytes = optrail_plan_workspace_bytes(plan);
+  ASSERT_GT(bytes, 0u) << "the test needs a kernel with a workspace";
+  const size_t room = std::max(bytes, size_t{512 * 512 * 4});
+  void* memory[4];
+  for (void*& block : memory) {
+    block = std::aligned_alloc(64, (room + 63) / 64 * 64);
+    std::memset(block, 0, room);
+  }
+  void* operands[] = {memory[0], memory[1], memory[2]};
+  optrail_call call = OPTRAIL_CALL_INIT;
+  call.operands = operands;
+  call.operand_count = 3;
+  call.workspace_bytes = bytes;
+  for (int i = 0; i < 3; ++i) {
+    call.workspace = memory[i];
+    EXPECT_EQ(optrail_run(plan, &call), OPTRAIL_INVALID_ARGUMENT) << i;
+    EXPECT_THAT(optrail_message(),
+                HasSubstr("overlaps operand " + std::to_string(i)));
+  }
+  call.workspace = memory[3];
+  EXPECT_EQ(optrail_run(plan, &call), OPTRAIL_OK) << optrail_message();
+  for (void* block : memory) std::free(block);
 }
 
 TEST_F(Matmul, ManyThreadsRunOnePlan) {

@@ -7,10 +7,12 @@
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <elf.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "lib/optrail.h"
 
@@ -118,10 +120,47 @@ static int Find(void* library, const char* name, void* function) {
   return found != NULL;
 }
 
+/* Where the file ends before what its headers name, as after a copy that broke
+ * off: the loader maps first, and the process would die of SIGBUS. 0: whole, or
+ * something for the loader to judge. */
+static int IsCutOff(const char* path) {
+  int cut = 0;
+  struct stat info;
+  Elf64_Ehdr elf;
+  FILE* const file = stat(path, &info) == 0 && S_ISREG(info.st_mode)
+                         ? fopen(path, "rbe")
+                         : NULL;
+  if (file == NULL) return 0;
+  if (fread(&elf, sizeof(elf), 1, file) == 1 &&
+      memcmp(elf.e_ident, ELFMAG, SELFMAG) == 0 &&
+      elf.e_ident[EI_CLASS] == ELFCLASS64 &&
+      elf.e_phentsize == sizeof(Elf64_Phdr)) {
+    const uint64_t size = (uint64_t)info.st_size;
+    cut = elf.e_shoff + (uint64_t)elf.e_shnum * elf.e_shentsize > size ||
+          fseek(file, (long)elf.e_phoff, SEEK_SET) != 0;
+    for (int i = 0; i < elf.e_phnum && !cut; ++i) {
+      Elf64_Phdr segment;
+      cut = fread(&segment, sizeof(segment), 1, file) != 1 ||
+            (segment.p_type == PT_LOAD &&
+             segment.p_offset + segment.p_filesz > size);
+    }
+  }
+  fclose(file);
+  return cut;
+}
+
 static void Open(void) {
   char folder[3072], path[4096];
   FolderOfThis(folder, sizeof(folder));
   snprintf(path, sizeof(path), "%s/optrail/liboptrail_impl.so", folder);
+  if (IsCutOff(path)) {
+    snprintf(problem, sizeof(problem),
+             "the implementation of liboptrail is cut off: %s is shorter than "
+             "its headers say; next: install the whole lib folder of its "
+             "archive",
+             path);
+    return;
+  }
   void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
   if (library == NULL) {
     snprintf(problem, sizeof(problem),

@@ -8,6 +8,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "base/file/file.h"
 #include "base/hash/hash.h"
 #include "base/status_macros.h"
 #include "lib/observer.h"
@@ -50,6 +52,21 @@ Key KeyOf(const optrail_problem& problem) {
           problem.flags};
 }
 
+// What `store show` demands of OPERATOR/HARDWARE.textproto in a store. Files of
+// other layouts are a service's own.
+absl::Status CheckPlace(const std::string& folder,
+                        const tuning::TunedFile& file) {
+  const std::string parent = DirectoryOf(file.path);
+  const std::string op(FileNameOf(parent));
+  if (JoinPath(folder, op, FileNameOf(file.path)) != file.path ||
+      ops::Registry::Get().Find(op) == nullptr) {
+    return absl::OkStatus();
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(const proto::TunedConfigs configs,
+                           tuning::ParseTunedConfigs(file.text, file.path));
+  return tuning::CheckPlace(configs, op, file.path);
+}
+
 // The operator is not part of this library: a service's own.
 absl::StatusOr<Choice> ChooseForUnknown(const Problem& problem,
                                         const tuning::TunedConfigStore& store) {
@@ -85,6 +102,11 @@ optrail_choice Choice::View() const {
   view.warning = warning.c_str();
   view.shape_distance = shape_distance;
   return view;
+}
+
+std::string WhyNotExact(absl::string_view warning) {
+  return absl::StrCat(absl::StripSuffix(warning, "; the default is used"),
+                      "; nothing else is taken: OPTRAIL_EXACT_ONLY");
 }
 
 Choice ChoiceOf(const std::string& config, const tuning::LookupResult& found,
@@ -235,6 +257,7 @@ absl::StatusOr<std::unique_ptr<Store>> Store::Open(const std::string& path) {
     OPTRAIL_ASSIGN_OR_RETURN(std::vector<tuning::TunedFile> files,
                              tuning::ReadTunedFiles({path}));
     for (tuning::TunedFile& file : files) {
+      OPTRAIL_RETURN_IF_ERROR(CheckPlace(path, file));
       options.checked_in.push_back(std::move(file));
     }
   }
@@ -316,7 +339,7 @@ absl::StatusOr<const optrail_choice*> Store::Find(
   if ((problem.flags & OPTRAIL_EXACT_ONLY) != 0 &&
       choice.source != OPTRAIL_TUNED_EXACTLY) {
     Count(problem, tuning::ObservedSource::kRefused);
-    return absl::NotFoundError(choice.warning);
+    return absl::NotFoundError(WhyNotExact(choice.warning));
   }
   Count(problem, SourceOf(choice.source));
   if (answer_count_.fetch_add(1, std::memory_order_relaxed) >= kMostAnswers) {

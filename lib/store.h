@@ -53,6 +53,10 @@ tuning::ObservedSource SourceOf(optrail_source source);
 tuning::ObservedKey ObservedKeyOf(const Problem& problem,
                                   tuning::ObservedSource source);
 
+// Why an exact config was refused; the warning of a lookup says what it used in
+// its place, and nothing was.
+std::string WhyNotExact(absl::string_view warning);
+
 Choice ChoiceOf(const std::string& config, const tuning::LookupResult& found,
                 const proto::Hardware& hardware);
 

@@ -5,6 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/file/file.h"
+#include "base/file/read_file_or_link.h"
 #include "base/status_macros.h"
 #include "tuning/proto/canonical.h"
 
@@ -35,7 +36,7 @@ absl::StatusOr<std::vector<TunedFile>> ReadTunedFiles(
       OPTRAIL_ASSIGN_OR_RETURN(files, ListRecursively(path, ".textproto"));
     }
     for (const std::string& file : files) {
-      OPTRAIL_ASSIGN_OR_RETURN(std::string text, ReadFile(file));
+      OPTRAIL_ASSIGN_OR_RETURN(std::string text, ReadFileOrLink(file));
       read.push_back({file, std::move(text)});
     }
   }

@@ -54,6 +54,20 @@ store = optrail.Store()
 assert len(store.digest) == 16
 choice = store.lookup("softmax", "rows=4,cols=8/f32")
 assert choice.source == "default config" and "cols" in choice.warning
+# What C has no room for, and what it would not see the end of.
+for count in 2**31, 2**40, -2**31 - 1:
+    refuses(ValueError, f"threads is {count}", lambda: optrail.Plan(
+        "softmax", "rows=4,cols=8/f32", threads=count))
+refuses(ValueError, "count is", lambda: optrail.Threads(2**33 + 2))
+refuses(ValueError, "a dimension is", lambda: optrail.shape_text("softmax", [2**64 + 3, 5]))
+refuses(ValueError, "a dimension is", lambda: optrail.infer_shape(
+    "softmax", [((2**64 + 3, 5), "f32")]))
+refuses(TypeError, "", lambda: optrail.shape_text("softmax", [1.5, 5]))
+refuses(ValueError, "NUL", lambda: optrail.Plan("softmax\0max", "rows=4,cols=8/f32"))
+refuses(TypeError, "threads is a int", lambda: plan(x, threads=2))
+refuses(TypeError, "store is a str", lambda: optrail.Plan(
+    "softmax", "rows=4,cols=8/f32", store="path"))
+refuses(optrail.Error, "not counted", lambda: optrail.observe(None))
 store.close()
 store.close()
 refuses(ValueError, "closed", lambda: store.lookup("softmax", "rows=4,cols=8/f32"))

@@ -49,14 +49,33 @@ size_t OperandSpec::size_bytes() const {
   return static_cast<size_t>(elements()) * tuning::DataTypeBytes(data_type);
 }
 
+namespace {
+
+// Says where attributes are written, if some stand among the dimensions.
+std::string AttributesHint(const Operator& op, const proto::Shape& shape) {
+  const auto count = static_cast<int>(op.dims().size());
+  if (shape.dims_size() <= count || op.attributes().empty()) return "";
+  proto::Shape right = shape;
+  right.mutable_dims()->DeleteSubrange(count, shape.dims_size() - count);
+  for (int i = count; i < shape.dims_size(); ++i) {
+    proto::Attribute* attribute = right.add_attributes();
+    attribute->set_name(shape.dims(i).name());
+    attribute->set_int_(shape.dims(i).value());
+  }
+  return absl::StrCat("; attributes are written behind them: ",
+                      tuning::CanonicalText(right));
+}
+
+}  // namespace
+
 absl::Status CheckShape(const Operator& op, const proto::Shape& shape) {
   const std::vector<std::string> names = op.dims();
   const std::string expected = absl::StrJoin(names, ",");
   if (DimNames(shape) != expected) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("shape ", tuning::CanonicalText(shape), " of operator ",
-                     op.name(), " has dimensions \"", DimNames(shape),
-                     "\", expected \"", expected, "\" in this order"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "shape ", tuning::CanonicalText(shape), " of operator ", op.name(),
+        " has dimensions \"", DimNames(shape), "\", expected \"", expected,
+        "\" in this order", AttributesHint(op, shape)));
   }
   std::vector<proto::DataType> types;
   for (const int type : shape.data_types()) {

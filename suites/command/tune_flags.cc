@@ -111,10 +111,8 @@ absl::StatusOr<std::string> StrategyFromFlags() {
 // --numerics.
 absl::Status SetNumericsFromFlags(TuneOptions& options) {
   const std::string numerics = absl::GetFlag(FLAGS_numerics);
-  options.class_of_default = numerics == "class-of-default";
-  options.batch_invariant = numerics == "batch-invariant";
   return tracker::CheckFlag(
-      numerics == "any" || options.class_of_default || options.batch_invariant,
+      options.SetNumericsLimit(numerics == "any" ? "" : numerics).ok(),
       "numerics", numerics, "any, class-of-default or batch-invariant");
 }
 

@@ -220,16 +220,19 @@ absl::StatusOr<int> RunExport(const ExportCommand& command, std::ostream& out,
                {"size", Align::kRight, "cubin_bytes"}});
   absl::Status first_error;
   std::map<std::string, std::vector<std::string>> refused;  // tasks by reason
+  const auto refuse = [&](const proto::Task& task, const absl::Status& why) {
+    if (first_error.ok()) first_error = why;
+    manifest["refused"].push_back(
+        {{"operator", task.operator_name()},
+         {"shape", tuning::CanonicalText(task.shape())},
+         {"why", std::string(why.message())}});
+    refused[std::string(why.message())].push_back(ShortTaskText(task));
+  };
+  for (const LeftOutTask& left : command.left_out) refuse(left.task, left.why);
   for (const TaskEntry& task : command.tasks) {
     absl::StatusOr<Exported> exported = ExportTask(task, context, store);
     if (!exported.ok()) {
-      if (first_error.ok()) first_error = exported.status();
-      const std::string why(exported.status().message());
-      manifest["refused"].push_back(
-          {{"operator", task.task.operator_name()},
-           {"shape", tuning::CanonicalText(task.task.shape())},
-           {"why", why}});
-      refused[why].push_back(ShortTaskText(task.task));
+      refuse(task.task, exported.status());
       continue;
     }
     OPTRAIL_RETURN_IF_ERROR(CreateOutputFolder(command.out));

@@ -28,6 +28,7 @@ inline constexpr char kManifestName[] = "manifest.json";
 
 struct ExportCommand {
   std::vector<TaskEntry> tasks;
+  std::vector<LeftOutTask> left_out;           // the manifest refuses them, too
   RunContext context;                          // state holds the compile cache
   std::string out;                             // folder; created if missing
   OutputFormat format = OutputFormat::kTable;  // kJson: the manifest

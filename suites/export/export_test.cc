@@ -110,6 +110,31 @@ TEST_F(ExportTest, SaysWhichKernelsAreALibrarys) {
   EXPECT_THAT(notes_.str(), HasSubstr("brings its own launches"));
 }
 
+// A layer that nobody computes on a GPU is no reason to be silent about it.
+TEST_F(ExportTest, SaysWhichLayersHaveNoKernel) {
+  const std::string workload =
+      JoinPath(::testing::TempDir(), "mix.workload.textproto");
+  ASSERT_TRUE(WriteFileAtomically(workload,
+                                  "layer { operator_name: \"matmul\" shape: "
+                                  "\"m=64,n=64,k=64/f32\" }\n"
+                                  "layer { operator_name: \"softmax\" shape: "
+                                  "\"rows=64,cols=256/bf16\" }\n")
+                  .ok());
+  TaskSelection selection;
+  selection.workload = workload;
+  selection.device = proto::CUDA;
+  const auto tasks =
+      SelectTasks(selection, command_.context.hardware, &command_.left_out);
+  ASSERT_TRUE(tasks.ok()) << tasks.status();
+  command_.tasks = *tasks;
+  const nlohmann::json manifest = Export(1);
+  EXPECT_EQ(manifest["kernels"].size(), 1);
+  ASSERT_EQ(manifest["refused"].size(), 1);
+  EXPECT_EQ(manifest["refused"][0]["operator"], "matmul");
+  EXPECT_EQ(manifest["refused"][0]["shape"], "m=64,n=64,k=64/f32");
+  EXPECT_THAT(notes_.str(), HasSubstr("it computes: "));
+}
+
 TEST_F(ExportTest, WritesNothingWhereNothingCanBeExported) {
   Add("matmul", "m=512,n=512,k=512/bf16", "cublas");
   const auto code = RunExport(command_, out_, notes_);

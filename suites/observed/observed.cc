@@ -70,9 +70,26 @@ std::vector<ObservedShape> ObservedShapes(
   return shapes;
 }
 
-// A workload has one device and one number of threads.
-using Where = std::tuple<std::string, int>;  // device, threads
-Where WhereOf(const ObservedKey& key) { return {key.device, key.threads}; }
+// A workload has one device and one number of threads, and is tuned with hot or
+// with cold caches.
+using Where = std::tuple<std::string, int, std::string>;
+Where WhereOf(const ObservedKey& key) {
+  return {key.device, key.threads, key.cache_mode};
+}
+
+// What is there may be a workload of an earlier call, and nothing else.
+absl::Status CheckMayReplace(const std::string& path) {
+  if (path.empty() || !FileExists(path) || IsStream(path)) {
+    return absl::OkStatus();
+  }
+  const absl::StatusOr<std::string> text = ReadRegularFile(path);
+  if (text.ok() && ParseTextProto<proto::Workload>(*text, path).ok()) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--out=", path, ": there is something else than a workload, expected a ",
+      "new file, or one that optrail observe wrote; next: another name"));
+}
 
 absl::StatusOr<Where> ChooseWhere(const ObserveCommand& command,
                                   const std::vector<ObservedShape>& shapes) {
@@ -99,7 +116,10 @@ std::string WhyLeftOut(const ObservedShape& shape, const Where& where) {
   const ObservedKey& key = shape.key;
   if (key.op.empty()) return "shapes beyond what a file holds";
   if (WhereOf(key) != where) {
-    return absl::StrCat("--device=", key.device, " --threads=", key.threads);
+    return absl::StrCat("--device=", key.device, " --threads=", key.threads,
+                        key.cache_mode == std::get<2>(where)
+                            ? ""
+                            : absl::StrCat(" --cache=", key.cache_mode));
   }
   if (!key.backend.empty()) return absl::StrCat("backend ", key.backend);
   const ops::OperatorEntry* const entry = ops::Registry::Get().Find(key.op);
@@ -188,7 +208,8 @@ Table ShapesTable(const std::vector<ObservedShape>& shapes) {
     table.AddRow(
         {shape.key.op.empty() ? "others" : shape.key.op, shape.key.shape,
          absl::StrCat(shape.key.device, shape.key.backend.empty() ? "" : ", ",
-                      shape.key.backend),
+                      shape.key.backend,
+                      shape.key.cache_mode == "cold" ? ", cold" : ""),
          Cell::Integer(shape.key.threads),
          Cell::Number(static_cast<double>(shape.calls),
                       FormatCount(shape.calls)),
@@ -235,6 +256,7 @@ absl::StatusOr<std::vector<ObservedShape>> ReadObservedShapes(
 
 absl::StatusOr<int> RunObserve(const ObserveCommand& command, std::ostream& out,
                                std::ostream& notes) {
+  OPTRAIL_RETURN_IF_ERROR(CheckMayReplace(command.out));
   OPTRAIL_ASSIGN_OR_RETURN(
       const std::vector<ObservedShape> shapes,
       ReadObservedShapes(command.files, command.op_regex, &notes));
@@ -258,18 +280,20 @@ absl::StatusOr<int> RunObserve(const ObserveCommand& command, std::ostream& out,
   if (taken.empty()) {
     return absl::NotFoundError("no call is left for a workload");
   }
+  const proto::Workload workload = WorkloadOf(command, where, taken);
   OPTRAIL_RETURN_IF_ERROR(WriteOutput(
-      command.out,
-      absl::StrCat("# proto-file: suites/proto/workload.proto\n"
-                   "# proto-message: optrail.proto.Workload\n",
-                   PrintTextProto(WorkloadOf(command, where, taken)))));
-  notes << command.out << ": " << taken.size()
-        << (taken.size() == 1 ? " shape" : " shapes") << "; next: optrail tune"
-        << (std::get<std::string>(where) == "cpu"
+      command.out, absl::StrCat("# proto-file: suites/proto/workload.proto\n"
+                                "# proto-message: optrail.proto.Workload\n",
+                                PrintTextProto(workload))));
+  notes << command.out << ": " << workload.layer_size()
+        << (workload.layer_size() == 1 ? " shape" : " shapes")
+        << "; next: optrail tune"
+        << (std::get<0>(where) == "cpu"
                 ? ""
-                : absl::StrCat(" --device=", std::get<std::string>(where)))
+                : absl::StrCat(" --device=", std::get<0>(where)))
         << " --workload=" << QuoteForShell(command.out)
-        << " --total_trials=" << 50 * taken.size() << "\n";
+        << (std::get<2>(where) == "cold" ? " --cache=cold" : "")
+        << " --total_trials=" << 50 * workload.layer_size() << "\n";
   return 0;
 }
 

@@ -1,5 +1,7 @@
 #include "suites/observed/observed.h"
 
+#include <sys/stat.h>
+
 #include <sstream>
 #include <string>
 
@@ -111,6 +113,57 @@ TEST_F(Observed, BecomesAWorkloadWithCallsAsWeights) {
   EXPECT_EQ(workload->layer(0).shape(), "rows=6,cols=40/f32");
   EXPECT_EQ(workload->layer(0).count(), 60);
   EXPECT_EQ(workload->layer(2).operator_name(), "matmul");
+}
+
+TEST_F(Observed, ColdCallsAreNoneOfAHotWorkload) {
+  {
+    const auto file = tuning::ObservedFile::Create(folder_);
+    ASSERT_TRUE(file.ok()) << file.status();
+    ObservedKey key;
+    key.op = "softmax";
+    key.shape = "rows=6,cols=40/f32";
+    key.device = "cpu";
+    key.cache_mode = "cold";
+    key.hardware_id = hardware_.id();
+    key.threads = 1;
+    for (int i = 0; i < 2; ++i) (*file)->CounterOf(key)->AddRun();
+  }
+  ObserveCommand command = Observe();
+  command.out = testing::TempDir() + "/hot.workload.textproto";
+  const auto code = RunObserve(command, out_, notes_);
+  ASSERT_TRUE(code.ok()) << code.status();
+  EXPECT_THAT(out_.str(),
+              HasSubstr("softmax,\"rows=6,cols=40/f32\",\"cpu, cold\",1,2,"));
+  EXPECT_THAT(notes_.str(),
+              HasSubstr("2 calls of --device=cpu --threads=1 --cache=cold"));
+  const auto workload = FindWorkload(command.out);
+  ASSERT_TRUE(workload.ok()) << workload.status();
+  EXPECT_EQ(workload->layer(0).count(), 60);
+}
+
+TEST_F(Observed, OnlyAWorkloadIsReplaced) {
+  ObserveCommand command = Observe();
+  command.out = testing::TempDir() + "/service.py";
+  ASSERT_TRUE(WriteFileAtomically(command.out, "import optrail\n").ok());
+  EXPECT_THAT(std::string(RunObserve(command, out_, notes_).status().message()),
+              AllOf(HasSubstr("service.py"), HasSubstr("another name")));
+  EXPECT_EQ(out_.str(), "");
+  EXPECT_EQ(ReadFile(command.out).value_or(""), "import optrail\n");
+  command.out = testing::TempDir() + "/again.workload.textproto";
+  EXPECT_TRUE(RunObserve(command, out_, notes_).ok());
+  EXPECT_TRUE(RunObserve(command, out_, notes_).ok());
+}
+
+TEST_F(Observed, WhatNeverEndsIsRefused) {
+  const std::string pipe = JoinPath(folder_, "pipe.observed");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  for (const std::string& path : {folder_, std::string("/dev/zero")}) {
+    ObserveCommand command = Observe();
+    command.files = {path};
+    EXPECT_THAT(
+        std::string(RunObserve(command, out_, notes_).status().message()),
+        HasSubstr("no regular file"));
+  }
 }
 
 TEST_F(Observed, FlagsChooseTheCalls) {

@@ -6,6 +6,7 @@
 #include "absl/status/statusor.h"
 #include "tuning/proto/canonical.h"
 #include "tuning/proto/meter_window.h"
+#include "tuning/session/numerics.h"
 
 namespace optrail::suites {
 namespace {
@@ -32,6 +33,8 @@ proto::Trial Known(const proto::Trial& trial, const std::string& session_id) {
   known.set_outcome(trial.outcome());
   if (trial.has_time_ns()) known.set_time_ns(trial.time_ns());
   *known.mutable_objectives() = trial.objectives();
+  // Bits are of the kernel, as the time is: its trial need not be repeated.
+  tuning::CopyNumerics(trial, &known);
   for (const proto::Measurement& measurement : trial.measurements()) {
     // The readings of meters, without the samples.
     for (const auto& metered : tuning::MeteredMetrics(measurement)) {

@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "tracker/history/history.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/session/numerics.h"
 
 namespace optrail::suites {
 namespace {
@@ -125,6 +126,23 @@ TEST_F(KnownTrialsTest, OfOlderRecordsComeFromTheSessionThatHoldsTheSamples) {
   EXPECT_THAT(KnownTexts(),
               ElementsAre("unroll=1 from " + session.session_id()));
   EXPECT_EQ(Known()[0].measurements_size(), 0);
+}
+
+// A search within a class, and the entry of a config that is not run again,
+// need it.
+TEST_F(KnownTrialsTest, TellWhatIsKnownOfTheirBits) {
+  proto::Session session = NewSession();
+  AddMeasured(session, "a=1", 500);
+  auto& facts = *session.mutable_trials(0)->mutable_facts();
+  tuning::AddNumerics(uint64_t{0x123} << 52, &facts);
+  tuning::AddBatchInvariance(true, &facts);
+  proto::Fact* other = facts.Add();
+  other->set_name("registers");
+  Append(session);
+  const std::vector<proto::Trial> known = Known();
+  ASSERT_EQ(known.size(), 1);
+  EXPECT_EQ(tuning::NumericsOf(known[0]), "123000000000, batch-invariant");
+  EXPECT_EQ(known[0].facts_size(), 2);
 }
 
 }  // namespace

@@ -38,7 +38,9 @@ struct Entry {
   proto::TunedConfig tuned;
   TaskEntry task;
   State state = State::kAffected;
-  std::string text;  // why it is here, then what came of it
+  std::string text;         // why it is here, then what came of it
+  bool current = false;     // its kernel is today's
+  bool of_overlay = false;  // else of the build
 };
 
 TaskSelection SelectionOf(const proto::TunedConfigs& file,
@@ -76,45 +78,49 @@ bool IsCurrent(const TaskEntry& task, const proto::TunedConfig& tuned) {
 struct Selected {
   std::vector<Entry> entries;
   int proven = 0;     // with today's kernel, and therefore no entries
+  int of_build = 0;   // affected, of the build, and not asked for
   int elsewhere = 0;  // for other hardware
 };
 
-absl::StatusOr<Selected> SelectEntries(const StoreCheckCommand& command) {
-  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<RE2> pattern,
-                           tracker::CompilePattern("op", command.op_regex));
-  OPTRAIL_ASSIGN_OR_RETURN(const tuning::TunedConfigStore store,
-                           LoadWholeStore(command.context));
+// Adds the entries of one layer.
+absl::Status SelectFrom(const std::vector<proto::TunedConfigs>& files,
+                        bool of_overlay, const RE2& pattern,
+                        const StoreCheckCommand& command, Selected* selected) {
   const proto::Hardware& hardware = command.context.hardware;
-  Selected selected;
-  for (const proto::TunedConfigs& file : store.Contents()) {
+  for (const proto::TunedConfigs& file : files) {
     if (!command.op_regex.empty() &&
-        !tracker::MatchesWhole(*pattern, file.operator_name())) {
+        !tracker::MatchesWhole(pattern, file.operator_name())) {
       continue;
     }
     if (file.hardware_id() != hardware.id()) {
-      selected.elsewhere += file.tuned_size();
+      selected->elsewhere += file.tuned_size();
       continue;
     }
     for (const proto::TunedConfig& tuned : file.tuned()) {
       Entry entry;
       entry.operator_name = file.operator_name();
       entry.tuned = tuned;
+      entry.of_overlay = of_overlay;
       absl::StatusOr<TaskEntry> task = TaskOf(file, tuned, hardware);
       if (!task.ok()) {
         entry.state = State::kSkipped;
         entry.text = std::string(task.status().message());
       } else {
         entry.task = *std::move(task);
-        const bool current = IsCurrent(entry.task, tuned);
-        if (current && !command.all) {
-          ++selected.proven;
+        entry.current = IsCurrent(entry.task, tuned);
+        if (entry.current && !command.all) {
+          ++selected->proven;
           continue;
         }
         entry.text =
-            current
+            entry.current
                 ? "its kernel has not changed"
                 : absl::StrCat("its kernel has changed: ", tuned.kernel_id(),
                                " is now ", entry.task.task.kernel_id());
+      }
+      if (!of_overlay && !command.all) {
+        ++selected->of_build;
+        continue;
       }
       if (entry.state == State::kAffected &&
           (!tuned.objective().empty() || tuned.devices() > 1)) {
@@ -122,8 +128,23 @@ absl::StatusOr<Selected> SelectEntries(const StoreCheckCommand& command) {
         entry.text = absl::StrCat("tuned for ", tuned.objective(),
                                   "; next: optrail tune --retune");
       }
-      selected.entries.push_back(std::move(entry));
+      selected->entries.push_back(std::move(entry));
     }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Selected> SelectEntries(const StoreCheckCommand& command) {
+  OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<RE2> pattern,
+                           tracker::CompilePattern("op", command.op_regex));
+  OPTRAIL_ASSIGN_OR_RETURN(const tuning::TunedConfigStore store,
+                           LoadWholeStore(command.context));
+  Selected selected;
+  for (const auto layer :
+       {tuning::StoreLayer::kOverlay, tuning::StoreLayer::kCheckedIn}) {
+    OPTRAIL_RETURN_IF_ERROR(SelectFrom(store.Contents(layer),
+                                       layer == tuning::StoreLayer::kOverlay,
+                                       *pattern, command, &selected));
   }
   return selected;
 }
@@ -135,13 +156,21 @@ std::string NothingListedText(const StoreCheckCommand& command,
       command.op_regex.empty() ? ""
                                : absl::StrCat(" of --op=", command.op_regex),
       " for ", command.context.hardware.id());
+  const std::string of_build =
+      selected.of_build == 0
+          ? ""
+          : absl::StrCat(selected.of_build,
+                         selected.of_build == 1 ? " config that the build has"
+                                                : " configs that the build has",
+                         of, " may need a check; next: --all\n");
   if (selected.proven > 0) {
     return absl::StrCat(selected.proven == 1
                             ? absl::StrCat("the one tuned config", of, " was")
                             : absl::StrCat("all ", selected.proven,
                                            " tuned configs", of, " were"),
-                        " proven with the kernel of today\n");
+                        " proven with the kernel of today\n", of_build);
   }
+  if (!of_build.empty()) return of_build;
   return absl::StrCat(
       "nothing to check: this program knows no tuned config", of,
       selected.elsewhere > 0
@@ -169,6 +198,11 @@ void Judge(const TuneSummary& summary, double min_gain, Entry* entry) {
     entry->text = tuning::CanonicalText(summary.session->winner()) ==
                           entry->tuned.config()
                       ? "it is the default config"
+                  : !entry->tuned.numerics_limit().empty()
+                      ? absl::StrCat(
+                            "its config does not work any more, or is "
+                            "not ",
+                            entry->tuned.numerics_limit(), " any more")
                       : "its config does not work any more";
   } else {
     const proto::Proof& proof = summary.session->proof();
@@ -203,20 +237,28 @@ absl::StatusOr<std::string> WhyBucketEnds(const StoreCheckCommand& command,
   return "";
 }
 
+// There is nothing to measure where the default had won.
+void JudgeDefault(Entry& entry) {
+  entry.state = entry.current ? State::kHolds : State::kUndecided;
+  absl::StrAppend(&entry.text,
+                  entry.current
+                      ? "; no config was proven better than the default"
+                      : "; the default had won, and only a search tells "
+                        "whether it still does");
+}
+
 // Proves one stored config against the default: better at its own shape, and no
 // worse than a bucket may be at the corners of its bucket.
 absl::Status Verify(const StoreCheckCommand& command, absl::Duration proof_time,
                     Entry* entry) {
-  if (entry->tuned.ties()) {
-    entry->state = State::kFails;
-    entry->text = "the default had won";
-    return absl::OkStatus();
-  }
   TuneDriverOptions options = command.tune;
+  OPTRAIL_RETURN_IF_ERROR(
+      options.tune.SetNumericsLimit(entry->tuned.numerics_limit()));
   options.retune = false;
   options.total_trials = options.total_time_ns = 0;
   options.tune.budget.Clear();
-  options.tune.budget.set_trials(1);
+  // The default may have to tell its class.
+  options.tune.budget.set_trials(entry->tuned.numerics_limit().empty() ? 1 : 2);
   options.tune.strategy = tuning::kDefaultStrategy;
   options.tune.proof.max_time = proof_time;
   std::string why_bucket_ends;
@@ -250,6 +292,8 @@ absl::Status Verify(const StoreCheckCommand& command, absl::Duration proof_time,
 absl::Status Retune(const StoreCheckCommand& command, absl::Duration time,
                     Entry* entry) {
   TuneDriverOptions options = command.tune;
+  OPTRAIL_RETURN_IF_ERROR(
+      options.tune.SetNumericsLimit(entry->tuned.numerics_limit()));
   options.retune = true;
   options.defend_stored = false;
   options.total_trials = options.total_time_ns = 0;
@@ -264,7 +308,8 @@ absl::Status Retune(const StoreCheckCommand& command, absl::Duration time,
     entry->text = WhyNotTuned(summary);
     return absl::OkStatus();
   }
-  entry->state = State::kRetuned;
+  const bool stays = entry->tuned.ties() && !summary.session->proof().claimed();
+  entry->state = stays ? State::kHolds : State::kRetuned;
   entry->tuned.set_config(tuning::CanonicalText(summary.session->winner()));
   absl::StrAppend(
       &entry->text, "; now ",
@@ -274,25 +319,59 @@ absl::Status Retune(const StoreCheckCommand& command, absl::Duration time,
   return absl::OkStatus();
 }
 
-// All that are in `state`, as long as there is time.
-template <class Step>
-absl::Status ForEach(std::vector<Entry>& entries, State state,
+// All that are chosen, as long as there is time: an equal share of what is left
+// for each, or the first of them with `least` each where that is less.
+template <class Chosen, class Step>
+absl::Status ForEach(std::vector<Entry>& entries, const Chosen& chosen,
                      absl::Time deadline, absl::Duration least,
                      absl::Duration most, const Step& step) {
-  const auto left = [&] {
-    return std::count_if(entries.begin(), entries.end(),
-                         [&](const Entry& e) { return e.state == state; });
-  };
-  int64_t count = left();
+  int64_t count = std::count_if(entries.begin(), entries.end(), chosen);
   for (Entry& entry : entries) {
-    if (entry.state != state) continue;
+    if (!chosen(entry)) continue;
+    const absl::Duration left = deadline - absl::Now();
+    if (left < least) return absl::OkStatus();
     const absl::Duration share =
-        std::min((deadline - absl::Now()) / std::max<int64_t>(1, count), most);
-    if (share < least) return absl::OkStatus();
+        std::min(std::max(left / std::max<int64_t>(1, count), least), most);
     OPTRAIL_RETURN_IF_ERROR(step(share, &entry));
     --count;
   }
   return absl::OkStatus();
+}
+
+// Proves the entries, and tunes again what wants it.
+absl::Status Check(const StoreCheckCommand& command, absl::Time deadline,
+                   std::vector<Entry>& entries) {
+  const auto unchecked = [](const Entry& entry) {
+    return entry.state == State::kAffected;
+  };
+  for (Entry& entry : entries) {
+    if (unchecked(entry) && entry.tuned.ties()) JudgeDefault(entry);
+  }
+  // A trial, opening processes and the proof take about twice the proof.
+  OPTRAIL_RETURN_IF_ERROR(ForEach(entries, unchecked, deadline, 2 * kLeastProof,
+                                  2 * kMostProof,
+                                  [&](absl::Duration share, Entry* entry) {
+                                    return Verify(command, share / 2, entry);
+                                  }));
+  const int64_t late = std::count_if(entries.begin(), entries.end(), unchecked);
+  for (Entry& entry : entries) {
+    if (!unchecked(entry)) continue;
+    absl::StrAppend(&entry.text, "; the time was over before its turn (",
+                    absl::FormatDuration(command.time), " for ", entries.size(),
+                    entries.size() == 1 ? " entry, " : " entries, ", late,
+                    " of them late)");
+  }
+  if (!command.retune) return absl::OkStatus();
+  return ForEach(
+      entries,
+      [](const Entry& entry) {
+        return entry.state == State::kFails ||
+               (entry.state == State::kUndecided && entry.tuned.ties());
+      },
+      deadline, kLeastSearch, absl::InfiniteDuration(),
+      [&](absl::Duration share, Entry* entry) {
+        return Retune(command, share, entry);
+      });
 }
 
 const char* NameOf(State state) {
@@ -323,19 +402,7 @@ absl::StatusOr<int> RunStoreCheck(const StoreCheckCommand& command,
   OPTRAIL_ASSIGN_OR_RETURN(Selected selected, SelectEntries(command));
   std::vector<Entry>& entries = selected.entries;
   if (!command.dry_run) {
-    // A trial, opening processes and the proof take about twice the proof.
-    OPTRAIL_RETURN_IF_ERROR(ForEach(entries, State::kAffected, deadline,
-                                    2 * kLeastProof, 2 * kMostProof,
-                                    [&](absl::Duration share, Entry* entry) {
-                                      return Verify(command, share / 2, entry);
-                                    }));
-    if (command.retune) {
-      OPTRAIL_RETURN_IF_ERROR(ForEach(entries, State::kFails, deadline,
-                                      kLeastSearch, absl::InfiniteDuration(),
-                                      [&](absl::Duration share, Entry* entry) {
-                                        return Retune(command, share, entry);
-                                      }));
-    }
+    OPTRAIL_RETURN_IF_ERROR(Check(command, deadline, entries));
   }
   Table table({{"entry", Align::kLeft, "", Clip::kFold},
                {"state"},
@@ -347,7 +414,8 @@ absl::StatusOr<int> RunStoreCheck(const StoreCheckCommand& command,
     open = open || entry.state == State::kUndecided ||
            (entry.state == State::kAffected && !command.dry_run);
     table.AddRow(
-        {absl::StrCat(entry.operator_name, " ", tuning::EntryText(entry.tuned)),
+        {absl::StrCat(entry.operator_name, " ", tuning::EntryText(entry.tuned),
+                      entry.of_overlay ? "" : ", of the build"),
          NameOf(entry.state), entry.text, entry.tuned.config()});
   }
   if (entries.empty()) {

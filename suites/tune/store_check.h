@@ -7,6 +7,9 @@
 //
 // A kernel's id covers its code, its compiler (NVRTC on a GPU) and a library's
 // version. A change of the driver alone changes no id; --all checks everything.
+// An entry that was tuned within some numerics classes (--numerics) is verified
+// and tuned again within them. Where the default had won, it holds while the
+// kernel is the same; with another one a search tells.
 
 #include <ostream>
 #include <string>
@@ -24,7 +27,9 @@ struct StoreCheckCommand {
   // How configs are measured; its budget is not looked at.
   TuneDriverOptions tune;
   std::string op_regex;  // matches the whole name; empty: every operator
-  bool all = false;      // entries whose kernel has not changed, too
+  // Entries whose kernel has not changed, too, and those of the build: who did
+  // not tune them need not look after them.
+  bool all = false;
   bool dry_run = false;  // list, and measure nothing
   bool retune = true;    // those that fail, in the time that is left
   absl::Duration time = absl::Minutes(2);  // of everything

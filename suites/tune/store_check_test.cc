@@ -6,6 +6,7 @@
 #include <sstream>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "base/file/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -13,6 +14,7 @@
 #include "suites/worker/worker.h"
 #include "suites/workload/tasks.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/proto/numerics_text.h"
 #include "tuning/store/store_files.h"
 #include "tuning/store/tuned_text.h"
 
@@ -42,15 +44,23 @@ class StoreCheck : public ::testing::Test {
     command_.tune.tune.rank_rounds = 1;
   }
 
-  void Store(const std::string& config, const std::string& kernel_id,
-             const std::string& bucket = "") {
+  static proto::TunedConfig Tuned(const std::string& config,
+                                  const std::string& kernel_id) {
     proto::TunedConfig tuned;
     tuned.set_shape(kShape);
     tuned.set_config(config);
     tuned.set_threads(1);
     tuned.set_cache_mode(proto::HOT);
     tuned.set_kernel_id(kernel_id);
+    return tuned;
+  }
+  void Store(const std::string& config, const std::string& kernel_id,
+             const std::string& bucket = "") {
+    proto::TunedConfig tuned = Tuned(config, kernel_id);
     tuned.set_bucket(bucket);
+    Store(tuned);
+  }
+  void Store(const proto::TunedConfig& tuned) {
     const absl::Status written =
         tuning::WriteOverlay(command_.context.store, "add",
                              command_.context.hardware.id(), proto::CPU, tuned);
@@ -66,13 +76,16 @@ class StoreCheck : public ::testing::Test {
     }
     return text;
   }
-  std::string DefaultConfig() {
+  TaskEntry Task() {
     TaskSelection selection;
     selection.op_regex = "add";
     selection.shape_regex = kShape;
     const auto tasks = SelectTasks(selection, command_.context.hardware);
     EXPECT_TRUE(tasks.ok()) << tasks.status();
-    const auto space = BindTask((*tasks)[0], command_.context.hardware);
+    return (*tasks)[0];
+  }
+  std::string DefaultConfig() {
+    const auto space = BindTask(Task(), command_.context.hardware);
     EXPECT_TRUE(space.ok()) << space.status();
     return tuning::CanonicalText(space->bound->default_config());
   }
@@ -158,6 +171,79 @@ TEST_F(StoreCheck, TheDefaultItselfIsNotProvenBetter) {
   EXPECT_THAT(out_.str(),
               AnyOf(HasSubstr(",fails,"), HasSubstr(",undecided,")));
   EXPECT_EQ(Overlay(), before);
+}
+
+TEST_F(StoreCheck, TunesAgainWithinTheLimitOfTheEntry) {
+  proto::TunedConfig tuned = Tuned("no_such_knob=3", "0123456789abcdef");
+  tuned.set_numerics_limit("class-of-default");
+  Store(tuned);
+  command_.time = absl::Seconds(12);
+  EXPECT_EQ(Run(), 0) << out_.str() << notes_.str();
+  EXPECT_THAT(out_.str(), HasSubstr(",tuned again,"));
+  EXPECT_THAT(Overlay(), HasSubstr("numerics_limit: \"class-of-default\""));
+  const auto files = tuning::ReadOverlay(command_.context.store);
+  ASSERT_TRUE(files.ok()) << files.status();
+  ASSERT_EQ((*files)[0].tuned_size(), 1);
+  EXPECT_TRUE(tuning::SameBits((*files)[0].tuned(0).numerics(),
+                               (*files)[0].tuned(0).default_numerics()))
+      << Overlay();
+}
+
+TEST_F(StoreCheck, ALimitOfALaterVersionIsRefused) {
+  proto::TunedConfig tuned = Tuned("no_such_knob=3", "0123456789abcdef");
+  tuned.set_numerics_limit("within-an-ulp");
+  Store(tuned);
+  const auto code = RunStoreCheck(command_, out_, notes_);
+  EXPECT_THAT(code.status().message(),
+              AllOf(HasSubstr("within-an-ulp"), HasSubstr("expected ")));
+}
+
+TEST_F(StoreCheck, ADefaultThatHadWonHoldsWithItsKernel) {
+  proto::TunedConfig tuned = Tuned(DefaultConfig(), Task().task.kernel_id());
+  tuned.set_ties(true);
+  Store(tuned);
+  command_.all = true;
+  command_.retune = false;
+  EXPECT_EQ(Run(), 0) << out_.str();
+  EXPECT_THAT(out_.str(), AllOf(HasSubstr(",holds,"), HasSubstr("default")));
+  // With another kernel nobody knows, until something is searched.
+  tuned.set_kernel_id("0123456789abcdef");
+  Store(tuned);
+  EXPECT_EQ(Run(), 3) << out_.str();
+  EXPECT_THAT(out_.str(), AllOf(HasSubstr(",undecided,"), HasSubstr("search")));
+  command_.retune = true;
+  command_.time = absl::Seconds(12);
+  EXPECT_EQ(Run(), 0) << out_.str() << notes_.str();
+  EXPECT_THAT(out_.str(),
+              AnyOf(HasSubstr(",holds,"), HasSubstr(",tuned again,")));
+}
+
+TEST_F(StoreCheck, WhatTheTimeDoesNotReachSaysSo) {
+  for (const int times : {1, 2, 3, 4}) {
+    proto::TunedConfig tuned = Tuned("no_such_knob=3", "0123456789abcdef");
+    tuned.set_shape(absl::StrCat("n=", 4096 * times, "/f32"));
+    Store(tuned);
+  }
+  command_.retune = false;
+  command_.time = absl::Milliseconds(2500);
+  // Less than a proof needs for each, so that the first ones get it.
+  EXPECT_EQ(Run(), 1) << out_.str();
+  EXPECT_THAT(out_.str(), HasSubstr(",fails,"));
+  command_.time = absl::Milliseconds(100);
+  EXPECT_EQ(Run(), 3) << out_.str();
+  EXPECT_THAT(out_.str(),
+              HasSubstr("the time was over before its turn (100ms for 4 "
+                        "entries, 4 of them late)"));
+}
+
+TEST_F(StoreCheck, LeavesWhatTheBuildHasAloneUnlessAsked) {
+  command_.context.hardware.set_id("intel-xeon-emerald-rapids-4c");
+  command_.dry_run = true;
+  EXPECT_EQ(Run(), 0);
+  EXPECT_THAT(out_.str(), Not(HasSubstr("of the build")));
+  command_.all = true;
+  EXPECT_EQ(Run(), 0);
+  EXPECT_THAT(out_.str(), HasSubstr(", of the build"));
 }
 
 }  // namespace

@@ -81,6 +81,7 @@ class TuneCall {
     bool is_new = false;
     // These belong to the entry that the winner's replaces, if there is one.
     std::string stored_config, stored_bucket;
+    std::string stored_numerics, stored_default_numerics;
     bool stored_verified = false;
   };
 
@@ -123,6 +124,13 @@ class TuneCall {
   // Returns what a user should know of a session that ended.
   std::vector<std::string> NotesOn(const proto::Session& session,
                                    const Pending& pending) const;
+  // An entry that answers what the options limit the search to is kept to that
+  // limit from now on, by `store check`, too.
+  absl::Status KeepLimit(const TaskEntry& task,
+                         const proto::TunedConfig& stored) const;
+  // Enters what the options limit the search to, and classes that the session
+  // does not tell and the entry before it does, of the same kernel.
+  void SetNumerics(const Pending& pending, proto::TunedConfig* tuned) const;
   // A bucket was verified for one config and kernel; the entry of another one
   // has its own shape as its bucket, and is no neighbour of others.
   std::string BucketOf(const Pending& pending,

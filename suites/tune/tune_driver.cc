@@ -207,6 +207,8 @@ TuneCall::Pending TuneCall::NewPending(const TaskEntry& task,
       replaced.tuned != nullptr) {
     pending.stored_config = replaced.tuned->config();
     pending.stored_bucket = replaced.tuned->bucket();
+    pending.stored_numerics = replaced.tuned->numerics();
+    pending.stored_default_numerics = replaced.tuned->default_numerics();
     pending.stored_verified = !replaced.unverified;
   }
   pending.tune = options_.tune;
@@ -235,6 +237,9 @@ absl::Status TuneCall::FindPending(const TaskEntry& task, Known* known,
   const tuning::LookupResult stored =
       FindExact(known->store, task, known->objective, *space);
   const bool is_tuned = IsAnswer(stored, options_);
+  if (is_tuned && options_.keep && !options_.stored_only) {
+    OPTRAIL_RETURN_IF_ERROR(KeepLimit(task, *stored.tuned));
+  }
   summary->skipped = options_.stored_only ? stored.config == nullptr
                                           : is_tuned && !options_.retune;
   if (options_.stored_only && !summary->skipped) {
@@ -425,6 +430,7 @@ absl::Status TuneCall::Record(Pending& pending,
       (!options_.stored_only || session->proof().claimed())) {
     proto::TunedConfig tuned = TunedConfigOf(*session);
     tuned.set_bucket(BucketOf(pending, tuned));
+    SetNumerics(pending, &tuned);
     OPTRAIL_RETURN_IF_ERROR(
         tuning::WriteOverlay(context_.store, task.operator_name(),
                              task.hardware_id(), task.device_kind(), tuned));
@@ -440,6 +446,31 @@ absl::Status TuneCall::Record(Pending& pending,
   earlier_.push_back(std::move(info));
   summary.session = *std::move(session);
   return absl::OkStatus();
+}
+
+absl::Status TuneCall::KeepLimit(const TaskEntry& task,
+                                 const proto::TunedConfig& stored) const {
+  const std::string limit = options_.tune.NumericsLimit();
+  if (limit.empty() || limit == stored.numerics_limit()) {
+    return absl::OkStatus();
+  }
+  proto::TunedConfig limited = stored;
+  limited.set_numerics_limit(limit);
+  return tuning::WriteOverlay(context_.store, task.task.operator_name(),
+                              task.task.hardware_id(), task.task.device_kind(),
+                              limited);
+}
+
+void TuneCall::SetNumerics(const Pending& pending,
+                           proto::TunedConfig* tuned) const {
+  tuned->set_numerics_limit(options_.tune.NumericsLimit());
+  if (!pending.stored_verified) return;
+  if (tuned->numerics().empty() && pending.stored_config == tuned->config()) {
+    tuned->set_numerics(pending.stored_numerics);
+  }
+  if (tuned->default_numerics().empty()) {
+    tuned->set_default_numerics(pending.stored_default_numerics);
+  }
 }
 
 std::string TuneCall::BucketOf(const Pending& pending,

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "suites/tune/session_evaluator.h"
+#include "tuning/proto/numerics_text.h"
 #include "tuning/search/strategies.h"
 #include "tuning/session/metering.h"
 #include "tuning/session/objective.h"
@@ -38,6 +40,24 @@ tuning::SessionSetup SetupOf(const TuneSetup& setup,
 }
 
 }  // namespace
+
+absl::Status TuneOptions::SetNumericsLimit(const std::string& limit) {
+  if (!limit.empty() && limit != tuning::kClassOfDefault &&
+      limit != tuning::kBatchInvariantOnly) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "numerics_limit is \"", limit, "\", expected ", tuning::kClassOfDefault,
+        " or ", tuning::kBatchInvariantOnly));
+  }
+  class_of_default = limit == tuning::kClassOfDefault;
+  batch_invariant = limit == tuning::kBatchInvariantOnly;
+  return absl::OkStatus();
+}
+
+std::string TuneOptions::NumericsLimit() const {
+  return class_of_default  ? tuning::kClassOfDefault
+         : batch_invariant ? tuning::kBatchInvariantOnly
+                           : "";
+}
 
 absl::StatusOr<std::unique_ptr<tuning::Session>> OpenTuneSession(
     const TuneSetup& setup, const TuneOptions& options, Evaluator& evaluator,

@@ -51,6 +51,11 @@ struct TuneSetup {
 };
 
 struct TuneOptions {
+  // Limits the search to the classes that an entry of the store names; "": to
+  // none. InvalidArgument for a limit of a later version.
+  absl::Status SetNumericsLimit(const std::string& limit);
+  std::string NumericsLimit() const;
+
   // The objectives to optimise; empty: time.
   std::vector<proto::Objective> objectives;
   std::string strategy = "default";

@@ -310,7 +310,8 @@ bool WantsAllBackends(const std::string& backend) {
 }
 
 absl::StatusOr<std::vector<TaskEntry>> SelectTasks(
-    const TaskSelection& selection, const proto::Hardware& hardware) {
+    const TaskSelection& selection, const proto::Hardware& hardware,
+    std::vector<LeftOutTask>* left_out) {
   const RE2 op_regex(selection.op_regex.empty() ? ".*" : selection.op_regex,
                      RE2::Quiet);
   const RE2 shape_regex(selection.shape_regex, RE2::Quiet);
@@ -358,13 +359,33 @@ absl::StatusOr<std::vector<TaskEntry>> SelectTasks(
     chosen = AsWritten(selection.shape_regex, op_regex,
                        selection.with_test_only, &refused);
   }
+  const auto leave_out = [&](const Candidate& candidate,
+                             const absl::Status& why) {
+    // A shapes file is for all devices, and a backend computes its part of it.
+    if (left_out == nullptr || selection.workload.empty()) return;
+    LeftOutTask& left = left_out->emplace_back();
+    left.task.set_operator_name(candidate.entry->op->name());
+    left.task.set_device_kind(selection.device);
+    *left.task.mutable_shape() = candidate.shape;
+    left.task.set_threads(1);
+    left.task.set_cache_mode(selection.cache_mode);
+    left.why = why;
+  };
   for (const Candidate& candidate : chosen) {
-    for (const ops::Backend* backend :
-         BackendsFor(*candidate.entry, selection)) {
+    const auto backends = BackendsFor(*candidate.entry, selection);
+    if (backends.empty()) {
+      leave_out(candidate,
+                absl::NotFoundError(absl::StrCat(
+                    candidate.entry->op->name(), " has no kernel for ",
+                    device->name(), selection.backend.empty() ? "" : " of ",
+                    selection.backend)));
+    }
+    for (const ops::Backend* backend : backends) {
       const absl::Status computes =
           ops::Computes(*candidate.entry->op, *backend, candidate.shape);
       if (!computes.ok()) {
         not_computed.Update(computes);
+        leave_out(candidate, computes);
         continue;
       }
       for (const int count : threads) {

@@ -57,11 +57,19 @@ struct TaskEntry {
   std::string doc;  // where in the model
 };
 
-// Shapes of data types that a backend has no kernel for are left out. Never
-// empty: NotFound says what matched nothing and what there is;
-// InvalidArgument names a number of threads that the device does not have.
+// A layer that somebody asked for and no backend computes.
+struct LeftOutTask {
+  proto::Task task;
+  absl::Status why;
+};
+
+// Shapes of data types that a backend has no kernel for are left out; those of
+// a workload's layers are added to `left_out`, unless it is null. Never empty:
+// NotFound says what matched nothing and what there is; InvalidArgument names a
+// number of threads that the device does not have.
 absl::StatusOr<std::vector<TaskEntry>> SelectTasks(
-    const TaskSelection& selection, const proto::Hardware& hardware);
+    const TaskSelection& selection, const proto::Hardware& hardware,
+    std::vector<LeftOutTask>* left_out = nullptr);
 
 // The backend's configs for one task.
 struct TaskSpace : ops::BackendConfigs {

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,6 +23,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/file/file.h"
+#include "base/file/read_file_or_link.h"
 #include "base/status_macros.h"
 
 namespace optrail::tuning {
@@ -151,6 +153,12 @@ int ObservedFile::Reserve(uint64_t group) {
   // The first one comes with the header.
   const size_t begin = group == 0 ? 0 : kHeaderBytes + group * sizeof(Group);
   const size_t end = kHeaderBytes + (group + 1) * sizeof(Group);
+  // Beyond the limit of a file's size, the system would end the process.
+  rlimit limit;
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+      end > limit.rlim_cur) {
+    return EFBIG;
+  }
   const int error = posix_fallocate(descriptor_, static_cast<off_t>(begin),
                                     static_cast<off_t>(end - begin));
   if (error == 0) reserved_ = group + 1;
@@ -194,7 +202,7 @@ ObservedCounter* ObservedFile::CounterOf(const ObservedKey& key) {
 absl::Status ObservedFile::Read(const std::string& path,
                                 std::vector<ObservedRow>* rows,
                                 std::vector<std::string>* notes) {
-  OPTRAIL_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string bytes, ReadFileOrLink(path));
   const auto refuse = [&](absl::string_view why) {
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": ", why,

@@ -26,6 +26,11 @@ struct NumericsClass {
 std::string NumericsText(const NumericsClass& numerics);
 NumericsClass ParseNumerics(absl::string_view text);
 
+// To which classes a search is limited, as --numerics and TunedConfig's
+// numerics_limit name it.
+inline constexpr char kClassOfDefault[] = "class-of-default";
+inline constexpr char kBatchInvariantOnly[] = "batch-invariant";
+
 // Both are known, and equal.
 bool SameBits(absl::string_view a, absl::string_view b);
 // True if that was tested and found.

@@ -36,6 +36,14 @@ void AddBatchInvariance(bool is_invariant, Facts* facts) {
   Add(kBatchInvariant, is_invariant ? 1 : 0, facts);
 }
 
+void CopyNumerics(const proto::Trial& from, proto::Trial* to) {
+  for (const proto::Fact& fact : from.facts()) {
+    if (fact.name() == kNumerics || fact.name() == kBatchInvariant) {
+      *to->add_facts() = fact;
+    }
+  }
+}
+
 std::string NumericsOf(const proto::Trial& trial) {
   NumericsClass numerics;
   for (const proto::Fact& fact : trial.facts()) {

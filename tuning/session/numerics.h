@@ -31,6 +31,9 @@ void AddNumerics(uint64_t bits,
 void AddBatchInvariance(bool is_invariant,
                         google::protobuf::RepeatedPtrField<proto::Fact>* facts);
 
+// Adds what is known of the class of `from` to a trial that has no facts yet.
+void CopyNumerics(const proto::Trial& from, proto::Trial* to);
+
 // The text of the class; "" where nobody knows it: the device compared the
 // results, the trial failed or is older than the fact.
 std::string NumericsOf(const proto::Trial& trial);

@@ -146,10 +146,14 @@ absl::StatusOr<TunedConfigStore> TunedConfigStore::Load(
       const absl::StatusOr<proto::TunedConfigs> configs =
           text.ok() ? ParseTunedConfigs(*text, path, &store.impl_->warnings)
                     : absl::StatusOr<proto::TunedConfigs>(text.status());
-      if (configs.ok()) {
+      absl::Status status = configs.status();
+      if (status.ok()) {
+        status = CheckPlace(*configs, FileNameOf(DirectoryOf(path)), path);
+      }
+      if (status.ok()) {
         Impl::Merge(*configs, /*overlay=*/true, &contents);
       } else {
-        warn(configs.status());
+        warn(status);
       }
     }
   }

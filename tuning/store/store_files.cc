@@ -32,21 +32,13 @@ std::string TreePath(absl::string_view folder, absl::string_view hardware) {
   return JoinPath(folder, "tuned", absl::StrCat(hardware, kSuffix));
 }
 
-// A file must say what its path says; otherwise writing it back would go
-// somewhere else.
 absl::StatusOr<proto::TunedConfigs> ReadTunedFile(
     const std::string& path, absl::string_view op,
     std::vector<std::string>* mended = nullptr) {
   OPTRAIL_ASSIGN_OR_RETURN(const std::string text, ReadRegularFile(path));
   OPTRAIL_ASSIGN_OR_RETURN(proto::TunedConfigs configs,
                            ParseTunedConfigs(text, path, mended));
-  const absl::string_view stem = absl::StripSuffix(FileNameOf(path), kSuffix);
-  if (configs.operator_name() != op || configs.hardware_id() != stem) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        path, ": the file is about operator \"", configs.operator_name(),
-        "\" on \"", configs.hardware_id(), "\", expected \"", op, "\" on \"",
-        stem, "\" as its path says"));
-  }
+  OPTRAIL_RETURN_IF_ERROR(CheckPlace(configs, op, path));
   return configs;
 }
 

@@ -8,6 +8,8 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "base/file/file.h"
 #include "base/status_macros.h"
 #include "base/text/textproto.h"
 #include "tuning/proto/canonical.h"
@@ -128,12 +130,23 @@ absl::StatusOr<std::string> CanonicalConfig(const TextProtoPlace& place,
   return CanonicalText(*config);
 }
 
+// 0 where it is not known.
+absl::Status CheckTime(const TextProtoPlace& place, const char* field,
+                       double ns) {
+  if (ns >= 0 && std::isfinite(ns)) return absl::OkStatus();
+  return place.Child(field).Error(
+      absl::StrCat(field, " is ", ns, ", expected a time, or none"));
+}
+
 absl::Status Normalise(const TextProtoPlace& place, proto::DeviceKind device,
                        proto::TunedConfig* tuned) {
   OPTRAIL_ASSIGN_OR_RETURN(*tuned->mutable_config(),
                            CanonicalConfig(place, tuned->config()));
   ShortenEntry(tuned);
   OPTRAIL_RETURN_IF_ERROR(NormaliseKey(place, tuned));
+  OPTRAIL_RETURN_IF_ERROR(CheckTime(place, "time_ns", tuned->time_ns()));
+  OPTRAIL_RETURN_IF_ERROR(
+      CheckTime(place, "default_time_ns", tuned->default_time_ns()));
   if (!tuned->bucket().empty()) {
     const absl::StatusOr<Bucket> bucket = Bucket::Parse(tuned->bucket());
     if (!bucket.ok()) {
@@ -281,6 +294,19 @@ void PutInOrder(Entries* entries) {
 }
 
 }  // namespace
+
+absl::Status CheckPlace(const proto::TunedConfigs& configs,
+                        absl::string_view op, absl::string_view path) {
+  const absl::string_view stem =
+      absl::StripSuffix(FileNameOf(path), ".textproto");
+  if (configs.operator_name() == op && configs.hardware_id() == stem) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      path, ": the file is about operator \"", configs.operator_name(),
+      "\" on \"", configs.hardware_id(), "\", expected \"", op, "\" on \"",
+      stem, "\" as its path says"));
+}
 
 absl::Status CheckNames(absl::string_view operator_name,
                         absl::string_view hardware_id,

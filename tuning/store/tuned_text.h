@@ -33,6 +33,11 @@ absl::StatusOr<proto::TunedConfigs> ParseTunedConfigs(
 // it back.
 std::string FormatTunedConfigs(proto::TunedConfigs configs);
 
+// A file of a store, or of an operator's tuned folder, must be about what its
+// path says: otherwise writing it back would go somewhere else.
+absl::Status CheckPlace(const proto::TunedConfigs& configs,
+                        absl::string_view op, absl::string_view path);
+
 // The names of a file become parts of paths, so nothing else may be in them.
 absl::Status CheckNames(absl::string_view operator_name,
                         absl::string_view hardware_id,

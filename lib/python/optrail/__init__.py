@@ -53,7 +53,7 @@ def operators():
 
 def shape_text(op, dims, attributes="", types="f32"):
     """The text of a shape: "m=4,n=8,k=2/f32" for ("matmul", [4, 8, 2])."""
-    values = (_c.ctypes.c_int64 * len(dims))(*dims)
+    values = _c.dims(dims)
     buffer = _c.ctypes.create_string_buffer(4096)
     _c.check(_c.lib.optrail_shape_text(
         _c.text(op), values, len(dims), _c.text(attributes), _c.text(types),
@@ -66,7 +66,7 @@ def infer_shape(op, inputs, attributes=""):
     "m=3,n=4,k=5/f32" for ("matmul", [((3, 5), "f32"), ((5, 4), "f32")])."""
     given = (_c.Operand * len(inputs))(*(
         _c.make(_c.Operand, type=_c.text(kind), rank=len(dims),
-                dims=(_c.ctypes.c_int64 * len(dims))(*dims)) for dims, kind in inputs))
+                dims=_c.dims(dims)) for dims, kind in inputs))
     buffer = _c.ctypes.create_string_buffer(4096)
     _c.check(_c.lib.optrail_infer_shape(
         _c.text(op), given, len(inputs), _c.text(attributes), buffer, len(buffer)))
@@ -90,14 +90,15 @@ def _operand(raw):
 
 
 def observe(folder, *, time=False):
-    """Counts from now on what this process asks for. See optrail_observe()."""
+    """Counts from now on what this process asks for. See optrail_observe(). With None
+    nothing begins: it returns if calls are counted, and the Error else says why not."""
     _c.check(_c.lib.optrail_observe(_c.text(folder), _c.OBSERVE_TIME if time else 0))
 
 
 def _problem(op, shape, device, backend, cache_mode, threads, exact_only):
     return _c.make(_c.Problem, op=_c.text(op), shape=_c.text(shape),
                    device=_c.text(device), backend=_c.text(backend),
-                   cache_mode=_c.text(cache_mode), threads=threads,
+                   cache_mode=_c.text(cache_mode), threads=_c.integer("threads", threads, 32),
                    flags=_c.EXACT_ONLY if exact_only else 0)
 
 
@@ -132,7 +133,8 @@ class Threads(_c.Owner):
 
     def __init__(self, count):
         super().__init__(_c.lib.optrail_threads_destroy)
-        _c.check(_c.lib.optrail_threads_create(count, self._out()))
+        _c.check(_c.lib.optrail_threads_create(_c.integer("count", count, 32),
+                                               self._out()))
 
 
 class Plan(_c.Owner):
@@ -152,8 +154,8 @@ class Plan(_c.Owner):
                           compile_cache=_c.text(compile_cache),
                           flags=_c.MAY_COMPILE if may_compile else 0)
         _c.check(_c.lib.optrail_plan_create(
-            store.handle if store is not None else None, _c.ctypes.byref(problem),
-            _c.ctypes.byref(options), self._out()))
+            None if store is None else _c.handle("store", store, Store),
+            _c.ctypes.byref(problem), _c.ctypes.byref(options), self._out()))
         self.on_gpu = device == "cuda"
         self.operands = operands(op, shape)
         self.workspace_bytes = _c.lib.optrail_plan_workspace_bytes(self.handle)
@@ -185,7 +187,7 @@ class Plan(_c.Owner):
             kept = slots, call, _c.ctypes.byref(call)
         slots, call, reference = kept
         slots[:] = addresses
-        call.threads = threads.handle if threads is not None else None
+        call.threads = None if threads is None else _c.handle("threads", threads, Threads)
         call.stream = stream
         call.workspace = workspace
         call.workspace_bytes = self.workspace_bytes if workspace else 0

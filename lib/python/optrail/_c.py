@@ -2,6 +2,7 @@
 
 import ctypes
 import ctypes.util
+import operator
 import os
 from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t
 from ctypes import c_uint32, c_void_p
@@ -106,7 +107,32 @@ run.restype = c_int
 
 def text(value):
     """A string, a path or None as C takes it."""
-    return None if value is None else os.fsencode(value)
+    if value is None:
+        return None
+    encoded = os.fsencode(value)
+    if b"\0" in encoded:  # C would see what is before it
+        raise ValueError(f"{value!r} has a NUL, expected none")
+    return encoded
+
+
+def integer(name, value, bits):
+    """An integer that has room in C, where ctypes would cut it."""
+    value = operator.index(value)
+    if not -(1 << bits - 1) <= value < 1 << bits - 1:
+        raise ValueError(f"{name} is {value}, expected one of {bits} bits")
+    return value
+
+
+def dims(values):
+    return (c_int64 * len(values))(*(integer("a dimension", value, 64) for value in values))
+
+
+def handle(name, value, kind):
+    """Of an Owner of this kind."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} is a {type(value).__name__}, expected an optrail."
+                        f"{kind.__name__}")
+    return value.handle
 
 
 def make(struct, **fields):
