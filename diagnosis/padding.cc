@@ -139,10 +139,11 @@ void MeasurePadding(const Subject& subject, const Machine& machine,
     if (gain < numbers->ValueOr("padding_gain", -1)) continue;
     const int64_t length = shape.dims(i).value();
     const int64_t whole = padded.dims(i).value();
-    numbers->Set("padding_gain", gain,
-                 absl::StrFormat("%s=%d in place of %d takes %.2f times as long",
-                                 shape.dims(i).name(), whole, length,
-                                 evaluation.trial().time_ns() / time_ns));
+    numbers->Set(
+        "padding_gain", gain,
+        absl::StrFormat("%s=%d in place of %d takes %.2f times as long",
+                        shape.dims(i).name(), whole, length,
+                        evaluation.trial().time_ns() / time_ns));
     numbers->Set("padded_share", share, "measured ceilings");
     numbers->Set("padded_length", static_cast<double>(whole), "whole vectors");
     numbers->Set("short_length", static_cast<double>(length), "the shape");
