@@ -39,7 +39,7 @@ struct ProcessReading {
   double relative_sample_spread = 0;
   int samples = 0;
   bool aggregate_only = false;
-  // Of a point: the run of the process, an index into PointRuns::ids.
+  // In a point, the run that the process was of: an index into PointRuns::ids.
   uint16_t run = 0;
 };
 

@@ -11,7 +11,7 @@ using ::testing::EndsWith;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-// What `suite` measured at the same commit.
+// Each run is of the same commit.
 proto::Run MakeRun(int second, const std::string& suite,
                    const std::vector<int64_t>& process_ns) {
   proto::Run run;
