@@ -123,8 +123,16 @@ absl::StatusOr<ExitCode> RunCarbonCertify(const CarbonCertifyCommand& command,
     OPTRAIL_RETURN_IF_ERROR(WriteCertificate(command.out, json, page, out));
   }
   // The history keeps it in any case, so that its runs stay whole.
-  OPTRAIL_ASSIGN_OR_RETURN(const std::string kept,
-                           KeepCertificate(command.common.history, json));
+  absl::StatusOr<std::string> keeping =
+      KeepCertificate(command.common.history, json);
+  if (!command.out.empty() && absl::IsPermissionDenied(keeping.status())) {
+    // Who may only read a history has what was asked for, in a file.
+    std::cerr << "note: the history does not keep it, so that `history thin` "
+                 "may take what it follows from: "
+              << EscapeForTerminal(keeping.status().message()) << "\n";
+    return ExitCode::kOk;
+  }
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string kept, std::move(keeping));
   // Paths on the standard output would end up within the JSON.
   const bool is_piped = command.out == "-" || IsStream(command.out);
   std::ostream& places = is_piped ? std::cerr : out;

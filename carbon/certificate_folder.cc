@@ -11,11 +11,13 @@
 #include "base/hash/sha256.h"
 #include "base/status_macros.h"
 #include "base/text/json.h"
+#include "base/text/quote.h"
 #include "carbon/certificate.h"
 #include "nlohmann/json.hpp"
 #include "tracker/history/documents.h"
 #include "tracker/history/history_files.h"
 #include "tracker/history/record_store.h"
+#include "tracker/history/store_url.h"
 
 namespace optrail::carbon {
 namespace {
@@ -44,8 +46,7 @@ absl::StatusOr<Pair> PairOf(const std::string& text, const std::string& path) {
     }
     if (run == nullptr || !run->is_string()) {
       return absl::InvalidArgumentError(absl::StrCat(
-          path, ": inputs/", field,
-          " is missing, expected a certificate; next: repair or remove it"));
+          path, ": inputs/", field, " is missing, expected a certificate"));
     }
     *id = run->get<std::string>();
   }
@@ -70,12 +71,25 @@ absl::StatusOr<bool> PutNew(const tracker::Documents& documents,
     if (!written.ok()) return written;
     return true;
   }
-  const auto present = documents.Read(name);
-  if (present.ok() && *present == bytes) return false;
+  OPTRAIL_ASSIGN_OR_RETURN(const std::string present, documents.Read(name));
+  if (present == bytes) return false;
   return absl::AlreadyExistsError(absl::StrCat(
       documents.PlaceOf(name),
       ": it holds other bytes than those that its name tells; next: "
-      "optrail carbon verify it, and move it out of the folder"));
+      "optrail carbon verify it, and ",
+      documents.HowToRemove(name)));
+}
+
+// As PairOf, of a document that somebody may have to remove.
+absl::StatusOr<Pair> PairIn(const tracker::Documents& documents,
+                            const std::string& name, const std::string& text) {
+  absl::StatusOr<Pair> pair = PairOf(text, documents.PlaceOf(name));
+  if (pair.ok()) return pair;
+  return absl::Status(pair.status().code(),
+                      absl::StrCat(pair.status().message(),
+                                   "; next: repair it"
+                                   " from a copy, or ",
+                                   documents.HowToRemove(name)));
 }
 
 // The names of the certificates.
@@ -132,12 +146,19 @@ absl::StatusOr<std::string> ReadCertificate(const std::string& history,
   if (!tracker::IsStoreUrl(place)) return ReadRegularFile(place);
   const std::string name = place.substr(place.rfind('/') + 1);
   if (tracker::IsStoreUrl(history)) {
+    // Each user has another URL of one database, so names alone are compared:
+    // they hold a digest.
     OPTRAIL_ASSIGN_OR_RETURN(const auto documents, Open(history));
-    if (documents->PlaceOf(name) == place) return documents->Read(name);
+    absl::StatusOr<std::string> json = documents->Read(name);
+    if (!absl::IsNotFound(json.status()) || documents->PlaceOf(name) == place) {
+      return json;
+    }
   }
   return absl::InvalidArgumentError(absl::StrCat(
-      place, ": expected a certificate of the history ", history,
-      "; next: --history=", place.substr(0, place.rfind("/certificates"))));
+      tracker::ShownUrl(place), ": expected a certificate of the history ",
+      tracker::ShownUrl(history), "; next: --history=",
+      QuoteForShell(tracker::ShownUrl(
+          place.substr(0, place.rfind(absl::StrCat("/", kFolder)))))));
 }
 
 absl::StatusOr<std::vector<std::string>> CertifiedRuns(
@@ -148,7 +169,7 @@ absl::StatusOr<std::vector<std::string>> CertifiedRuns(
                            NamesIn(*documents));
   for (const std::string& name : names) {
     OPTRAIL_ASSIGN_OR_RETURN(const std::string text, documents->Read(name));
-    OPTRAIL_ASSIGN_OR_RETURN(Pair pair, PairOf(text, documents->PlaceOf(name)));
+    OPTRAIL_ASSIGN_OR_RETURN(Pair pair, PairIn(*documents, name, text));
     runs.push_back(std::move(pair.base));
     runs.push_back(std::move(pair.candidate));
   }
@@ -166,11 +187,12 @@ absl::StatusOr<CopiedCertificates> CopyCertificates(const std::string& from,
   for (const std::string& name : names) {
     const std::string place = source->PlaceOf(name);
     const auto json = source->Read(name);
+    if (absl::IsUnavailable(json.status())) return json.status();
     if (!json.ok()) {
       report.problems.push_back(std::string(json.status().message()));
       continue;
     }
-    if (const auto pair = PairOf(*json, place); !pair.ok()) {
+    if (const auto pair = PairIn(*source, name, *json); !pair.ok()) {
       report.problems.push_back(std::string(pair.status().message()));
       continue;
     }
@@ -220,7 +242,7 @@ absl::StatusOr<CheckedCertificates> CheckCertificates(
     const auto json = documents->Read(name);
     const absl::Status verified =
         json.ok() ? VerifyCertificate(*json, history, "") : json.status();
-    if (json.ok() && absl::IsUnavailable(verified)) return verified;
+    if (absl::IsUnavailable(verified)) return verified;
     if (verified.ok()) {
       ++checked.verified;
     } else if (json.ok() && absl::IsNotFound(verified)) {

@@ -37,13 +37,13 @@ std::string PagePathOf(absl::string_view certificate_path);
 absl::StatusOr<std::string> KeepCertificate(const std::string& history,
                                             const std::string& json);
 
-// Reads the certificate that KeepCertificate put into PostgreSQL, by its place;
-// any other `place` is a path.
+// Reads the certificate that KeepCertificate put into PostgreSQL, by its place,
+// whoever's URL that begins with; any other `place` is a path.
 absl::StatusOr<std::string> ReadCertificate(const std::string& history,
                                             const std::string& place);
 
 // The runs of all certificates that the history keeps. An unreadable one is an
-// error.
+// error, which says how to remove it.
 absl::StatusOr<std::vector<std::string>> CertifiedRuns(
     const std::string& history);
 
@@ -57,6 +57,7 @@ struct CopiedCertificates {
 // makes their pages anew. A certificate whose name
 // is taken by another one gets a name with its digest, so that both stay. A
 // file that is no certificate is not copied: it would stop `history thin`.
+// Unavailable if a database went away.
 absl::StatusOr<CopiedCertificates> CopyCertificates(const std::string& from,
                                                     const std::string& to);
 
@@ -72,7 +73,8 @@ struct CheckedCertificates {
   // Says how many `verified` leaves out, and the next step; "" if it has all.
   std::string LeftOut() const;
 };
-// `name`: that of `history`, with its password if it has one.
+// `name`: that of `history`, with its password if it has one. Unavailable if a
+// database went away.
 absl::StatusOr<CheckedCertificates> CheckCertificates(
     const tracker::History& history, const std::string& name);
 

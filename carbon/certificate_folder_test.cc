@@ -1,5 +1,7 @@
 #include "carbon/certificate_folder.h"
 
+#include <map>
+#include <memory>
 #include <set>
 #include <sstream>
 #include <string>
@@ -14,13 +16,61 @@
 #include "carbon/certificate_test_fixture.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tracker/history/documents.h"
 #include "tracker/history/retention.h"
+#include "tracker/history/store_url.h"
 
 namespace optrail::carbon {
 namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
+
+// In place of a database, of which this program has none.
+class InMemory : public tracker::Documents {
+ public:
+  static std::map<std::string, std::string> kept;
+  static absl::Status reading;  // an error of each Read
+
+  explicit InMemory(const std::string& place) : Documents(place) {}
+
+  std::string HowToRemove(absl::string_view name) const override {
+    return absl::StrCat("DELETE ", name);
+  }
+  absl::StatusOr<std::vector<std::string>> List() const override {
+    std::vector<std::string> names;
+    for (const auto& [name, bytes] : kept) names.push_back(name);
+    return names;
+  }
+  absl::StatusOr<std::string> Read(const std::string& name) const override {
+    if (!reading.ok()) return reading;
+    const auto found = kept.find(name);
+    if (found == kept.end()) return absl::NotFoundError(PlaceOf(name));
+    return found->second;
+  }
+  absl::Status Put(const std::string& name,
+                   const std::string& bytes) const override {
+    return kept.emplace(name, bytes).second
+               ? absl::OkStatus()
+               : absl::AlreadyExistsError(PlaceOf(name));
+  }
+};
+std::map<std::string, std::string> InMemory::kept;
+absl::Status InMemory::reading;
+
+constexpr char kUrl[] = "postgresql://me:SECRET@h/d";
+
+void UseMemory() {
+  InMemory::kept.clear();
+  InMemory::reading = absl::OkStatus();
+  tracker::RegisterUrlDocuments(
+      [](absl::string_view url, absl::string_view folder)
+          -> absl::StatusOr<std::unique_ptr<tracker::Documents>> {
+        return std::make_unique<InMemory>(
+            absl::StrCat(tracker::ShownUrl(url), "/", folder));
+      });
+}
 
 CarbonCertifyCommand Certify(const std::string& dir,
                              const CertificateInputs& inputs) {
@@ -54,6 +104,8 @@ TEST_F(CertificateTest, CertifiedRunsStayWholeWhenAHistoryIsThinned) {
   ASSERT_TRUE(CreateDirectories(CertificateFolder(dir_)).ok());
   const std::string path = CertificateFolder(dir_) + "/one.json";
   ASSERT_TRUE(WriteFileAtomically(path, Make()).ok());
+  ASSERT_TRUE(
+      WriteFileAtomically(CertificateFolder(dir_) + "/._one.json", "x").ok());
   const auto certified = CertifiedRuns(dir_);
   ASSERT_TRUE(certified.ok()) << certified.status();
   EXPECT_EQ(std::set<std::string>(certified->begin(), certified->end()),
@@ -258,6 +310,48 @@ TEST_F(CertificateTest, AMergeBringsWhatKeepsItsRunsWhole) {
   const auto none = CopyCertificates(Folder("empty"), other);
   ASSERT_TRUE(none.ok()) << none.status();
   EXPECT_EQ(none->copied + none->already_there, 0);
+}
+
+TEST_F(CertificateTest, APlaceInADatabaseIsFoundByEveryUserAndShowsNoPassword) {
+  UseMemory();
+  const auto place = KeepCertificate(kUrl, Make());
+  ASSERT_TRUE(place.ok()) << place.status();
+  const std::string name(FileNameOf(*place));
+  EXPECT_EQ(*place, absl::StrCat("postgresql://me@h/d/certificates/", name));
+  for (const char* user : {"me@", "you@", "me:SECRET@", ""}) {
+    const auto found = ReadCertificate(
+        kUrl, absl::StrCat("postgresql://", user, "h/d/certificates/", name));
+    ASSERT_TRUE(found.ok()) << found.status();
+    EXPECT_EQ(*found, Make());
+  }
+  for (const std::string& history : {dir_, std::string(kUrl)}) {
+    for (const char* database :
+         {"postgresql://you:SECRET@h/e", "postgresql://h/e?password=SECRET"}) {
+      const absl::Status other =
+          ReadCertificate(history,
+                          absl::StrCat(database, "/certificates/one.json"))
+              .status();
+      EXPECT_TRUE(absl::IsInvalidArgument(other)) << other;
+      EXPECT_THAT(std::string(other.message()),
+                  AllOf(HasSubstr("next: --history="), HasSubstr("h/e"),
+                        Not(HasSubstr("SECRET"))));
+    }
+  }
+}
+
+TEST_F(CertificateTest, ADatabaseThatIsAwayRefusesNoCertificate) {
+  UseMemory();
+  ASSERT_TRUE(KeepCertificate(kUrl, Make()).ok());
+  InMemory::reading = absl::UnavailableError("away");
+  EXPECT_TRUE(absl::IsUnavailable(CheckCertificates(history_, kUrl).status()));
+  EXPECT_TRUE(
+      absl::IsUnavailable(CopyCertificates(kUrl, Folder("to")).status()));
+  // Nobody knows whether it is the same.
+  EXPECT_TRUE(absl::IsUnavailable(KeepCertificate(kUrl, Make()).status()));
+  UseMemory();
+  InMemory::kept["broken.json"] = "{}";
+  EXPECT_THAT(std::string(CertifiedRuns(kUrl).status().message()),
+              HasSubstr("or DELETE broken.json"));
 }
 
 }  // namespace

@@ -119,6 +119,22 @@ TEST_F(SharedCertificatesTest, CertifyKeepsItThereAndVerifyFindsIt) {
   const auto verified = RunCarbonVerify(verify, said);
   ASSERT_TRUE(verified.ok()) << verified.status();
   EXPECT_EQ(*verified, ExitCode::kOk) << said.str();
+
+  // A reader gets the file, and a note that the history keeps nothing.
+  certify.common.history = Url(NewRole("optrail_reader"));
+  certify.inputs.pue = 1.2;
+  certify.out = absl::StrCat(local_.dir_, "_reader.json");
+  testing::internal::CaptureStderr();
+  const auto read_only = RunCarbonCertify(certify, out);
+  const std::string note = testing::internal::GetCapturedStderr();
+  ASSERT_TRUE(read_only.ok()) << read_only.status();
+  EXPECT_EQ(*read_only, ExitCode::kOk);
+  EXPECT_THAT(note, HasSubstr("note: the history does not keep it"));
+  EXPECT_TRUE(FileExists(certify.out));
+  certify.out = "";
+  EXPECT_TRUE(
+      absl::IsPermissionDenied(RunCarbonCertify(certify, out).status()));
+
   // A place in another history is named with what to do.
   verify.common.history = local_.dir_;
   EXPECT_THAT(std::string(RunCarbonVerify(verify, said).status().message()),
@@ -135,7 +151,17 @@ TEST_F(SharedCertificatesTest, ADocumentNeverChanges) {
   EXPECT_FALSE((*documents)->Put("../two.json", "{}").ok());
   // An unreadable one must not let its runs go.
   ASSERT_TRUE((*documents)->Put("two.json", "{").ok());
-  EXPECT_FALSE(CertifiedRuns(Url()).ok());
+  const absl::Status unreadable = CertifiedRuns(Url()).status();
+  EXPECT_FALSE(unreadable.ok());
+  const std::string message(unreadable.message());
+  const size_t sql = message.find("DELETE FROM optrail.documents WHERE");
+  ASSERT_NE(sql, std::string::npos) << message;
+  // The message's statement takes one away, and no more.
+  const auto maintainer =
+      tracker::Postgres::Connect(Url(NewRole("optrail_maintainer")));
+  ASSERT_TRUE(maintainer.ok()) << maintainer.status();
+  EXPECT_TRUE((*maintainer)->Execute(message.substr(sql)).ok()) << message;
+  EXPECT_EQ((*documents)->List()->size(), 1);
   // A recorder may add one, and not take one away.
   const std::string recorder = NewRole("optrail_recorder");
   const auto as_recorder =
@@ -144,8 +170,10 @@ TEST_F(SharedCertificatesTest, ADocumentNeverChanges) {
   EXPECT_TRUE((*as_recorder)->Put("three.json", "{}").ok());
   const auto db = tracker::Postgres::Connect(Url(recorder));
   ASSERT_TRUE(db.ok()) << db.status();
-  EXPECT_FALSE((*db)->Execute("DELETE FROM optrail.documents").ok());
-  EXPECT_FALSE((*db)->Execute("UPDATE optrail.documents SET bytes = ''").ok());
+  for (const char* change : {"DELETE FROM optrail.documents",
+                             "UPDATE optrail.documents SET bytes = ''"}) {
+    EXPECT_TRUE(absl::IsPermissionDenied((*db)->Execute(change))) << change;
+  }
 }
 
 }  // namespace

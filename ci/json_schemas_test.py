@@ -5,7 +5,7 @@
 
 Each schema of docs/json_schemas is used at least once, on output that is not
 empty, and a changed output must not pass: a field that is required goes, a
-number becomes a list. Every command whose help names --format has a schema.
+number becomes a list. It has no field that the schema lacks. Every command whose help names --format has a schema.
 """
 
 import copy
@@ -312,8 +312,13 @@ def main():
             for error in validator.iter_errors(value):
                 failures.append('%s: %s: %s' % (
                     name, '/'.join(map(str, error.path)), error.message))
-        # It can fail.
         item = schema['items'] if schema['type'] == 'array' else schema
+        if 'additionalProperties' not in item:
+            rows = [row for value in shown for row in
+                    (value if schema['type'] == 'array' else [value])]
+            for field in sorted(set().union(*rows) - set(item['properties'])):
+                failures.append('%s: the schema lacks %s' % (name, field))
+        # It can fail.
         probe = shown[0][0] if schema['type'] == 'array' else shown[0]
         for field in item.get('required', []):
             if field not in probe:

@@ -79,9 +79,7 @@ TEST_F(CompileFirstTest, TheDevicesPilotCompilesNothing) {
   // The GPU is there first, and waits.
   const pid_t gpu = StartPilot(
       PilotWith(Library("libfake_cuda.so", "libcuda.so.1"), "the-gpu"));
-  while (One("SELECT count(*) FROM optrail.pilots") == "0") {
-    absl::SleepFor(absl::Milliseconds(20));
-  }
+  WaitFor("SELECT count(*) FROM optrail.pilots", "1");
   Await(StartPilot(
       PilotWith(Library("libnvrtc.so.13", "libnvrtc.so.13"), "the-cpu")));
   const std::set<std::string> ahead = Compiled();

@@ -1,5 +1,6 @@
 #include "cli/hide_passwords.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 
@@ -13,10 +14,11 @@ std::vector<char*> HidePasswords(int argc, char** argv) {
     given.push_back(argv[i]);
     const std::string text = argv[i];
     const std::string shown = tracker::ShownUrl(text);
-    if (shown == text || shown.size() > text.size()) continue;
+    if (shown == text) continue;
     given.back() = (new std::string(text))->data();
     std::memset(argv[i], 0, text.size());
-    std::memcpy(argv[i], shown.data(), shown.size());
+    // The dots may be longer than the password that they stand for.
+    std::memcpy(argv[i], shown.data(), std::min(shown.size(), text.size()));
   }
   given.push_back(nullptr);
   return given;

@@ -26,6 +26,13 @@ TEST(HidePasswordsTest, TheProgramGetsWhatWasGivenAndNobodyElseDoes) {
   EXPECT_STREQ(argv[2], "postgresql://me@h/d");
 }
 
+TEST(HidePasswordsTest, APasswordOfOneCharacterIsHiddenToo) {
+  std::string word = "postgresql://h/d?password=#";
+  char* argv[] = {word.data(), nullptr};
+  EXPECT_STREQ(HidePasswords(1, argv)[0], "postgresql://h/d?password=#");
+  EXPECT_EQ(word, "postgresql://h/d?password=.");
+}
+
 TEST(HidePasswordsTest, OtherArgumentsStayWhereTheyAre) {
   std::string flag = "--history=postgresql://me@h/d";
   char* argv[] = {flag.data(), nullptr};

@@ -7,8 +7,9 @@
 namespace optrail::diagnosis {
 
 std::string NumberText(double value) {
-  return std::fabs(value) < 1000 ? absl::StrFormat("%.3g", value)
-                                 : absl::StrFormat("%.0f", value);
+  // What %.3g would round to 1000 it would print as 1e+03.
+  return std::fabs(value) < 999.5 ? absl::StrFormat("%.3g", value)
+                                  : absl::StrFormat("%.0f", value);
 }
 
 void Numbers::Set(absl::string_view name, Number number,

@@ -80,7 +80,7 @@ void AppendAdvice(const proto::DiagnosisAdvice& advice, const char* bullet,
                   GainText(advice.predicted_gain(), advice.has_predicted_low(),
                            advice.predicted_low(), advice.predicted_high()),
                   ", ", advice.confidence(), "; costs ", advice.cost(), "\n");
-  if (advice.has_realised_gain()) {
+  if (tracker::WasTried(advice)) {
     absl::StrAppend(text, "    realised gain ",
                     GainText(advice.realised_gain(), advice.has_realised_low(),
                              advice.realised_low(), advice.realised_high()),
@@ -142,7 +142,7 @@ Json JsonOf(const proto::DiagnosisAdvice& advice) {
                {"confidence", advice.confidence()},
                {"cost", advice.cost()}};
   json["realised_gain"] =
-      advice.has_realised_gain() ? Json(advice.realised_gain()) : Json(nullptr);
+      tracker::WasTried(advice) ? Json(advice.realised_gain()) : Json(nullptr);
   json["outcome"] = advice.outcome();
   return json;
 }
@@ -274,7 +274,7 @@ Table SummaryOf(absl::Span<const proto::Diagnosis> diagnoses) {
                   CauseInShort(one),
                   advised ? Cell(InShort(advice)) : Cell::None(),
                   share(advised, advice.predicted_gain()),
-                  share(advice.has_realised_gain(), advice.realised_gain())});
+                  share(tracker::WasTried(advice), advice.realised_gain())});
   }
   return table;
 }

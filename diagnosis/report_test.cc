@@ -1,5 +1,10 @@
 #include "diagnosis/report.h"
 
+#include <string>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "diagnosis/numbers.h"
 #include "gtest/gtest.h"
 
@@ -50,6 +55,23 @@ TEST(SummaryOfTest, NamesTheFirstCauseAndTheFirstAdviceOrWhyThereIsNone) {
   EXPECT_NE(json.find("\"cause\": \"none: near the roofline\""),
             std::string::npos);
   EXPECT_NE(json.find("\"cause\": \"not found\""), std::string::npos);
+}
+
+// Earlier versions stored a gain of 0 for a search that had nothing to try.
+TEST(SummaryOfTest, HasNoRealisedGainOfWhatWasNotTried) {
+  proto::Diagnosis diagnosis = DiagnosisOf({});
+  proto::DiagnosisAdvice& advice = *diagnosis.add_advice();
+  advice.set_realised_gain(0);
+  for (const auto& [outcome, gain] :
+       {std::pair{"0 trials found nothing that is proven better", "null"},
+        std::pair{"9 trials found nothing that is proven better", "0"}}) {
+    advice.set_outcome(outcome);
+    const std::string field = absl::StrCat("\"realised_gain\": ", gain);
+    for (const std::string& json :
+         {SummaryOf({diagnosis}).ToJson(), DiagnosesJson({diagnosis})}) {
+      EXPECT_TRUE(absl::StrContains(json, field)) << json;
+    }
+  }
 }
 
 }  // namespace

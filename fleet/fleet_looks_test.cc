@@ -14,7 +14,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/time/clock.h"
 #include "base/process/subprocess.h"
 #include "fleet/testing/fleet_fixture.h"
 #include "gmock/gmock.h"
@@ -203,10 +202,7 @@ TEST_F(FleetLooksTest, ANodeThatDiesChangesNoAnswer) {
   const pid_t last = StartPilot(ScriptedPilot());
   for (const pid_t pilot : {second, last}) kill(pilot, SIGSTOP);
   const auto wait_until = [this](const std::string& condition) {
-    while (One("SELECT count(*) > 0 FROM optrail.tasks WHERE " + condition) ==
-           "f") {
-      absl::SleepFor(absl::Milliseconds(5));
-    }
+    WaitFor("SELECT count(*) > 0 FROM optrail.tasks WHERE " + condition, "t");
   };
   std::thread killer([&] {
     wait_until("state = 'leased'");
@@ -284,9 +280,7 @@ TEST_F(FleetLooksTest, APilotThatCannotBuildDoesNotEndTheSearch) {
   broken.program = {"sh", Script("echo no compiler here; exit 2\n")};
   const std::vector<pid_t> pilots = {StartPilot(broken),
                                      StartPilot(ScriptedPilot("sleep .2\n"))};
-  while (One("SELECT count(*) FROM optrail.pilots") != "2") {
-    absl::SleepFor(absl::Milliseconds(5));
-  }
+  WaitFor("SELECT count(*) FROM optrail.pilots", "2");
   std::ostringstream out;
   const auto code = OnPilots(3, out);
   End(pilots);
@@ -299,9 +293,7 @@ TEST_F(FleetLooksTest, APilotThatCannotBuildDoesNotEndTheSearch) {
 // The server ends every connection, a few times while the search waits.
 TEST_F(FleetLooksTest, ADatabaseThatBlinksEndsNoSearch) {
   const pid_t pilot = StartPilot(ScriptedPilot("sleep .3\n"));
-  while (One("SELECT count(*) FROM optrail.pilots") != "1") {
-    absl::SleepFor(absl::Milliseconds(5));
-  }
+  WaitFor("SELECT count(*) FROM optrail.pilots", "1");
   int polls = 0, blinks = 0;
   options_.may_go_on = [&] {
     constexpr int kMost = 6;

@@ -90,6 +90,7 @@ class Pilot {
       const absl::StatusOr<Next> next = TakeAndRun();
       if (next.ok()) {
         reached_ = SteadyNow();
+        said_error_.clear();  // the same error later is news
         if (*next == Next::kEnd) break;
         if (*next == Next::kTask) continue;
       } else if (!MayPass(next.status()) ||
@@ -113,6 +114,7 @@ class Pilot {
     }
     OPTRAIL_ASSIGN_OR_RETURN(const absl::optional<Task> task,
                              queue_.Claim(options_.info));
+    reached_ = SteadyNow();
     if (!task.has_value()) {
       OPTRAIL_ASSIGN_OR_RETURN(const bool draining, SayThatWeAreHere());
       if (draining) return Next::kEnd;
@@ -213,9 +215,10 @@ class Pilot {
     // While the database takes nothing, nobody else can get the task: the
     // result may count after the lease's end, too.
     const absl::Duration lease_ends = SteadyNow() + queue_.lease();
+    const absl::Duration until = std::max(reached_ + kPatience, lease_ends);
     while (true) {
       const absl::Status finished = queue_.Finish(task, ended, records);
-      if (!MayPass(finished) || SteadyNow() - reached_ > kPatience ||
+      if (!MayPass(finished) || SteadyNow() > until ||
           (told_to_end && SteadyNow() > lease_ends)) {
         return finished;
       }

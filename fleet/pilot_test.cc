@@ -228,9 +228,6 @@ TEST_F(FleetTest, AFullDiskDelaysAPilotAndCostsNoAttempt) {
   const std::string of_task =
       "SELECT concat(state, attempt, leases_lost) FROM optrail.tasks WHERE "
       "task = ";
-  const auto wait_for = [&](const std::string& sql, const std::string& value) {
-    while (One(sql) != value) absl::SleepFor(absl::Milliseconds(20));
-  };
   const auto ends_well = [](pid_t pilot) {
     int status = 0;
     return waitpid(pilot, &status, 0) == pilot && status == 0;
@@ -238,10 +235,10 @@ TEST_F(FleetTest, AFullDiskDelaysAPilotAndCostsNoAttempt) {
   JobQueue queue = Open();
   ASSERT_TRUE(queue.Submit({"job", {"bench a"}}).ok());
   pid_t pilot = StartPilot(Pilot({"sh", Script("exec sleep 1\n")}));
-  wait_for(of_task + "1", "leased10");
+  WaitFor(of_task + "1", "leased10");
   fill(true);
-  wait_for("SELECT lease_until < now() - interval '1 s' FROM optrail.tasks",
-           "t");
+  WaitFor("SELECT lease_until < now() - interval '1 s' FROM optrail.tasks",
+          "t");
   EXPECT_EQ(waitpid(pilot, nullptr, WNOHANG), 0) << "it waits for room";
   fill(false);
   EXPECT_TRUE(ends_well(pilot));
@@ -285,8 +282,10 @@ TEST_F(FleetTest, PilotsWithWrongClocksKeepTheirLeasesAndNoLonger) {
   const pid_t pilots[] = {StartPilot(working, absl::Hours(5)),
                           StartPilot(working, -absl::Hours(5))};
   int64_t leased = 0;
+  const absl::Time until = absl::Now() + absl::Minutes(2);
   while (One("SELECT count(*) FROM optrail.tasks WHERE state IN ('queued', "
              "'leased')") != "0") {
+    ASSERT_LT(absl::Now(), until) << "the tasks do not end";
     leased +=
         One("SELECT count(*) FROM optrail.tasks WHERE state = 'leased'") == "2";
     // No lease is longer, nobody was heard of in the future, and none is over.
@@ -317,18 +316,15 @@ TEST_F(FleetTest, PilotsWithWrongClocksKeepTheirLeasesAndNoLonger) {
     const pid_t dead = StartPilot(options, -error);
     const std::string of_job = absl::StrCat(
         " FROM optrail.tasks WHERE job = ", job, " AND state = 'leased'");
-    while (One("SELECT count(*)" + of_job) == "0") {
-      absl::SleepFor(absl::Milliseconds(20));
-    }
+    WaitFor("SELECT count(*)" + of_job, "1");
     ASSERT_EQ(kill(dead, SIGKILL), 0);
     ASSERT_EQ(waitpid(dead, nullptr, 0), dead);
     const std::string ends = One("SELECT lease_until" + of_job);
     options = Pilot({"true"});
     options.until_idle = false;
     const pid_t successor = StartPilot(options, error);
-    while (queue.Unfinished(job)->MayEnd()) {
-      absl::SleepFor(absl::Milliseconds(20));
-    }
+    WaitFor(absl::StrCat("SELECT state FROM optrail.tasks WHERE job = ", job),
+            "done");
     ASSERT_EQ(kill(successor, SIGTERM), 0);
     ASSERT_EQ(waitpid(successor, nullptr, 0), successor);
     EXPECT_EQ(
@@ -367,9 +363,7 @@ TEST_F(FleetTest, APilotThatIsThereFirstWaitsForTheCompilersPilot) {
   gpu.info.hardware_id = "gpu";
   cpu.info.hardware_id = "cpu";
   const pid_t first = StartPilot(gpu);
-  while (One("SELECT count(*) FROM optrail.pilots") == "0") {
-    absl::SleepFor(absl::Milliseconds(20));
-  }
+  WaitFor("SELECT count(*) FROM optrail.pilots", "1");
   EXPECT_EQ(queue.Status()->jobs[0].done, 0);
   const pid_t second = StartPilot(cpu);
   for (const pid_t pilot : {first, second}) {
@@ -391,9 +385,7 @@ TEST_F(FleetTest, ACancelledTaskIsStoppedAndADrainedPilotEnds) {
   PilotOptions options = Pilot({"sh", script});
   options.until_idle = false;
   const pid_t pilot = StartPilot(options);
-  while (queue.Status()->jobs[0].running == 0) {
-    absl::SleepFor(absl::Milliseconds(20));
-  }
+  WaitFor("SELECT state FROM optrail.tasks", "leased");
   EXPECT_EQ(*queue.Cancel(job), 1);
   EXPECT_EQ(*queue.Drain(""), 1);
   int status = 0;
@@ -407,9 +399,7 @@ TEST_F(FleetTest, APilotThatIsToldToEndPutsItsTaskBack) {
   JobQueue queue = Open();
   ASSERT_TRUE(queue.Submit({"job", {"bench a"}}).ok());
   const pid_t pilot = StartPilot(Pilot({"sh", script}));
-  while (queue.Status()->jobs[0].running == 0) {
-    absl::SleepFor(absl::Milliseconds(20));
-  }
+  WaitFor("SELECT state FROM optrail.tasks", "leased");
   ASSERT_EQ(kill(pilot, SIGTERM), 0);
   ASSERT_EQ(waitpid(pilot, nullptr, 0), pilot);
   EXPECT_EQ(queue.Status()->jobs[0].queued, 1);

@@ -135,7 +135,7 @@ struct FleetStatus {
 };
 
 // True for an error after which it is worth to ask again: the database is away,
-// or its disk is full. Neither is the caller's doing, and both pass.
+// or its disk or its memory is full. None is the caller's doing, and all pass.
 bool MayPass(const absl::Status& status);
 
 class JobQueue {

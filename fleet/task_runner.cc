@@ -245,7 +245,7 @@ absl::Status TaskRunner::CopyInAChild(const MayGoOn& may_go_on) const {
       absl::string_view(text,
                         static_cast<size_t>(std::max<ssize_t>(0, length))));
   // The queue tells a database that is away from what the task has met.
-  if (absl::IsUnavailable(why)) return why;
+  if (MayPass(why)) return why;
   return absl::FailedPreconditionError(
       absl::StrCat("the shared history cannot be copied: ", why.message()));
 }

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "base/file/file.h"
 #include "base/testing/wrong_clock.h"
 #include "tracker/history/postgres/postgres.h"
@@ -45,6 +46,15 @@ std::string FleetTest::One(const std::string& sql) {
   const auto rows = (*Postgres::Connect(url_))->Query(sql, {});
   EXPECT_TRUE(rows.ok()) << rows.status();
   return rows.ok() && !rows->empty() ? (*rows)[0][0].value_or("NULL") : "";
+}
+
+void FleetTest::WaitFor(const std::string& sql, const std::string& value) {
+  const absl::Time until = absl::Now() + absl::Minutes(2);
+  while (One(sql) != value) {
+    ASSERT_LT(absl::Now(), until)
+        << sql << " is " << One(sql) << ", expected " << value;
+    absl::SleepFor(absl::Milliseconds(5));
+  }
 }
 
 std::string FleetTest::Script(const std::string& text) const {

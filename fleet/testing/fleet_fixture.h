@@ -33,6 +33,9 @@ class FleetTest : public tracker::PostgresTest {
   void Sql(const std::string& sql);
   // The first value of the first row; "" for none.
   std::string One(const std::string& sql);
+  // Until One(sql) is `value`; a failure of the test after two minutes, so that
+  // what hangs is told by its name.
+  void WaitFor(const std::string& sql, const std::string& value);
 
   // A folder that others may read, gone with the server's.
   std::string Folder() const { return server_->folder(); }

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/file/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -308,6 +309,28 @@ TEST_F(GateTest, ATunedConfigOfAnotherKernelIsNamed) {
   EXPECT_THAT(GateText(Judged()),
               HasSubstr("a and 1 more benchmarks: unverified config: tuned "
                         "with kernel k1"));
+}
+
+// Two programs have a benchmark of one name, of which only one is judged.
+TEST_F(GateTest, NamesOfSeveralSuitesAreNotedWhereTheReportHasThem) {
+  for (int i = 1; i <= 6; ++i) {
+    Record(MakeRun(i, "main", {{"a", 100}, {"b", 200}}));
+    proto::Run other = MakeRun(i, "main", {{"b", 400}, {"c", 100}});
+    other.set_suite("other");
+    Record(other);
+    proto::Run third = MakeRun(i, "main", {{"c", 300}});
+    third.set_suite("third one");
+    Record(third);
+  }
+  GateOptions options;
+  options.suite = "smoke";
+  options.history_flag = " --history=x";
+  const std::string text = absl::StrJoin(
+      Judged("baseline { window { branch: \"main\" } }", options).notes, "\n");
+  EXPECT_THAT(text, AllOf(HasSubstr("times differ: b on"),
+                          HasSubstr("(suites other, smoke)"),
+                          HasSubstr("--suite=other --history=x")));
+  EXPECT_THAT(text, Not(HasSubstr("third one")));
 }
 
 }  // namespace

@@ -19,7 +19,6 @@
 #include "tracker/judge/evidence.h"
 #include "tracker/judge/fold_memory.h"
 #include "tracker/series/series_key.h"
-#include "tracker/series/shared_names.h"
 #include "tracker/triage/triage.h"
 
 namespace optrail::tracker {
@@ -220,7 +219,7 @@ absl::StatusOr<KnownChanges> KnownChanges::Of(
   OPTRAIL_ASSIGN_OR_RETURN(LoadedSeries loaded, LoadSeries(history, query));
   OPTRAIL_ASSIGN_OR_RETURN(const LoadedTriage triage, history.LoadTriage());
   KnownChanges known(TriageBook(triage.records, now_unix_ns));
-  known.shared_names_ = SharedNamesText(loaded.runs, loaded.series);
+  known.shared_names_ = FindSharedNames(loaded.runs, loaded.series);
   bool is_past = false;
   for (Series& series : loaded.series) {
     const Present& present = presents.at(series.key.hardware_id);
@@ -323,7 +322,23 @@ void KnownChanges::List(GateReport* report) const {
   NoteUnanswered(/*is_norm=*/false, report);
   NoteUnconfirmed(report);
   NoteForgotten(report);
-  if (!shared_names_.empty()) AddNote(shared_names_, report);
+  NoteSharedNames(report);
+}
+
+void KnownChanges::NoteSharedNames(GateReport* report) const {
+  std::set<std::pair<std::string, std::string>> judged;
+  for (const GateRow& row : report->rows) {
+    judged.emplace(DisplayName(row.row.key), row.hardware_id);
+  }
+  std::vector<SharedName> names;
+  for (const SharedName& name : shared_names_) {
+    if (judged.count({name.benchmark, name.hardware_id}) > 0) {
+      names.push_back(name);
+    }
+  }
+  const std::string note =
+      SharedNamesText(names, report->history_flag.value_or(""));
+  if (!note.empty()) AddNote(note, report);
 }
 
 // The window forgets what its runs lack; nobody has answered it all the same.

@@ -29,6 +29,7 @@
 #include "tracker/history/history.h"
 #include "tracker/judge/judge.h"
 #include "tracker/series/series.h"
+#include "tracker/series/shared_names.h"
 #include "tracker/triage/triage.h"
 
 namespace optrail::tracker {
@@ -76,6 +77,8 @@ class KnownChanges {
   // Makes a warning of a row of a missing benchmark that is acknowledged.
   void HeedRemoval(const Series& series, GateRow* row) const;
   void NoteForgotten(GateReport* report) const;
+  // Notes those that the report has a row of.
+  void NoteSharedNames(GateReport* report) const;
 
   TriageBook book_;
   std::vector<Series> series_;
@@ -86,7 +89,7 @@ class KnownChanges {
   // Series of a window's branch that the newest run of a suite of the candidate
   // lacks, and nobody has acknowledged or exempted that.
   std::vector<int> lost_;
-  std::string shared_names_;  // SharedNamesText
+  std::vector<SharedName> shared_names_;
 };
 
 }  // namespace optrail::tracker

@@ -1,5 +1,7 @@
 #include "tracker/history/documents.h"
 
+#include <algorithm>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/file/file.h"
@@ -25,9 +27,20 @@ class Files : public Documents {
   explicit Files(const std::string& folder)
       : Documents(folder), folder_(folder) {}
 
+  std::string HowToRemove(absl::string_view) const override {
+    return "move it out of the folder";
+  }
   absl::StatusOr<std::vector<std::string>> List() const override {
     auto names = ListDirectory(folder_);
     if (absl::IsNotFound(names.status())) return std::vector<std::string>();
+    if (!names.ok()) return names;
+    // No document has such a name: files that are being written, and those that
+    // editors and file systems leave.
+    names->erase(std::remove_if(names->begin(), names->end(),
+                                [](const std::string& name) {
+                                  return absl::StartsWith(name, ".");
+                                }),
+                 names->end());
     return names;
   }
   absl::StatusOr<std::string> Read(const std::string& name) const override {

@@ -31,6 +31,10 @@ class Documents {
   // Returns where people find a document: a path, or a URL without password.
   std::string PlaceOf(absl::string_view name) const;
 
+  // What people do to be rid of a document, for the end of a message: "move it
+  // out of the folder".
+  virtual std::string HowToRemove(absl::string_view name) const = 0;
+
   // The names that are there, sorted.
   virtual absl::StatusOr<std::vector<std::string>> List() const = 0;
   // NotFound where nothing is.

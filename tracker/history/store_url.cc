@@ -1,6 +1,7 @@
 #include "tracker/history/store_url.h"
 
 #include <algorithm>
+#include <set>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -45,19 +46,69 @@ bool HasBadEscape(string_view text) {
   return false;
 }
 
-// "key=value&key=value", unlike a question mark in a password.
+// "key=value" with a key that libpq knows: it refuses others, which may be a
+// part of a password.
+bool IsParameter(string_view text) {
+  static const auto* const kKeys =
+      new std::set<std::string>{"application_name",
+                                "channel_binding",
+                                "client_encoding",
+                                "connect_timeout",
+                                "dbname",
+                                "fallback_application_name",
+                                "gssdelegation",
+                                "gssencmode",
+                                "gsslib",
+                                "host",
+                                "hostaddr",
+                                "keepalives",
+                                "keepalives_count",
+                                "keepalives_idle",
+                                "keepalives_interval",
+                                "krbsrvname",
+                                "load_balance_hosts",
+                                "options",
+                                "passfile",
+                                "password",
+                                "port",
+                                "replication",
+                                "require_auth",
+                                "requirepeer",
+                                "requiressl",
+                                "service",
+                                "ssl",
+                                "ssl_max_protocol_version",
+                                "ssl_min_protocol_version",
+                                "sslcert",
+                                "sslcertmode",
+                                "sslcompression",
+                                "sslcrl",
+                                "sslcrldir",
+                                "sslkey",
+                                "sslmode",
+                                "sslnegotiation",
+                                "sslpassword",
+                                "sslrootcert",
+                                "sslsni",
+                                "target_session_attrs",
+                                "tcp_user_timeout",
+                                "user"};
+  const size_t equals = text.find('=');
+  return equals != string_view::npos &&
+         kKeys->count(PercentDecoded(text.substr(0, equals))) > 0;
+}
+
+// Parameters alone, unlike a question mark in a password.
 bool IsQuery(string_view text) {
   const std::vector<string_view> parameters = absl::StrSplit(text, '&');
-  return std::all_of(
-      parameters.begin(), parameters.end(), [](string_view parameter) {
-        const size_t equals = parameter.find('=');
-        return equals != string_view::npos && equals > 0 &&
-               std::all_of(parameter.begin(), parameter.begin() + equals,
-                           [](char c) {
-                             return absl::ascii_isalnum(c) || c == '_' ||
-                                    c == '-' || c == '%';
-                           });
-      });
+  return std::all_of(parameters.begin(), parameters.end(), IsParameter);
+}
+
+bool IsPassword(string_view parameter) {
+  const size_t equals = parameter.find('=');
+  return equals != string_view::npos &&
+         absl::EndsWith(PercentDecoded(parameter.substr(0, equals)),
+                        "password");
 }
 
 // Each of "HOST:PORT,HOST:PORT", with IPv6 addresses in brackets.
@@ -105,24 +156,33 @@ Credentials FindCredentials(string_view rest) {
   return found;
 }
 
-std::string WithoutPasswordParameters(string_view rest) {
-  std::string shown(rest);
-  const size_t question = shown.find('?');
-  if (question == std::string::npos) return shown;
+// What stands behind the credentials, as it may be shown.
+struct Hidden {
+  std::string shown;
+  // A password that is a parameter has an & that should have been escaped.
+  bool is_torn = false;
+};
+
+Hidden WithoutPasswordParameters(string_view rest) {
+  const size_t question = rest.find('?');
+  if (question == string_view::npos) return {std::string(rest)};
   // Passwords may stand here, too: password, sslpassword.
+  Hidden hidden;
+  bool is_behind_password = false;
   std::vector<std::string> parameters =
-      absl::StrSplit(shown.substr(question + 1), '&');
+      absl::StrSplit(rest.substr(question + 1), '&');
   for (std::string& parameter : parameters) {
-    const size_t equals = parameter.find('=');
-    if (equals != std::string::npos &&
-        absl::EndsWith(PercentDecoded(parameter.substr(0, equals)),
-                       "password")) {
-      parameter.replace(equals + 1, std::string::npos, "...");
+    if (IsPassword(parameter)) {
+      parameter.replace(parameter.find('=') + 1, std::string::npos, "...");
+      is_behind_password = true;
+    } else if (is_behind_password && !IsParameter(parameter)) {
+      parameter = "...";
+      hidden.is_torn = true;
     }
   }
-  shown.replace(question + 1, std::string::npos,
-                absl::StrJoin(parameters, "&"));
-  return shown;
+  hidden.shown = absl::StrCat(rest.substr(0, question + 1),
+                              absl::StrJoin(parameters, "&"));
+  return hidden;
 }
 
 }  // namespace
@@ -139,28 +199,32 @@ std::string ShownUrl(string_view text) {
     if (credentials.is_torn && colon != string_view::npos) {
       return absl::StrCat(before, rest.substr(0, colon), ":...");
     }
-    return absl::StrCat(before, WithoutPasswordParameters(rest));
+    return absl::StrCat(before, WithoutPasswordParameters(rest).shown);
   }
   string_view user = rest.substr(0, credentials.size - 1);
   user = user.substr(0, user.find(':'));
   const bool is_git =
       absl::EndsWith(before, "http://") || absl::EndsWith(before, "https://");
   if (is_git && user.size() >= kLeastTokenLength) user = "...";
-  return absl::StrCat(before, user, "@",
-                      WithoutPasswordParameters(rest.substr(credentials.size)));
+  return absl::StrCat(
+      before, user, "@",
+      WithoutPasswordParameters(rest.substr(credentials.size)).shown);
 }
 
 absl::Status CheckStoreUrl(string_view url) {
   const size_t scheme = url.find("://");
   if (scheme == string_view::npos) return absl::OkStatus();
   const string_view rest = url.substr(scheme + 3);
-  if (!FindCredentials(rest).is_torn && !HasBadEscape(rest)) {
+  const Credentials credentials = FindCredentials(rest);
+  if (!credentials.is_torn && !HasBadEscape(rest) &&
+      !WithoutPasswordParameters(rest.substr(credentials.size)).is_torn) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(absl::StrCat(
       ShownUrl(url),
       ": expected postgresql://user@host:5432/database, a number for the port, "
-      "and no '@', '/' or '%' in a name or password but as %40, %2F, %25; "
+      "and no '@', '/', '&' or '%' in a name or password but as %40, %2F, "
+      "%26, %25; "
       "next: put the password into ~/.pgpass"));
 }
 

@@ -9,8 +9,10 @@
 //   OPTRAIL_RETURN_IF_ERROR(CheckStoreUrl(url));
 //
 // A URL is read as libpq reads it. Where a character of the password should
-// have been escaped, more than the password is hidden, never less. No errors
-// but those of CheckStoreUrl(). Thread-safe.
+// have been escaped, more than the password is hidden, and less only where
+// nobody can know: "postgresql://me:12/SECRET?user=y@h/d" is the database
+// SECRET of the host `me`, and "?password=a&user=SECRET" a user's name. No
+// errors but those of CheckStoreUrl(). Thread-safe.
 //
 // Source:
 // https://www.postgresql.org/docs/15/libpq-connect.html#LIBPQ-CONNSTRING.

@@ -73,12 +73,18 @@ TEST(StoreUrlTest, RefusesWhatLibpqWouldReadOtherwise) {
        {"postgresql://me:a/b@h/d", "postgresql://me:a@b@h/d",
         "postgresql://me:secret/d", "postgresql://me:100%@h/d",
         "postgresql://me:%zz@h/d", "postgresql://me:%00@h/d",
-        "postgresql://h:5432/d@x"}) {
+        "postgresql://h:5432/d@x", "postgresql://me:12/SECRET?x=y@h/d",
+        "postgresql://h/d?password=SEC&RET",
+        "postgresql://me@h/d?password=SEC&R=T"}) {
     const absl::Status status = CheckStoreUrl(url);
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << url << status;
     EXPECT_THAT(status.message(), HasSubstr("next: put the password into"));
   }
   EXPECT_EQ(ShownUrl("postgresql://me:secret/d"), "postgresql://me:...");
+  EXPECT_EQ(ShownUrl("postgresql://me:12/SECRET?x=y@h/d"),
+            "postgresql://me@h/d");
+  EXPECT_EQ(ShownUrl("postgresql://h/d?port=1&password=SEC&RET&user=me&R=T"),
+            "postgresql://h/d?port=1&password=...&...&user=me&...");
   EXPECT_TRUE(CheckStoreUrl("postgresql://me:a%2Fb%40c%25?@h/d").ok());
 }
 

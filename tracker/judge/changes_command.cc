@@ -223,7 +223,8 @@ absl::StatusOr<int> RunChanges(const ChangesCommand& options,
       ShownFirst(options.metric.empty() ? nullptr : metric.get(), series);
   WarnOfBadFiles(loaded.bad_files);
   PrintNotices(loaded.notices);
-  if (const std::string shared = SharedNamesText(loaded.runs, series);
+  if (const std::string shared = SharedNamesText(
+          FindSharedNames(loaded.runs, series), HistoryFlag(options.common));
       !shared.empty()) {
     PrintNotices({shared});
   }

@@ -292,7 +292,7 @@ class Case {
   absl::optional<ChangePoint> CreepSince(int begin) const {
     std::vector<int> marks;
     for (const Change& change : result_.changes) {
-      if (change.provisional && change.worse_by > 0 &&
+      if (change.provisional && change.worse_by > 0 && !change.IsUndone() &&
           change.change.index > begin) {
         marks.push_back(change.change.index);
       }

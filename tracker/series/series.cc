@@ -363,8 +363,11 @@ void SeriesBuilder::Add(const OrderedRuns& runs, int place,
     point.calibrations.clear();
   }
   AddReadings(observation.calibrations, point.calibrations);
-  point.processes.insert(point.processes.end(), observation.processes.begin(),
-                         observation.processes.end());
+  for (ProcessReading process : observation.processes) {
+    process.run = static_cast<uint16_t>(
+        std::min<size_t>(point.runs->ids.size() - 1, UINT16_MAX));
+    point.processes.push_back(process);
+  }
   if (tuning::Severity(observation.outcome) > tuning::Severity(point.outcome)) {
     point.outcome = observation.outcome;
     point.detail = observation.detail;

@@ -39,6 +39,8 @@ struct ProcessReading {
   double relative_sample_spread = 0;
   int samples = 0;
   bool aggregate_only = false;
+  // In a point, the run that the process was of: an index into PointRuns::ids.
+  uint16_t run = 0;
 };
 
 // The reading of `metric` in a measurement ("time": ns per call); nullopt if it

@@ -354,7 +354,10 @@ absl::Status Postgres::ErrorOf(const PGresult* result) const {
     return absl::ResourceExhaustedError(
         absl::StrCat(message, "; next: make room on the disk of the database"));
   }
-  if (code == "53200") return absl::ResourceExhaustedError(message);
+  if (code == "53200") {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        message, "; next: make room in the memory of the database's machine"));
+  }
   if (code == "40001" || code == "40P01" || code == "55P03") {
     return absl::AbortedError(message);
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "base/status_macros.h"
 #include "tracker/history/documents.h"
 #include "tracker/history/postgres/postgres.h"
@@ -23,6 +24,17 @@ class PostgresDocuments : public Documents {
       : Documents(absl::StrCat(ShownUrl(url), "/", folder)),
         folder_(folder),
         db_(std::move(db)) {}
+
+  // Optrail itself never removes a document.
+  std::string HowToRemove(absl::string_view name) const override {
+    const auto quoted = [](absl::string_view text) {
+      return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "''"}}), "'");
+    };
+    return absl::StrCat(
+        "let a maintainer say in psql: DELETE FROM optrail.documents WHERE "
+        "folder = ",
+        quoted(folder_), " AND name = ", quoted(name));
+  }
 
   absl::StatusOr<std::vector<std::string>> List() const override {
     OPTRAIL_ASSIGN_OR_RETURN(

@@ -247,6 +247,8 @@ TEST_F(PostgresStoreTest, TheDatabaseRefusesWhatAForksRoleTries) {
   const char* const kAttempts[] = {
       "INSERT INTO optrail.records (folder, id, bytes) VALUES ('runs', "
       "'20260101T000000Z-1', '')",
+      "INSERT INTO optrail.documents (folder, name, bytes) VALUES ('x', 'y', "
+      "'')",
       "INSERT INTO optrail.runs (path, result_count, started_unix_ns, "
       "commit_id, header) VALUES ('x', 1, 1, '', '')",
       "INSERT INTO optrail.series (text, benchmark, metric, unit, hardware_id, "
@@ -258,12 +260,14 @@ TEST_F(PostgresStoreTest, TheDatabaseRefusesWhatAForksRoleTries) {
       "INSERT INTO optrail.digests VALUES (1, '')",
       "INSERT INTO optrail.schema_versions VALUES ('x', 1)",
       "UPDATE optrail.records SET bytes = ''",
+      "UPDATE optrail.documents SET bytes = ''",
       "UPDATE optrail.runs SET position = 0",
       "UPDATE optrail.observations SET value = 0",
       "UPDATE optrail.folds SET bytes = ''",
       "UPDATE optrail.digests SET bytes = ''",
       "UPDATE optrail.schema_versions SET version = 0",
       "DELETE FROM optrail.records",
+      "DELETE FROM optrail.documents",
       "DELETE FROM optrail.runs",
       "DELETE FROM optrail.series",
       "DELETE FROM optrail.observations",

@@ -4,7 +4,7 @@
 //
 // The command finds the address of an empty database in OPTRAIL_TEST_DATABASE.
 // Exit code 77, as of a test that is skipped, without PostgreSQL; 1 where the
-// server does not start; else that of the command.
+// server does not start or the command is killed; else that of the command.
 
 #include <cstdlib>
 #include <iostream>
@@ -30,5 +30,9 @@ int main(int argc, char** argv) {
   }
   std::cout << result->stdout_text;
   std::cerr << result->stderr_text;
-  return result->exit.code;
+  if (result->exit.kind == optrail::ExitInfo::Kind::kExited) {
+    return result->exit.code;
+  }
+  std::cerr << argv[1] << ": " << result->exit.ToString() << "\n";
+  return 1;
 }
