@@ -1,7 +1,6 @@
 #include "graph/fusion/decisions.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <tuple>
 #include <utility>
 
@@ -22,16 +21,17 @@ absl::StatusOr<FusionDecisions> FusionDecisions::Load(
 }
 
 absl::Status FusionDecisions::Read() {
-  decisions_.Clear();
+  proto::FusionDecisions decisions;
   const absl::StatusOr<std::string> text = ReadRegularFile(path_);
   if (text.ok()) {
     OPTRAIL_ASSIGN_OR_RETURN(
         auto parsed, ParseTextProto<proto::FusionDecisions>(*text, path_));
-    decisions_ = std::move(parsed.message);
+    decisions = std::move(parsed.message);
   } else if (!absl::IsNotFound(text.status())) {
     return text.status();
   }
-  decisions_.set_hardware_id(hardware_id_);
+  decisions.set_hardware_id(hardware_id_);
+  decisions_ = std::move(decisions);
   return absl::OkStatus();
 }
 
@@ -64,10 +64,13 @@ void FusionDecisions::Put(const proto::FusionDecision& decision) {
 }
 
 absl::Status FusionDecisions::Save() {
-  OPTRAIL_RETURN_IF_ERROR(
-      CreateDirectories(std::filesystem::path(path_).parent_path().string()));
-  OPTRAIL_ASSIGN_OR_RETURN(const FileLock lock,
-                           FileLock::Wait(absl::StrCat(path_, ".lock")));
+  // Decisions may be checked in; the lock is hidden and empty.
+  const std::string folder = DirectoryOf(path_);
+  OPTRAIL_RETURN_IF_ERROR(CreateDirectories(folder));
+  OPTRAIL_ASSIGN_OR_RETURN(
+      const FileLock lock,
+      FileLock::Wait(
+          JoinPath(folder, absl::StrCat(".", FileNameOf(path_), ".lock"))));
   OPTRAIL_RETURN_IF_ERROR(Read());
   for (const proto::FusionDecision& decision : added_) Put(decision);
   proto::FusionDecisions sorted = decisions_;

@@ -30,6 +30,7 @@ TEST(FusionDecisionsTest, AreFoundAgainAfterTheyWereSaved) {
   const auto again = FusionDecisions::Load(folder, "some-cpu");
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(again->all().decisions_size(), 2);
+  EXPECT_FALSE(FileExists(again->path() + ".lock")) << "it is hidden";
   const auto* found = again->Find("attention", "softmax(f32[3])", 1);
   ASSERT_NE(found, nullptr);
   EXPECT_FALSE(found->fused());
@@ -55,6 +56,18 @@ TEST(FusionDecisionsTest, TwoWritersKeepEachOthersDecisions) {
   ASSERT_EQ(again->all().decisions_size(), 3);
   // The last that was saved of it.
   EXPECT_FALSE(again->Find("attention", "a", 1)->fused());
+}
+
+TEST(FusionDecisionsTest, AreKnownStillAfterTheFileBecameUnreadable) {
+  const std::string folder = JoinPath(testing::TempDir(), "broken_later");
+  auto decisions = FusionDecisions::Load(folder, "some-cpu");
+  ASSERT_TRUE(decisions.ok()) << decisions.status();
+  decisions->Add(Decision("attention", "a", 1, true));
+  ASSERT_TRUE(decisions->Save().ok());
+  ASSERT_TRUE(WriteFileAtomically(decisions->path(), "no message").ok());
+  EXPECT_FALSE(decisions->Save().ok());
+  EXPECT_NE(decisions->Find("attention", "a", 1), nullptr);
+  EXPECT_EQ(decisions->all().hardware_id(), "some-cpu");
 }
 
 TEST(FusionDecisionsTest, AFileThatCannotBeReadIsNamedWithItsLine) {

@@ -138,6 +138,7 @@ Array Triangle(int64_t rows, int64_t cols, int64_t k, int below, int above,
   return mask;
 }
 
+// Fails where the matrix cannot be, or may not be made.
 bool FitsTriangle(NodeImport& node, const Dims& dims, int64_t k) {
   if (!node.ok()) return false;
   const size_t rank = dims.size();
@@ -146,7 +147,7 @@ bool FitsTriangle(NodeImport& node, const Dims& dims, int64_t k) {
     node.Wrong(absl::StrCat("k=", k, " for [", absl::StrJoin(dims, ","), "]"));
     return false;
   }
-  return true;
+  return node.MayMake(dims[rank - 2] * dims[rank - 1]);
 }
 
 Results EyeLike(NodeImport& node) {

@@ -43,26 +43,31 @@ int NegativeLogLikelihood(NodeImport& node, int log_x, int target,
     return NodeImport::kFailed;
   }
   int at = node.Cast(target, proto::ELEMENT_I64);
-  int counts = -1;
+  int ignored = -1;
   if (node.HasAttribute("ignore_index")) {
-    const int ignored =
+    ignored =
         node.Emit("equal", {at, node.Scalar(at, static_cast<double>(node.Int(
                                                     "ignore_index", 0)))});
     at = node.Emit("where", {ignored, node.Scalar(at, 0), at});
-    counts = node.Cast(node.Emit("not", {ignored}), node.type(log_x).type);
   }
   int weights = node.Expand(node.Scalar(log_x, 1), expected);
   if (class_weights >= 0) {
     weights = node.Emit("gather", {class_weights, at}, {{"axis", int64_t{0}}});
   }
-  if (counts >= 0) weights = node.Emit("mul", {weights, counts});
+  if (ignored >= 0) {
+    weights = node.Emit("where", {ignored, node.Scalar(log_x, 0), weights});
+  }
   Dims one = x;
   one[1] = 1;
   const int chosen =
       node.Reshape(node.Emit("gather_elements", {log_x, node.Reshape(at, one)},
                              {{"axis", int64_t{1}}}),
                    expected);
-  const int losses = node.Emit("mul", {node.Emit("neg", {chosen}), weights});
+  int losses = node.Emit("mul", {node.Emit("neg", {chosen}), weights});
+  if (ignored >= 0) {
+    // A weight of 0 would not do: the logarithm may be infinite.
+    losses = node.Emit("where", {ignored, node.Scalar(log_x, 0), losses});
+  }
   return Reduced(node, losses, weights);
 }
 
@@ -76,11 +81,7 @@ Results SoftmaxCrossEntropy(NodeImport& node) {
     node.Wrong(absl::StrCat("the scores are ", TypeText(node.type(x)),
                             "; expected [n,classes,...]"));
   }
-  const int most = node.Reduce("reduce_max", x, {1}, true);
-  const int centred = node.Emit("sub", {x, most});
-  const int sum =
-      node.Reduce("reduce_sum", node.Emit("exp", {centred}), {1}, true);
-  const int log_x = node.Emit("sub", {centred, node.Emit("log", {sum})});
+  const int log_x = node.LogSoftmax(x, 1);
   return {NegativeLogLikelihood(node, log_x, node.In(1), node.InOr(2)), log_x};
 }
 

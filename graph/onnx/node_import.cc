@@ -280,6 +280,13 @@ int NodeImport::Reduce(std::string op, int value, const Dims& axes,
               {{"axes", axes}, {"keepdims", static_cast<int64_t>(keepdims)}});
 }
 
+int NodeImport::LogSoftmax(int value, int64_t axis) {
+  const int most = Reduce("reduce_max", value, {axis}, true);
+  const int centred = Emit("sub", {value, most});
+  const int sum = Reduce("reduce_sum", Emit("exp", {centred}), {axis}, true);
+  return Emit("sub", {centred, Emit("log", {sum})});
+}
+
 int NodeImport::AlongAxis(int value, int64_t axis, int64_t rank) {
   if (!ok()) return kFailed;
   Dims to(rank, 1);

@@ -92,6 +92,7 @@ class NodeImport {
   int Cast(int value, proto::ElementType type);
   int Slice(int value, int64_t axis, int64_t begin, int64_t size);
   int Reduce(std::string op, int value, const Dims& axes, bool keepdims);
+  int LogSoftmax(int value, int64_t axis);
   // `value` [n] as [1, n, 1, ...], beside a tensor of `rank` dimensions.
   int AlongAxis(int value, int64_t axis, int64_t rank);
 

@@ -41,12 +41,7 @@ Results Softmax(NodeImport& node) {
 
 Results LogSoftmax(NodeImport& node) {
   const SoftmaxRows rows = RowsOf(node);
-  const int most = node.Reduce("reduce_max", rows.x, {rows.axis}, true);
-  const int centred = node.Emit("sub", {rows.x, most});
-  const int sum =
-      node.Reduce("reduce_sum", node.Emit("exp", {centred}), {rows.axis}, true);
-  const int y = node.Emit("sub", {centred, node.Emit("log", {sum})});
-  return {node.Reshape(y, rows.dims)};
+  return {node.Reshape(node.LogSoftmax(rows.x, rows.axis), rows.dims)};
 }
 
 // 1 / sqrt(variance + epsilon), and the mean, over `axes`.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -248,6 +249,21 @@ TEST(LossTest, TargetsThatAreIgnoredMayNameNoClass) {
        Array::Integers(proto::ELEMENT_I64, {3}, {1, -100, 0})});
   ASSERT_EQ(y.size(), 1);
   EXPECT_NEAR(y[0].At(0), (2 + 5) / 2., 1e-6);
+}
+
+// Class 0 is read in place of the one that is ignored; its probability is 0.
+TEST(LossTest, AnInfiniteLogarithmOfAnIgnoredTargetCountsForNothing) {
+  ModelBuilder model;
+  model.Input("x", {2, 2}).Input("at", {2}, onnx::TensorProto::INT64);
+  model.Output("y");
+  auto& node = model.Node("NegativeLogLikelihoodLoss", {"x", "at"}, "y");
+  ModelBuilder::Set(node, "ignore_index", -100);
+  const double infinity = std::numeric_limits<double>::infinity();
+  const std::vector<Array> y = Outputs(
+      model, {Array::Reals(proto::ELEMENT_F32, {2, 2}, {-1, -2, -infinity, 0}),
+              Array::Integers(proto::ELEMENT_I64, {2}, {1, -100})});
+  ASSERT_EQ(y.size(), 1);
+  EXPECT_NEAR(y[0].At(0), 2, 1e-6);
 }
 
 }  // namespace

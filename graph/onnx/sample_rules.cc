@@ -186,6 +186,7 @@ class RoiAlign : private Sampling {
          Index(d[2] * d[3])});
     const std::vector<Tap> down = Taps(boxes, 1, rows, d[2]);
     const std::vector<Tap> across = Taps(boxes, 0, cols, d[3]);
+    if (down.empty() || across.empty()) return {};
     int sum = -1;
     for (const Tap& row : down) {
       for (const Tap& column : across) {
@@ -235,7 +236,8 @@ class RoiAlign : private Sampling {
   int Index(int64_t value) { return node_.IntConstant({value}, {}); }
 
   // The pixels below and above each place along one axis, [boxes, places], and
-  // their weights. `side` is the box's first column of the two of the axis.
+  // their weights; none if the constants would be too large. `side` is the
+  // box's first column of the two of the axis.
   std::vector<Tap> Taps(int boxes, int64_t side, int64_t bins, int64_t size) {
     const bool half =
         node_.opset() >= 16 && node_.Text("coordinate_transformation_mode",
@@ -249,6 +251,7 @@ class RoiAlign : private Sampling {
     int length = Sub(edge(side + 2), begin);
     if (!half) length = node_.Emit("max", {length, Number(boxes, 1)});
     const int64_t places = bins * samples_;
+    if (!node_.MayMake(places)) return {};
     std::vector<double> parts;
     for (int64_t i = 0; i < places; ++i) {
       parts.push_back((static_cast<double>(i) + 0.5) /

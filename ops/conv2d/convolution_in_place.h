@@ -88,9 +88,10 @@ inline LineTiles FindTilesForLine(int64_t pixels, int64_t vectors,
 template <class T>
 class ConvolutionInPlace {
  public:
-  // What the knobs say: tiles of at most `pixels` by `vectors`, `panels` and
-  // roughly `steps` of the filters that all lines meet while they are in cache,
-  // and tasks.
+  // The knobs: tiles of at most `pixels` by `vectors` (where the filters fill
+  // fewer vectors, of as many more pixels, at most 14), `panels` and roughly
+  // `steps` of the filters that all lines meet while they are in cache, and
+  // tasks.
   struct Cut {
     int64_t pixels = 0;
     int64_t vectors = 0;
@@ -248,7 +249,6 @@ class ConvolutionInPlace {
       call_.accumulate = begin > inside;
       const bool whole = after >= outside || inside == outside;
       const int64_t width = plan_.tile_.columns;
-      const int64_t tiles = CeilDiv(s_.q, plan_.tile_.rows);
       float* c = nullptr;
       if constexpr (kRounds) {
         c = sums_ + i * s_.q * columns;
@@ -268,7 +268,7 @@ class ConvolutionInPlace {
           const bool rounds = whole && plan_.pairs_;
           call_.rounded = rounds ? y_ + i * s_.q * s_.k + j + p : nullptr;
         }
-        next.PrefetchDuring(call_, tiles);
+        next.PrefetchDuring(call_, plan_.prefetching_tiles());
         Pixels(a, b, c + p);
       }
     }
@@ -298,7 +298,7 @@ class ConvolutionInPlace {
     NextBlock NextFilters(int64_t r, int64_t j, int64_t columns) const {
       const int64_t width = plan_.tile_.columns;
       const int64_t tiles =
-          lines_ * CeilDiv(s_.q, plan_.tile_.rows) * CeilDiv(columns, width);
+          lines_ * plan_.prefetching_tiles() * CeilDiv(columns, width);
       r += plan_.filter_rows_;
       if (r >= s_.r) {
         r = 0;
@@ -404,6 +404,10 @@ class ConvolutionInPlace {
     const int64_t values =
         (size_.w + (has_border_ ? 2 * size_.padding : 0)) * size_.c;
     return pairs_ ? CeilDiv(values, 2) : values;
+  }
+  // Tiles of a line that prefetch filters: all but that of the rest.
+  int64_t prefetching_tiles() const {
+    return CeilDiv(whole_pixels_, tile_.rows);
   }
   int64_t line_parts() const { return CeilDiv(size_.p, task_lines_); }
   int64_t column_parts() const { return CeilDiv(size_.k, task_columns_); }

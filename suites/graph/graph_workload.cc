@@ -70,6 +70,7 @@ absl::Status WriteGraphWorkload(const GraphRunCommand& asked,
   GraphRunCommand command = asked;
   OPTRAIL_ASSIGN_OR_RETURN(const graph::Imported imported,
                            graph::ImportOnnx(command.path, command.import));
+  OPTRAIL_RETURN_IF_ERROR(graph::CheckCovered(imported, command.path));
   OPTRAIL_ASSIGN_OR_RETURN(const std::unique_ptr<ops::Device> device,
                            DeviceOf(command));
   OPTRAIL_ASSIGN_OR_RETURN(const graph::RunnerOptions options,

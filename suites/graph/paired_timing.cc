@@ -60,8 +60,7 @@ absl::StatusOr<PairedTimes> TimePairs(ops::Timer& first, ops::Timer& second,
   test.false_alarm_rate = .025;
   PairedTimes times;
   std::vector<double> log_ratios;
-  const int64_t end_ns =
-      Clock::Real()->NowNs() + absl::ToInt64Nanoseconds(options.most);
+  const int64_t begin_ns = Clock::Real()->NowNs();
   for (int round = 1; round <= kMostRounds; ++round) {
     for (const int i : {0, 1}) {
       OPTRAIL_RETURN_IF_ERROR(sides[(round + i) % 2].Take());
@@ -80,7 +79,7 @@ absl::StatusOr<PairedTimes> TimePairs(ops::Timer& first, ops::Timer& second,
     if (round < options.min_rounds) continue;
     times.evidence = PairedTest(log_ratios, test);
     if (times.evidence.high - times.evidence.low <= 2 * options.half_width ||
-        Clock::Real()->NowNs() > end_ns) {
+        absl::Nanoseconds(Clock::Real()->NowNs() - begin_ns) > options.most) {
       break;
     }
   }

@@ -296,6 +296,7 @@ absl::StatusOr<ExitCode> RecomputeGraph(const GraphRecomputeCommand& command,
                                         std::ostream& out) {
   OPTRAIL_ASSIGN_OR_RETURN(const graph::Imported imported,
                            graph::ImportOnnx(command.path, command.import));
+  OPTRAIL_RETURN_IF_ERROR(graph::CheckCovered(imported, command.path));
   OPTRAIL_ASSIGN_OR_RETURN(const graph::TrainingGraph training,
                            graph::WithGradients(imported.graph));
   const int threads = command.threads > 0

@@ -77,34 +77,35 @@ GpInput BayesOpt::MakeInput(const Levels& levels, int task) const {
   return input;
 }
 
-double BayesOpt::ShareOfFirst() const {
+double BayesOpt::ShareOf(int objective) const {
   const int objectives = options().objectives;
   if (objectives < 2) return 1;
-  if (!options().weights.empty()) return options().weights[0];
+  if (!options().weights.empty()) return options().weights[objective];
   // Random weights are equal on average.
   double low = kInfinity, high = 0;
   for (const Observation& o : history()) {
     if (!std::isfinite(o.cost)) continue;
-    low = std::min(low, o.objectives[0]);
-    high = std::max(high, o.objectives[0]);
+    low = std::min(low, o.objectives[objective]);
+    high = std::max(high, o.objectives[objective]);
   }
   return low > 0 && high > low ? 1 / (objectives * std::log(high / low)) : 0;
 }
 
 GpInput BayesOpt::TrialInput(const Targets& targets, int trial) const {
   GpInput input = MakeInput(history()[trial].levels);
-  if (history()[trial].deviation > 0) {
-    const double deviation =
-        history()[trial].deviation * ShareOfFirst() / targets.unit;
+  const Observation& o = history()[trial];
+  if (o.deviation > 0) {
+    const double deviation = o.deviation * ShareOf(o.predicted) / targets.unit;
     input.extra_noise = deviation * deviation;
   }
   return input;
 }
 
 double BayesOpt::LeastCost(const Targets& targets) const {
-  const bool is_predicted =
-      std::any_of(history().begin(), history().end(),
-                  [](const Observation& o) { return o.deviation > 0; });
+  const bool is_predicted = std::any_of(
+      history().begin(), history().end(), [this](const Observation& o) {
+        return o.deviation > 0 && ShareOf(o.predicted) > 0;
+      });
   double least = kInfinity;
   if (is_predicted) {
     // The lowest of many predictions is a lucky one; the model has smoothed it.

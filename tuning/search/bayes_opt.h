@@ -73,9 +73,11 @@ class BayesOpt final : public StrategyBase {
     double offset = 0;           // in units
   };
   Targets MakeTargets();
-  // How much of the logarithm of the first objective counts in the costs.
-  double ShareOfFirst() const;
-  // The input of a trial of this task, less certain where it is predicted.
+  // How much of the logarithm of an objective counts in the costs.
+  double ShareOf(int objective) const;
+  // The input of a trial of this task, less certain where it is predicted. Its
+  // extra_noise is in the unit of these targets and stays until the next refit,
+  // while the unit changes a little with every trial: an approximation.
   GpInput TrialInput(const Targets& targets, int trial) const;
   // The cost, as in Targets, on which the next config has to improve.
   double LeastCost(const Targets& targets) const;

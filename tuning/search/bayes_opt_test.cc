@@ -44,6 +44,47 @@ TEST(BayesOptTest, ExpectsLessAndLessImprovement) {
   EXPECT_LT(late, early);
 }
 
+// What is expected after some trials, one of which cost a fifth of what it
+// should have, and is `deviation` uncertain in objective `predicted`.
+double ExpectedAfterALuckyOne(const StrategyOptions& options, double deviation,
+                              int predicted) {
+  const GridDomain domain = SmallDomain();
+  const auto strategy = Make("bayes_opt", domain, options);
+  int worked = 0;
+  for (int i = 0; i < 12; ++i) {
+    Trial trial = Measure(strategy->Ask(1)[0]);
+    if (!trial.objectives.empty()) {
+      trial.objectives.assign(options.objectives, trial.objectives[0]);
+    }
+    if (trial.outcome == proto::OK && ++worked == 3) {
+      for (double& cost : trial.objectives) cost /= 5;
+      trial.deviation = deviation;
+      trial.predicted = predicted;
+    }
+    strategy->Tell({trial});
+  }
+  strategy->Ask(1);
+  return strategy->ExpectedImprovement().value();
+}
+
+TEST(BayesOptTest, ALuckyPredictionIsNotWhatOthersMustImproveOn) {
+  const double read = ExpectedAfterALuckyOne({}, 0, 0);
+  const double predicted = ExpectedAfterALuckyOne({}, 1, 0);
+  EXPECT_GT(predicted, 3 * read) << read;
+}
+
+TEST(BayesOptTest, ADeviationCountsAsItsObjectiveDoes) {
+  StrategyOptions options;
+  options.objectives = 2;
+  options.weights = {1, 0};
+  const double read = ExpectedAfterALuckyOne(options, 0, 0);
+  EXPECT_EQ(ExpectedAfterALuckyOne(options, 1, 1), read);
+  EXPECT_GT(ExpectedAfterALuckyOne(options, 1, 0), read);
+  options.weights = {0, 1};
+  EXPECT_EQ(ExpectedAfterALuckyOne(options, 1, 0), read);
+  EXPECT_GT(ExpectedAfterALuckyOne(options, 1, 1), read);
+}
+
 // Trials until the best config of SmallDomain was asked for.
 int TrialsToTheBest(const Domain& domain, const StrategyOptions& options) {
   const auto strategy = Make("bayes_opt", domain, options);

@@ -54,7 +54,8 @@ class Portfolio final : public StrategyBase {
   void Learn(const Observation& observation) override {
     for (const auto& member : members_) {
       member->Inform({observation.levels, observation.outcome,
-                      observation.objectives, observation.deviation});
+                      observation.objectives, observation.deviation,
+                      observation.predicted});
     }
     const bool improved = observation.cost < least_cost_;
     if (improved) least_cost_ = observation.cost;

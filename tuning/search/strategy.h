@@ -52,9 +52,10 @@ struct Trial {
   // empty unless the outcome is OK or CENSORED. An OK trial with too few or
   // non-finite objectives is treated as a failure.
   std::vector<double> objectives;
-  // The relative standard deviation of objectives[0] where it is predicted and
-  // was not read; a model trusts it less. 0: it was read.
+  // The relative standard deviation of objectives[predicted] where it is
+  // predicted and was not read; a model trusts it less. 0: all were read.
   double deviation = 0;
+  int predicted = 0;
 };
 
 // Trials of another task over the same knobs: another hardware, a nearby shape.

@@ -109,6 +109,7 @@ Observation StrategyBase::Observe(const Trial& trial) const {
   Observation observation;
   observation.levels = trial.levels;
   observation.deviation = trial.deviation;
+  observation.predicted = trial.predicted;
   observation.outcome = trial.outcome;
   observation.cost = kInfinity;
   if (trial.outcome != proto::OK && trial.outcome != proto::CENSORED) {

@@ -29,8 +29,9 @@ struct Observation {
   bool censored = false;
   // Empty for failures.
   std::vector<double> objectives;
-  // Trial::deviation.
+  // Those of Trial.
   double deviation = 0;
+  int predicted = 0;
 };
 
 class StrategyBase : public Strategy {

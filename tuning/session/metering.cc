@@ -239,28 +239,33 @@ std::vector<Metering::Prediction> Metering::Predict(
   return predictions;
 }
 
+bool Metering::Lacks(const proto::Trial& trial, size_t metric) const {
+  return !metered_.empty() && trial.outcome() == proto::OK &&
+         ValueOf(trial, kTimeMetric) && !ValueOf(trial, costly_[metric]);
+}
+
+void Metering::AddPrediction(size_t metric, const Prediction& prediction,
+                             double deviations, proto::Trial* trial) const {
+  proto::MetricSamples* value = trial->add_objectives();
+  value->set_metric(costly_[metric]);
+  value->add_values(prediction.value *
+                    std::exp(deviations * prediction.relative_deviation));
+}
+
 std::vector<proto::Trial> Metering::Completed(
     absl::Span<const proto::Trial> trials, double deviations) const {
   std::vector<proto::Trial> completed(trials.begin(), trials.end());
-  if (metered_.empty()) return completed;
   for (size_t metric = 0; metric < costly_.size(); ++metric) {
     std::vector<proto::Trial*> lacking;
     for (proto::Trial& trial : completed) {
-      if (trial.outcome() == proto::OK && ValueOf(trial, kTimeMetric) &&
-          !ValueOf(trial, costly_[metric])) {
-        lacking.push_back(&trial);
-      }
+      if (Lacks(trial, metric)) lacking.push_back(&trial);
     }
     if (lacking.empty()) continue;
     const std::vector<Prediction> predictions = Predict(
         metric,
         std::vector<const proto::Trial*>(lacking.begin(), lacking.end()));
     for (size_t i = 0; i < lacking.size(); ++i) {
-      proto::MetricSamples* value = lacking[i]->add_objectives();
-      value->set_metric(costly_[metric]);
-      value->add_values(
-          predictions[i].value *
-          std::exp(deviations * predictions[i].relative_deviation));
+      AddPrediction(metric, predictions[i], deviations, lacking[i]);
     }
   }
   return completed;
@@ -271,13 +276,30 @@ proto::Trial Metering::Completed(const proto::Trial& trial,
   return Completed(absl::MakeConstSpan(&trial, 1), deviations)[0];
 }
 
-double Metering::DeviationOf(const proto::Trial& trial) const {
-  if (!active() || metered_.empty() || trial.outcome() != proto::OK ||
-      !ValueOf(trial, kTimeMetric) || ValueOf(trial, costly_[0])) {
-    return 0;
+PredictedTrial Metering::CompletedFor(
+    const std::vector<proto::Objective>& objectives,
+    const proto::Trial& trial) const {
+  PredictedTrial completed;
+  completed.trial = trial;
+  std::map<std::string, double> deviations;  // by metric
+  for (size_t metric = 0; metric < costly_.size(); ++metric) {
+    if (!Lacks(trial, metric)) continue;
+    const proto::Trial* const lacking = &trial;
+    const Prediction prediction =
+        Predict(metric, absl::MakeConstSpan(&lacking, 1))[0];
+    AddPrediction(metric, prediction, /*deviations=*/0, &completed.trial);
+    deviations[costly_[metric]] = prediction.relative_deviation;
   }
-  const proto::Trial* const lacking = &trial;
-  return Predict(0, absl::MakeConstSpan(&lacking, 1))[0].relative_deviation;
+  for (size_t i = 0; i < objectives.size(); ++i) {
+    for (const std::string& metric : MetricsOf({objectives[i]})) {
+      const auto found = deviations.find(metric);
+      if (found == deviations.end()) continue;
+      completed.objective = static_cast<int>(i);
+      completed.deviation = found->second;
+      return completed;
+    }
+  }
+  return completed;
 }
 
 double Metering::MeterBelowNs(

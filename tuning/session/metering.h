@@ -9,8 +9,8 @@
 //   request.set_meter_below_ns(metering.MeterBelowNs(config, objectives));
 //   ...
 //   metering.Add(trial);
-//   proposer.TellPredicted(metering.Completed(trial),
-//                          metering.DeviationOf(trial));
+//   const PredictedTrial told = metering.CompletedFor(objectives, trial);
+//   proposer.TellPredicted(told.trial, told.deviation, told.objective);
 //
 // All configs of a task do the same work, so a costly metric is nearly a line
 // in time: the joules of a device that is on, and those of the work. The
@@ -43,6 +43,15 @@ inline constexpr int kMeteredTrials = 8;
 // from a bound.
 inline constexpr double kRaceOfMetered = 10;
 
+// A trial with predictions in place of costly metrics that were not read.
+struct PredictedTrial {
+  proto::Trial trial;
+  // The first objective that depends on a prediction, and the relative standard
+  // deviation of that prediction; 0 if none does.
+  int objective = 0;
+  double deviation = 0;
+};
+
 class Metering {
  public:
   // `trials`: how many the search is going to have, over which the readings are
@@ -72,9 +81,9 @@ class Metering {
   std::vector<proto::Trial> Completed(absl::Span<const proto::Trial> trials,
                                       double deviations) const;
 
-  // The relative standard deviation of what Completed() predicts for the first
-  // costly metric of `trial`; 0 where nothing is predicted.
-  double DeviationOf(const proto::Trial& trial) const;
+  // The same for one trial, with how uncertain its objectives are.
+  PredictedTrial CompletedFor(const std::vector<proto::Objective>& objectives,
+                              const proto::Trial& trial) const;
 
   // The least time of a trial that worked.
   absl::optional<double> best_time_ns() const { return best_time_ns_; }
@@ -88,6 +97,12 @@ class Metering {
   // Predicts costly_[metric] for trials with a time.
   std::vector<Prediction> Predict(
       size_t metric, absl::Span<const proto::Trial* const> trials) const;
+
+  // Returns whether costly_[metric] of the trial can be predicted and was not
+  // read.
+  bool Lacks(const proto::Trial& trial, size_t metric) const;
+  void AddPrediction(size_t metric, const Prediction& prediction,
+                     double deviations, proto::Trial* trial) const;
 
   std::vector<std::string> costly_;
   int64_t budget_;

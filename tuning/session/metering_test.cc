@@ -55,13 +55,39 @@ TEST(MeteringTest, WithoutCostlyMetricsItDoesNothing) {
 
 TEST(MeteringTest, APredictionHasADeviationAndAReadingNone) {
   const proto::Trial lacking = TrialOf(2, true, 3000, false);
-  EXPECT_EQ(Metering({}, 40).DeviationOf(lacking), 0);
-  EXPECT_EQ(Metering({"joules"}, 40).DeviationOf(lacking), 0);
+  const auto deviation_of = [](const Metering& metering,
+                               const proto::Trial& trial) {
+    return metering.CompletedFor(Joules(), trial).deviation;
+  };
+  EXPECT_EQ(deviation_of(Metering({}, 40), lacking), 0);
+  EXPECT_EQ(deviation_of(Metering({"joules"}, 40), lacking), 0);
   const Metering metering = After(4, 40);
-  EXPECT_EQ(metering.DeviationOf(TrialOf(2, true, 3000, true)), 0);
+  EXPECT_EQ(deviation_of(metering, TrialOf(2, true, 3000, true)), 0);
   // Few readings say little; the true spread is 10%.
-  EXPECT_GT(metering.DeviationOf(lacking), .02);
-  EXPECT_LT(metering.DeviationOf(lacking), .2);
+  EXPECT_GT(deviation_of(metering, lacking), .02);
+  EXPECT_LT(deviation_of(metering, lacking), .2);
+  EXPECT_EQ(ValueOf(metering.CompletedFor(Joules(), lacking).trial, "joules"),
+            ValueOf(metering.Completed(lacking), "joules"));
+}
+
+TEST(MeteringTest, ADeviationBelongsToTheObjectiveThatIsPredicted) {
+  const proto::Trial lacking = TrialOf(2, true, 3000, false);
+  const Metering metering = After(4, 40);
+  const double deviation = metering.CompletedFor(Joules(), lacking).deviation;
+  const proto::Objective joules = Joules()[0];
+  const PredictedTrial second =
+      metering.CompletedFor({TimeObjective(), joules}, lacking);
+  EXPECT_EQ(second.objective, 1);
+  EXPECT_EQ(second.deviation, deviation);
+  EXPECT_EQ(metering.CompletedFor({TimeObjective()}, lacking).deviation, 0);
+  // An objective that is computed from it is as uncertain.
+  proto::Objective product;
+  product.set_metric("edp");
+  proto::Objective::Term* term = product.add_terms();
+  term->set_factor(1);
+  term->add_metrics("time");
+  term->add_metrics("joules");
+  EXPECT_EQ(metering.CompletedFor({product}, lacking).deviation, deviation);
 }
 
 TEST(MeteringTest, TheFirstTrialsAreMeteredUnlessOthersAreFarFaster) {

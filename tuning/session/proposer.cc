@@ -25,10 +25,11 @@ std::vector<proto::Config> StrategyProposer::Ask(int count) {
 }
 
 absl::Status StrategyProposer::TellPredicted(const proto::Trial& trial,
-                                             double deviation) {
+                                             double deviation, int objective) {
   OPTRAIL_ASSIGN_OR_RETURN(Levels levels, to_levels_(trial.config()));
   Trial told = ForStrategy(objectives_, trial, std::move(levels));
   told.deviation = deviation;
+  told.predicted = objective;
   strategy_->Tell({told});
   return absl::OkStatus();
 }

@@ -34,10 +34,10 @@ class Proposer {
   virtual std::vector<proto::Config> Ask(int count) = 0;
   // In any order; of configs not asked, too (those that were known before).
   virtual absl::Status Tell(const proto::Trial& trial) = 0;
-  // The same for a trial whose cost is predicted: `deviation` is its relative
-  // standard deviation.
+  // The same for a trial one of whose objectives is predicted: `deviation` is
+  // its relative standard deviation, `objective` its index.
   virtual absl::Status TellPredicted(const proto::Trial& trial,
-                                     double deviation) {
+                                     double deviation, int objective) {
     return Tell(trial);
   }
   // A config that was best in another task: asked next. False if it is asked or
@@ -71,10 +71,10 @@ class StrategyProposer : public Proposer {
 
   std::vector<proto::Config> Ask(int count) override;
   absl::Status Tell(const proto::Trial& trial) override {
-    return TellPredicted(trial, /*deviation=*/0);
+    return TellPredicted(trial, /*deviation=*/0, /*objective=*/0);
   }
-  absl::Status TellPredicted(const proto::Trial& trial,
-                             double deviation) override;
+  absl::Status TellPredicted(const proto::Trial& trial, double deviation,
+                             int objective) override;
   bool Suggest(const proto::Config& config) override;
   void Overhear(int sibling, const proto::Trial& trial) override;
   std::vector<proto::Config> Finalists(int count) const override;

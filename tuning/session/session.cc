@@ -146,8 +146,9 @@ void Session::TakeBest(const proto::Trial& trial) {
 absl::Status Session::Account(const JournaledTrial& journaled) {
   const proto::Trial& trial = journaled.trial;
   metering_.Add(trial);
-  OPTRAIL_RETURN_IF_ERROR(proposer_->TellPredicted(
-      metering_.Completed(trial), metering_.DeviationOf(trial)));
+  const PredictedTrial told = metering_.CompletedFor(objectives_, trial);
+  OPTRAIL_RETURN_IF_ERROR(
+      proposer_->TellPredicted(told.trial, told.deviation, told.objective));
   ++progress_.trials;
   ++progress_.trials_since_improvement;
   progress_.expected_improvement = journaled.expected_improvement;

@@ -75,11 +75,6 @@ const Entry* Find(const Entry& wanted,
   return nullptr;
 }
 
-template <typename Entry>
-bool Same(const Entry& a, const Entry& b) {
-  return PrintTextProto(a) == PrintTextProto(b);
-}
-
 proto::TunedConfigs Header(absl::string_view operator_name,
                            absl::string_view hardware_id,
                            proto::DeviceKind device_kind) {
@@ -124,7 +119,7 @@ absl::StatusOr<FileLock> LockOverlay(absl::string_view directory) {
   return FileLock::Wait(JoinPath(directory, ".lock"));
 }
 
-bool Same(const StoreDifference& pair) {
+bool IsAsCheckedIn(const StoreDifference& pair) {
   if (pair.is_new) return false;
   return pair.is_best ? Same(pair.checked_in_best, pair.overlay_best)
                       : Same(pair.checked_in, pair.overlay);
@@ -368,10 +363,11 @@ absl::StatusOr<std::vector<StoreDifference>> DiffStore(
   OPTRAIL_ASSIGN_OR_RETURN(std::vector<StoreDifference> pairs,
                            Pairs(folders, overlay_directory, /*elsewhere=*/true,
                                  [](absl::string_view) { return true; }));
-  pairs.erase(
-      std::remove_if(pairs.begin(), pairs.end(),
-                     [](const StoreDifference& pair) { return Same(pair); }),
-      pairs.end());
+  pairs.erase(std::remove_if(pairs.begin(), pairs.end(),
+                             [](const StoreDifference& pair) {
+                               return IsAsCheckedIn(pair);
+                             }),
+              pairs.end());
   return pairs;
 }
 

@@ -1,6 +1,7 @@
 #include "tuning/store/tuned_entry.h"
 
 #include "absl/strings/str_cat.h"
+#include "base/text/textproto.h"
 #include "tuning/proto/canonical.h"
 
 namespace optrail::tuning {
@@ -74,6 +75,13 @@ void ShortenEntry(proto::TunedConfig* tuned) {
   const std::string candidate = CanonicalText(proof.candidate());
   if (candidate != tuned->config()) tuned->set_candidate(candidate);
   proof.clear_candidate();
+}
+
+bool Same(const proto::TunedConfig& a, const proto::TunedConfig& b) {
+  return PrintTextProto(a) == PrintTextProto(b);
+}
+bool Same(const proto::BestBackend& a, const proto::BestBackend& b) {
+  return PrintTextProto(a) == PrintTextProto(b);
 }
 
 double SpeedUpOverDefault(const proto::TunedConfig& tuned) {

@@ -28,6 +28,10 @@ EntryKey EntryKeyOf(const proto::BestBackend& best);
 std::string EntryText(const proto::TunedConfig& tuned);
 std::string EntryText(const proto::BestBackend& best);
 
+// Returns whether all fields are the same.
+bool Same(const proto::TunedConfig& a, const proto::TunedConfig& b);
+bool Same(const proto::BestBackend& a, const proto::BestBackend& b);
+
 // True if its session left the default as it was.
 bool DefaultStayed(const proto::TunedConfig& tuned);
 

@@ -237,8 +237,7 @@ absl::Status NormaliseAll(const TextProtoPlace& root, const char* field,
         absl::StrCat("shape ", EntryText(entries->Get(i)),
                      " has two entries, the first in line ",
                      root.Child(field, before).line());
-    const bool same =
-        PrintTextProto(entries->Get(before)) == PrintTextProto(entries->Get(i));
+    const bool same = Same(entries->Get(before), entries->Get(i));
     if (!same && (earlier.empty() || later.empty() || earlier == later)) {
       return place.Error(absl::StrCat(
           twice, ", and nothing tells which is newer: remove one"));
@@ -260,11 +259,6 @@ absl::Status NormaliseAll(const TextProtoPlace& root, const char* field,
     entries->DeleteSubrange(*it, 1);
   }
   return absl::OkStatus();
-}
-
-template <typename Entry>
-bool Same(const Entry& a, const Entry& b) {
-  return PrintTextProto(a) == PrintTextProto(b);
 }
 
 // Clears a part of `entry` if Complete() restores it.

@@ -20,7 +20,8 @@ Blocking InPlace() {
   return blocking;
 }
 
-enum class Ending { kNothing, kShift, kRelu, kGelu };
+enum class Ending { kNothing, kShift, kRelu, kGelu, kScale };
+constexpr int kEndings = 5;
 
 // C is in a wider matrix, whose other places stay as they are.
 void ExpectExact(Blocking blocking, const ProductSize& size, Ending ending) {
@@ -28,6 +29,7 @@ void ExpectExact(Blocking blocking, const ProductSize& size, Ending ending) {
   const std::vector<float> a = WholeNumbers(size.m * size.k, rng);
   const std::vector<float> b = WholeNumbers(size.k * size.n, rng);
   const std::vector<float> shift = WholeNumbers(size.n, rng);
+  const std::vector<float> scale = WholeNumbers(size.n, rng);
   const PackedB panels = {blocking.tile.columns, size.k};
   std::vector<float> packed(panels.floats(size.n));
   panels.Pack(size.n, b.data(), size.n, packed.data());
@@ -43,16 +45,19 @@ void ExpectExact(Blocking blocking, const ProductSize& size, Ending ending) {
   std::vector<float> c(size.m * ldc + 1, kGuard);
   Epilogue epilogue;
   if (ending != Ending::kNothing) epilogue.shift = shift.data();
+  if (ending == Ending::kScale) epilogue.scale = scale.data();
   if (ending == Ending::kRelu) epilogue.activation = Activation::kRelu;
   if (ending == Ending::kGelu) epilogue.activation = Activation::kGelu;
   direct->Multiply(a.data(), blocking.b_in_panels ? packed.data() : b.data(),
                    c.data(), epilogue);
   for (int64_t i = 0; i < size.m; ++i) {
     for (int64_t j = 0; j < size.n; ++j) {
-      float expected = ending == Ending::kNothing ? 0 : shift[j];
+      float expected = 0;
       for (int64_t p = 0; p < size.k; ++p) {
         expected += a[i * size.k + p] * b[p * size.n + j];
       }
+      if (ending == Ending::kScale) expected *= scale[j];
+      if (ending != Ending::kNothing) expected += shift[j];
       if (ending == Ending::kRelu && expected < 0) expected = 0;
       if (ending == Ending::kGelu) {
         const double exact =
@@ -93,7 +98,8 @@ TEST(DirectProduct, LastColumnsEndAsTheOthersDo) {
     for (const int64_t n : {17, 18, 22, 23, 38, 65}) {
       for (const int64_t k : {5, 18, 127, 128, 129}) {
         for (const Ending ending :
-             {Ending::kNothing, Ending::kShift, Ending::kRelu, Ending::kGelu}) {
+             {Ending::kNothing, Ending::kShift, Ending::kRelu, Ending::kGelu,
+              Ending::kScale}) {
           ExpectExact(InPlace(), {m, n, k}, ending);
         }
       }
@@ -121,17 +127,18 @@ TEST(DirectProduct, IsExactForStripsOfEveryRemainder) {
   for (int64_t k = 1; k <= 16; ++k) {
     for (const int64_t m : {1, 2, 3, 4, 5, 31, 33, 71}) {
       for (const int64_t n : {1, 7, 16, 30, 33, 64, 79, 100, 161, 383, 400}) {
-        const auto ending = static_cast<Ending>((m + n + k) % 4);
-        Blocking blocking = InPlace();
-        blocking.prefetch_c = m % 2 == 0;
-        ExpectExact(blocking, {m, n, k}, ending);
-        blocking.b_in_panels = true;
-        // Strips divide no panel.
-        for (const int vectors : {2, 4}) {
-          if (vectors > MostVectorsOfStrip(k)) continue;
-          blocking.tile = FindRegisterTile(6, vectors, 4);
+        const auto ending = static_cast<Ending>((m + n + k) % kEndings);
+        for (const bool prefetch_c : {false, true}) {
+          Blocking blocking = InPlace();
+          blocking.prefetch_c = prefetch_c;
           ExpectExact(blocking, {m, n, k}, ending);
-          blocking.prefetch_c = true;
+          blocking.b_in_panels = true;
+          // Strips divide no panel.
+          for (const int vectors : {2, 4}) {
+            if (vectors > MostVectorsOfStrip(k)) continue;
+            blocking.tile = FindRegisterTile(6, vectors, 4);
+            ExpectExact(blocking, {m, n, k}, ending);
+          }
         }
       }
     }
