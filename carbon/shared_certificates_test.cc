@@ -138,7 +138,7 @@ TEST_F(SharedCertificatesTest, CertifyKeepsItThereAndVerifyFindsIt) {
   // A place in another history is named with what to do.
   verify.common.history = local_.dir_;
   EXPECT_THAT(std::string(RunCarbonVerify(verify, said).status().message()),
-              HasSubstr("next: --history=postgresql://"));
+              HasSubstr("next: --history='postgresql://"));
 }
 
 TEST_F(SharedCertificatesTest, ADocumentNeverChanges) {
