@@ -138,7 +138,7 @@ TEST_F(SharedCertificatesTest, CertifyKeepsItThereAndVerifyFindsIt) {
   // A place in another history is named with what to do.
   verify.common.history = local_.dir_;
   EXPECT_THAT(std::string(RunCarbonVerify(verify, said).status().message()),
-              HasSubstr("next: --history=postgresql://"));
+              HasSubstr("next: --history='postgresql://"));
 }
 
 TEST_F(SharedCertificatesTest, ADocumentNeverChanges) {
@@ -160,7 +160,8 @@ TEST_F(SharedCertificatesTest, ADocumentNeverChanges) {
   const auto maintainer =
       tracker::Postgres::Connect(Url(NewRole("optrail_maintainer")));
   ASSERT_TRUE(maintainer.ok()) << maintainer.status();
-  EXPECT_TRUE((*maintainer)->Execute(message.substr(sql)).ok()) << message;
+  EXPECT_TRUE((*maintainer)->Execute(message.substr(sql).c_str()).ok())
+      << message;
   EXPECT_EQ((*documents)->List()->size(), 1);
   // A recorder may add one, and not take one away.
   const std::string recorder = NewRole("optrail_recorder");
