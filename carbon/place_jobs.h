@@ -6,8 +6,7 @@
 // find a place for, and among such placements takes the cheapest.
 //
 //   const Placement placement = PlaceJobs(problem.jobs, hourly, 4, {}, 100000);
-//   if (placement.least_unplaced < placement.unplaced) Say("a plan that holds
-//   all jobs may exist");
+//   const bool may_all_fit = placement.least_unplaced == 0;
 //
 // Candidates come from greedy orders (the largest first, start now, those that
 // found no place first). A branch and bound over the starts of jobs that must
