@@ -369,10 +369,10 @@ printf 'id,watts,hours,release,deadline,preemptible\n%s\n%s\n' \
   'a,500,3,2026-10-01T00:00:00Z,2026-10-02T00:00:00Z,yes' \
   'b,500,2,2026-10-01T06:00:00Z,2026-10-01T12:00:00Z,no' > jobs.csv
 grid=(--intensity=grid.csv --zone=DE)
-expect 0 "no plan of these machines emits less" carbon plan \
+expect 0 "no plan of these jobs on these machines emits less" carbon plan \
   --jobs_file=jobs.csv --machines=2 "${grid[@]}"
 sed 's/no$/yes/' jobs.csv > pausing.csv
-expect 0 "no plan of these machines emits less" carbon plan \
+expect 0 "no plan of these jobs on these machines emits less" carbon plan \
   --jobs_file=pausing.csv --machines=2 "${grid[@]}"
 expect 0 "24h" carbon plan --jobs_file=jobs.csv --slack=0h,24h "${grid[@]}"
 expect 2 "--intensity is missing" carbon plan --jobs_file=jobs.csv
