@@ -115,6 +115,7 @@ TEST_F(ExportTest, SaysWhichLayersHaveNoKernel) {
   const std::string workload =
       JoinPath(::testing::TempDir(), "mix.workload.textproto");
   ASSERT_TRUE(WriteFileAtomically(workload,
+                                  "name: \"mix\"\n"
                                   "layer { operator_name: \"matmul\" shape: "
                                   "\"m=64,n=64,k=64/f32\" }\n"
                                   "layer { operator_name: \"softmax\" shape: "

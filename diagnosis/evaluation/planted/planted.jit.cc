@@ -95,7 +95,8 @@ inline void Rows(const Problem& p, int64_t begin, int64_t end) {
   }
 }
 
-// Rows that fill no vector: vectors run over all of them.
+// Rows of at most 32 elements, most of which begin within a vector: vectors run
+// over all of them.
 inline void ShortRows(const Problem& p) {
   Row(p.x, p.y, p.rows * p.cols);
   for (int64_t r = 0; r < p.rows; ++r) {
@@ -493,7 +494,7 @@ void Run(const OptrailJitCall& call, const Problem& p) {
 #else
 
 void Run(const OptrailJitCall& call, const Problem& p) {
-  if (p.cols < static_cast<int64_t>(sizeof(Wide) / 4)) return ShortRows(p);
+  if (p.cols % 64 != 0) return ShortRows(p);
   AllRows(call, p);
 }
 
