@@ -25,6 +25,7 @@ constexpr char kHeader[] = R"(#ifndef OPTRAIL_OPS_MATMUL_TILE_H_
 #define OPTRAIL_OPS_MATMUL_TILE_H_
 
 // Says what it is.
+#include <cstdint>
 
 #include "ops/core/operator.h"
 #include "ops/matmul/block.h"
