@@ -86,8 +86,8 @@ absl::Status VerifyCertificate(absl::string_view json,
 // format so old that VerifyCertificate does not check but refuses.
 bool IsOfOlderFormat(absl::string_view json);
 
-// What a certificate says of the saving: the headline of its page, and whether
-// the runs tell. InvalidArgument if it is none.
+// Reads what a certificate says of the saving: the headline of its page, and
+// whether the runs tell. InvalidArgument if it is none.
 struct CertificateHeadline {
   std::string text;
   bool can_tell = true;

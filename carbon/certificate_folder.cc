@@ -80,7 +80,8 @@ absl::StatusOr<bool> PutNew(const tracker::Documents& documents,
       documents.HowToRemove(name)));
 }
 
-// As PairOf, of a document that somebody may have to remove.
+// Does what PairOf does, and says how somebody removes a document that cannot
+// be read.
 absl::StatusOr<Pair> PairIn(const tracker::Documents& documents,
                             const std::string& name, const std::string& text) {
   absl::StatusOr<Pair> pair = PairOf(text, documents.PlaceOf(name));

@@ -1,8 +1,8 @@
 #ifndef OPTRAIL_CARBON_CERTIFIED_SAVING_H_
 #define OPTRAIL_CARBON_CERTIFIED_SAVING_H_
 
-// What a certificate may say of a saving: an interval, and a verdict that
-// agrees with `optrail compare` of its two runs.
+// SavingOf makes what a certificate may say of a saving: an interval, and a
+// verdict that agrees with `optrail compare` of its two runs.
 //
 //   json["saving"] = SavingOf(base, candidate, work, json);
 //   page += SavingText(json);  // "The candidate emits 20.0% less (18.1 to ..."

@@ -7,7 +7,7 @@
 namespace optrail::diagnosis {
 
 std::string NumberText(double value) {
-  // What %.3g would round to 1000 it would print as 1e+03.
+  // %.3g prints a number that it rounds to 1000 as 1e+03.
   return std::fabs(value) < 999.5 ? absl::StrFormat("%.3g", value)
                                   : absl::StrFormat("%.0f", value);
 }

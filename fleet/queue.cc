@@ -204,7 +204,7 @@ absl::Status JobQueue::TakeBackLost() {
   if (took_back_.has_value() && now - *took_back_ < lease_ / 4) {
     return absl::OkStatus();
   }
-  // What the database refused is asked for at the next call.
+  // The next call asks again for what the database refused.
   OPTRAIL_RETURN_IF_ERROR(
       Query("SELECT optrail.take_back_lost_tasks()", {}).status());
   took_back_ = now;

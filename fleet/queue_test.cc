@@ -347,8 +347,8 @@ std::vector<std::pair<std::string, bool>> StatementsOf(
   return statements;
 }
 
-// As Grafana fills in its macros and variables, for a user of the database who
-// may read alone.
+// The test fills in macros and variables as Grafana does, for a user of the
+// database who may read alone.
 TEST_F(FleetTest, TheDatabaseAnswersTheDashboardOfAReader) {
   const std::string hostile = "it's \"100%\" $1; DROP TABLE x; --\n";
   const auto owner = *Postgres::Connect(url_);

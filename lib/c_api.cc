@@ -50,7 +50,8 @@ optrail_status Report(optrail_status status, const char* message) {
 
 optrail_status Report(const absl::Status& status) {
   try {
-    // What a caller passed in may be long, and goes to logs.
+    // A message may hold what a caller passed in, which may be long, and goes
+    // to logs.
     Message() = EscapeForTerminal(TruncateUtf8(status.message(), kMostBytes));
   } catch (...) {
   }

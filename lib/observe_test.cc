@@ -66,7 +66,7 @@ TEST(Observe, BeginsByTheEnvironment) {
   EXPECT_EQ(rows[0].lookups, 3);
 
   setenv("OPTRAIL_OBSERVE", "/dev/null/calls", 1);
-  // What is only watched goes on, and says why nobody counts.
+  // A service that cannot count goes on, and says why nobody counts.
   EXPECT_TRUE(InChild([] {
     const Store store;
     return LooksUp(store, kShape) &&

@@ -1,8 +1,8 @@
 #ifndef OPTRAIL_FLEET_EVALUATION_QUEUE_COUNTS_H_
 #define OPTRAIL_FLEET_EVALUATION_QUEUE_COUNTS_H_
 
-// What a queue holds, for an evaluation that kills the server now and then: a
-// connection that broke is made anew at the next question.
+// QueueCounts tells what a queue holds, for an evaluation that kills the server
+// now and then: a connection that broke is made anew at the next question.
 //
 //   QueueCounts counts(url);
 //   while (!counts.AllAreDone()) absl::SleepFor(absl::Milliseconds(100));

@@ -9,8 +9,8 @@ namespace {
 
 using Results = std::vector<int>;
 
-// What is left of the losses of all targets: themselves, their sum, or their
-// mean weighted as they are.
+// Returns what is left of the losses of all targets: themselves, their sum, or
+// their mean weighted as they are.
 int Reduced(NodeImport& node, int losses, int weights) {
   const std::string reduction = node.Text("reduction", "mean");
   if (reduction == "none") return losses;

@@ -78,8 +78,8 @@ class NodeImport {
   // its first result, others follow.
   int Emit(std::string op, std::vector<int> inputs, Attributes attributes = {});
   int Constant(const Array& array);
-  // Whether a rule may make so many elements that the file does not hold;
-  // fails, as not covered, where those of all nodes are too many.
+  // Returns whether a rule may make so many elements that the file does not
+  // hold; fails, as not covered, where those of all nodes are too many.
   bool MayMake(int64_t elements);
   // One element of the type of `like`.
   int Scalar(int like, double value);

@@ -1,8 +1,9 @@
 #ifndef OPTRAIL_GRAPH_RUNNER_CUDA_CODEGEN_H_
 #define OPTRAIL_GRAPH_RUNNER_CUDA_CODEGEN_H_
 
-// What the files that print loops as CUDA share: pieces of text, each a line or
-// more of a kernel, and the texts that are the same in every file of kernels.
+// Holds what the files that print loops as CUDA share: pieces of text, each a
+// line or more of a kernel, and the texts that are the same in every file of
+// kernels.
 //
 //   text = YPointer(type, 1) + GridLoop("int64_t", count) +
 //          Decompose("int64_t", "i", order, dims, "    ") + "... }\n";

@@ -43,11 +43,10 @@ inline NormThreads NormThreadsOf(const proto::Config& config,
   return {per_row, std::max<int64_t>(1, threads / per_row)};
 }
 
-// Threads with up to four accesses each, or two of a long row where no more of
-// them load nothing. An H200 was asked for seven shapes of bfloat16 at which
-// the two differ, and this takes the quicker of each: 10 to 19% less time with
-// two for rows of 3,174 to 14,901 columns; 18 to 22% more where more threads
-// idle.
+// Returns the threads of a row: with up to four accesses each, or with two where
+// the row is long and no more of them load nothing. An H200 took 10 to 19% less
+// time with two for three such shapes of 3,174 to 14,901 columns of bfloat16,
+// and 3 to 28% more for three at which more threads would idle.
 inline int64_t NormThreadsByFormula(int64_t words, int64_t rows,
                                     int64_t multiprocessors) {
   constexpr int64_t kMostThreads = 1024, kLongRow = 256;

@@ -263,7 +263,7 @@ void ASlowDownThatEndedIsListed(Workbench& bench, Findings& found) {
 }
 
 // The gate judges two programs with a benchmark of one name each by itself.
-// Where one series has both, the gate and `changes` say so.
+// The gate and `changes` say so where one series has both.
 void ANameThatTwoSuitesShareIsNamed(Workbench& bench, Findings& found) {
   Rng rng(92);
   for (int position = 1; position <= 14; ++position) {

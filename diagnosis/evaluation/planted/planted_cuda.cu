@@ -88,7 +88,7 @@ __device__ __forceinline__ void RowOfLane(const Problem& p) {
 
 #if defined(CAUSE_STRIDED)
 
-// Of long rows, 32 lanes read 32 lines.
+// The 32 lanes of a warp read 32 lines where rows are long.
 __device__ void Run(const Problem& p) { RowOfLane(p); }
 
 #elif defined(CAUSE_UNUSED_LANES)

@@ -230,8 +230,8 @@ class Outliner {
     if (Chance(.5)) *function.mutable_opset_import() = model_.opset_import();
   }
 
-  // What the nodes read and none of them computes; absent inputs may become
-  // inputs that the call leaves out.
+  // Names what the nodes read and none of them computes; absent inputs may
+  // become inputs that the call leaves out.
   void NameInputs(NodeList& moved, onnx::FunctionProto& function,
                   onnx::NodeProto& call) {
     std::set<std::string> computed;

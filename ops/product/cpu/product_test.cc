@@ -69,6 +69,28 @@ class CountedLoops : public ParallelLoops {
   int64_t most_ = 1;
 };
 
+// A call that counts what it shares out, and whose workspace holds stale
+// contents that must not show.
+class CheckedCall {
+ public:
+  CheckedCall(CpuDevice& device, const WorkspaceLayout& layout)
+      : loops_(device),
+        memory_(layout.bytes() / sizeof(float) + 16,
+                std::numeric_limits<float>::quiet_NaN()) {
+    float* workspace = memory_.data();
+    while (!IsAligned(workspace)) ++workspace;
+    call_.workspace = workspace;
+    call_.stream.loops = &loops_;
+  }
+  const Call& call() const { return call_; }
+  int64_t most() const { return loops_.most(); }
+
+ private:
+  CountedLoops loops_;
+  std::vector<float> memory_;
+  Call call_;
+};
+
 // With a bias and relu, unless several tasks share a sum.
 void ExpectExact(const ProductSpec& spec, int threads) {
   const auto& [m, n, k] = spec.size;
@@ -88,21 +110,14 @@ void ExpectExact(const ProductSpec& spec, int threads) {
   std::vector<float> c(spec.batch * m * n + 1, kGuard);
   std::vector<float> packed(product.packs_b() ? product.packed_floats() : 0);
   if (product.packs_b()) product.PackB(b.data(), packed.data());
-  // Stale contents must not show.
-  std::vector<float> memory(layout.bytes() / sizeof(float) + 16,
-                            std::numeric_limits<float>::quiet_NaN());
-  float* workspace = memory.data();
-  while (!IsAligned(workspace)) ++workspace;
-  CountedLoops loops(device);
-  Call call;
-  call.workspace = workspace;
-  call.stream.loops = &loops;
+  const CheckedCall checked(device, layout);
   Epilogue epilogue;
   if (spec.depth_parts == 1)
     epilogue = {nullptr, shift.data(), Activation::kRelu};
-  product.Run(call, {a.data()}, {b.data(), packed.data()}, c.data(), epilogue);
+  product.Run(checked.call(), {a.data()}, {b.data(), packed.data()}, c.data(),
+              epilogue);
   if (spec.depth_parts == 1) {
-    EXPECT_EQ(loops.most(), product.claims());
+    EXPECT_EQ(checked.most(), product.claims());
   }
   for (int64_t i = 0; i < spec.batch * m; ++i) {
     const float* const right = b.data() + i / m * k * n;
@@ -207,19 +222,11 @@ void ExpectExactBf16(const ProductSpec& spec, int threads) {
   std::vector<uint16_t> c(m * n + 1, kHalfGuard);
   std::vector<float> packed(product.packs_b() ? product.packed_floats() : 0);
   if (product.packs_b()) product.PackB(right.data(), packed.data());
-  // Stale contents must not show.
-  std::vector<float> memory(layout.bytes() / sizeof(float) + 16,
-                            std::numeric_limits<float>::quiet_NaN());
-  float* workspace = memory.data();
-  while (!IsAligned(workspace)) ++workspace;
-  CountedLoops loops(device);
-  Call call;
-  call.workspace = workspace;
-  call.stream.loops = &loops;
+  const CheckedCall checked(device, layout);
   Product<uint16_t>::Right columns;
   columns.data = right.data();
   if (product.packs_b()) columns.packed = packed.data();
-  product.Run(call, {left.data()}, columns, c.data(),
+  product.Run(checked.call(), {left.data()}, columns, c.data(),
               {nullptr, shift.data(), Activation::kRelu});
   std::vector<float> expected(m * n);
   for (int64_t i = 0; i < m; ++i) {
