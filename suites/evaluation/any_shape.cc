@@ -23,11 +23,14 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/flags/flag.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "base/file/file.h"
 #include "base/process/git.h"
 #include "base/random.h"
@@ -48,6 +51,7 @@
 #include "suites/worker/run_context.h"
 #include "suites/workload/tasks.h"
 #include "tuning/proto/canonical.h"
+#include "tuning/space/expression.h"
 
 ABSL_FLAG(std::string, device, "cpu", "Kind of device: cpu or cuda.");
 ABSL_FLAG(uint64_t, seed, 1, "Seed of the shapes.");
@@ -70,6 +74,9 @@ ABSL_FLAG(double, max_mflop, 0,
 ABSL_FLAG(double, min_mflop, 0, "Fewest operations of a call.");
 ABSL_FLAG(int64_t, multiple_of, 1,
           "Extents and columns are multiples of it; rows and batches are not.");
+ABSL_FLAG(std::string, where, "",
+          "Condition on the dimensions of a shape, as in a space file: "
+          "\"dim.k <= 32 && dim.n > 512\". Other shapes are drawn again.");
 ABSL_FLAG(double, max_reference_mflop, 600,
           "Most operations where the whole reference must be computed.");
 ABSL_FLAG(std::string, cache, "", "hot or cold; hot on cpu, cold on cuda.");
@@ -156,10 +163,62 @@ absl::StatusOr<RandomShapeOptions> DrawingOptions(bool is_gpu) {
   return options;
 }
 
+// Parses --where, which may read the dimensions of shapes alone.
+absl::StatusOr<tuning::Expression> ParseWhere() {
+  tuning::Scope scope;
+  size_t at = 0;
+  absl::StatusOr<tuning::Expression> where =
+      tuning::Expression::Parse(absl::GetFlag(FLAGS_where), &scope, &at);
+  if (!where.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "flag --where, byte ", at, ": ", where.status().message()));
+  }
+  for (const tuning::Expression::Parameter& read : where->Parameters()) {
+    if (absl::StartsWith(read.name, "dim.")) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("flag --where, byte ", read.offset, ": ", read.name,
+                     ", expected dimensions alone, such as dim.rows"));
+  }
+  if (where->type() != tuning::ExprType::kBool) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "flag --where: ", absl::GetFlag(FLAGS_where), " is no condition"));
+  }
+  return where;
+}
+
+// Returns a dimension that `where` reads and `op` lacks, or "".
+std::string LackedDimension(const tuning::Expression& where,
+                            const ops::Operator& op) {
+  for (const tuning::Expression::Parameter& read : where.Parameters()) {
+    if (!absl::c_linear_search(op.dims(), read.name.substr(4))) {
+      return read.name.substr(4);
+    }
+  }
+  return "";
+}
+
+bool Holds(const tuning::Expression& where, const proto::Shape& shape) {
+  tuning::Frame frame(0);
+  const tuning::SlotProgram program =
+      frame.Compile(where.Bind([&](absl::string_view name) {
+        return absl::optional<tuning::Expression::Value>(
+            tuning::DimValue(shape, std::string(name.substr(4))).value_or(0));
+      }));
+  std::vector<int64_t> slots = frame.slots();
+  return program.Holds(slots.data());
+}
+
 // Shapes of all operators that match --op and have a kernel of ours here.
 absl::StatusOr<std::string> DrawWorkload(proto::DeviceKind device,
-                                         const RandomShapeOptions& options,
+                                         RandomShapeOptions options,
                                          const std::string& folder) {
+  absl::optional<tuning::Expression> where;
+  if (!absl::GetFlag(FLAGS_where).empty()) {
+    OPTRAIL_ASSIGN_OR_RETURN(where, ParseWhere());
+    options.accepts = [&](const proto::Shape& shape) {
+      return Holds(*where, shape);
+    };
+  }
   const RE2 op_regex(
       absl::GetFlag(FLAGS_op).empty() ? ".*" : absl::GetFlag(FLAGS_op),
       RE2::Quiet);
@@ -175,6 +234,14 @@ absl::StatusOr<std::string> DrawWorkload(proto::DeviceKind device,
   bool any = false;
   for (const ops::OperatorEntry* entry : ops::Registry::Get().List()) {
     if (!RE2::FullMatch(entry->op->name(), op_regex)) continue;
+    if (where.has_value()) {
+      const std::string lacked = LackedDimension(*where, *entry->op);
+      if (!lacked.empty()) {
+        std::cerr << entry->op->name() << ": left out: no dimension " << lacked
+                  << "\n";
+        continue;
+      }
+    }
     const auto own = entry->FindBackend(device, "");
     const auto shapes =
         own.ok() ? RandomShapes(*entry->op, options)

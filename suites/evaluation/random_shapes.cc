@@ -221,7 +221,8 @@ bool IsWithin(const ops::Operator& op, const proto::Shape& shape,
                               : options.max_reference_flop;
   const double flop = op.Flop(shape);
   return bytes <= options.max_bytes && flop <= max_flop &&
-         flop >= options.min_flop;
+         flop >= options.min_flop &&
+         (options.accepts == nullptr || options.accepts(shape));
 }
 
 }  // namespace

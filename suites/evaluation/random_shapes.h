@@ -12,6 +12,7 @@
 // shapes of an operator on every machine, whichever other operators are drawn.
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -35,6 +36,8 @@ struct RandomShapeOptions {
   // In place of max_flop where the whole reference must be computed
   // (Operator::HasPartialReference).
   double max_reference_flop = 6e8;
+  // Shapes for which this is false are drawn again; null accepts all.
+  std::function<bool(const proto::Shape&)> accepts;
 };
 
 // Different shapes that the operator accepts. OutOfRange if the limits leave
