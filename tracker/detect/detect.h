@@ -31,10 +31,11 @@ struct ChangePoint {
   // are the suspects. Points without a value beside them are among them.
   int earliest = 0;
   int latest = 0;
-  // The points that the two levels were taken from: [begin, index) and
-  // [index, end).
+  // The points that the two levels were taken from: [begin, index - between)
+  // and [index, end).
   int begin = 0;
   int end = 0;
+  int between = 0;
   // In [0.5, 1): how probable a change is against none, by the evidence of the
   // two segments beside it.
   double confidence = 0;

@@ -77,6 +77,32 @@ int EarliestPlace(const Series& series, int begin, const ChangePoint& change) {
                      change);
 }
 
+// The difference between the levels of [begin, before_end) and [place, end);
+// nullopt where the former has fewer points than `fewest`, or the latter none.
+absl::optional<ChangePoint> Difference(const Series& series, int begin,
+                                       int before_end, int place, int end,
+                                       int fewest) {
+  const std::vector<double> before =
+      Logs(series, before_end - 1, begin - 1, -1, kLevelPoints, LogOfValue);
+  const std::vector<double> after =
+      Logs(series, place, end, 1, kLevelPoints, LogOfValue);
+  if (static_cast<int>(before.size()) < fewest || after.empty()) {
+    return absl::nullopt;
+  }
+  ChangePoint change = ChangeOfLogs(LevelsOf(before, after), place);
+  change.between = place - before_end;
+  // Exactly the points that the levels are of.
+  change.begin = before_end;
+  for (size_t found = 0; found < before.size();) {
+    found += LogOfValue(series.points[--change.begin]).has_value();
+  }
+  change.end = place;
+  for (size_t found = 0; found < after.size();) {
+    found += LogOfValue(series.points[change.end++]).has_value();
+  }
+  return change;
+}
+
 // When each of the series' points began.
 std::vector<int64_t> TimesOf(const Series& series) {
   if (series.times != nullptr) return *series.times;
@@ -260,27 +286,38 @@ absl::optional<ChangePoint> FindNewestBehind(const Series& series, int before,
   return absl::nullopt;
 }
 
+absl::optional<ChangePoint> FindNewestBeyond(const Series& series, int begin,
+                                             int mark) {
+  const std::vector<double> level =
+      Logs(series, mark - 1, begin - 1, -1, kLevelPoints, LogOfValue);
+  if (static_cast<int>(level.size()) < kFewestEnd) return absl::nullopt;
+  const double middle = Median(level);
+  double noise = kFarOff * MedianAbsoluteDeviation(level);
+  for (const double log : level) {
+    noise = std::max(noise, std::abs(log - middle));
+  }
+  const auto is_off = [&](double log) {
+    return WorseBy(series, std::expm1(log - middle)) >= kLeastEffect &&
+           std::abs(log - middle) > noise;
+  };
+  const int end = static_cast<int>(series.points.size());
+  int place = end;
+  for (int i = end - 1, points = 0; i >= mark && points < kMostNewest; --i) {
+    if (!series.points[i].value) continue;
+    const absl::optional<double> log = LogOfValue(series.points[i]);
+    if (!log || !is_off(*log)) break;
+    place = i;
+    ++points;
+  }
+  if (place == end) return absl::nullopt;
+  auto change = Difference(series, begin, mark, place, end, kFewestEnd);
+  if (change) change->earliest = mark;
+  return change;
+}
+
 absl::optional<ChangePoint> DifferenceAt(const Series& series, int begin,
                                          int place, int end, bool of_few) {
-  const std::vector<double> before =
-      Logs(series, place - 1, begin - 1, -1, kLevelPoints, LogOfValue);
-  const std::vector<double> after =
-      Logs(series, place, end, 1, kLevelPoints, LogOfValue);
-  if (static_cast<int>(before.size()) < (of_few ? 1 : kFewestEnd) ||
-      after.empty()) {
-    return absl::nullopt;
-  }
-  ChangePoint change = ChangeOfLogs(LevelsOf(before, after), place);
-  // Exactly the points that the levels are of.
-  change.begin = place;
-  for (size_t found = 0; found < before.size();) {
-    found += LogOfValue(series.points[--change.begin]).has_value();
-  }
-  change.end = place;
-  for (size_t found = 0; found < after.size();) {
-    found += LogOfValue(series.points[change.end++]).has_value();
-  }
-  return change;
+  return Difference(series, begin, place, place, end, of_few ? 1 : kFewestEnd);
 }
 
 absl::optional<ChangePoint> MovedBack(const Series& series, int begin,

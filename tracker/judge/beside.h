@@ -62,6 +62,12 @@ absl::optional<ChangePoint> FindNewest(const Series& series, int begin,
 absl::optional<ChangePoint> FindNewestBehind(const Series& series, int before,
                                              int begin);
 
+// Does the same, for the worse only, against the level of [begin, mark), where
+// `mark` is a step too small to be news: a level that climbs since then spreads
+// by more than its noise. Its `earliest` is the mark.
+absl::optional<ChangePoint> FindNewestBeyond(const Series& series, int begin,
+                                             int mark);
+
 // The difference between the levels of [begin, place) and [place, end), be it a
 // change or not; nullopt where the points before are too few to tell the noise,
 // or where there is none if `of_few`.

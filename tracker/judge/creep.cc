@@ -166,6 +166,7 @@ absl::optional<ChangePoint> FindCreep(const Series& series, int begin,
     change.begin = places[0];
     change.end = places[n - 1] + 1;
     change.earliest = places[ends.points];
+    change.between = change.index - change.earliest;
     return change;
   }
   return absl::nullopt;

@@ -106,10 +106,7 @@ Evidence EvidenceOf(const Change& change) {
     // The level before is another series'.
     if (change.before != nullptr) evidence.good = &change.before->runs->commit;
   } else {
-    // A creep has points between its two levels.
-    evidence.before = LevelOf(
-        series, point.begin,
-        change.kind == ChangeKind::kCreep ? point.earliest : point.index);
+    evidence.before = LevelOf(series, point.begin, point.index - point.between);
     for (int i = point.earliest - 1; i >= 0 && evidence.good == nullptr; --i) {
       if (series.points[i].value)
         evidence.good = &series.points[i].runs->commit;

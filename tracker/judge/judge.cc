@@ -72,7 +72,8 @@ class Case {
     change.change = point;
     change.worse_by = WorseBy(series_, point.relative_change);
     change.opinion = book_.OpinionOf(series_, point);
-    for (int i = point.index - 1; i >= 0 && change.before == nullptr; --i) {
+    for (int i = point.index - point.between - 1;
+         i >= 0 && change.before == nullptr; --i) {
       if (series_.points[i].value) change.before = &series_.points[i];
     }
     result_.changes.push_back(std::move(change));
@@ -346,7 +347,6 @@ class Case {
                        }),
         changes.end());
     Add(ChangeKind::kCreep, found);
-    changes.back().before = &series_.points[found.earliest - 1];
     changes.back().stands_apart =
         changes.back().worse_by >= 2 * kLeastEffect &&
         std::min(WorseBy(series_, found.relative_change_low),

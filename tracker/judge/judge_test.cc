@@ -161,6 +161,54 @@ TEST_F(JudgeTest, ASlowDownOnTopOfAStepThatIsNoNewsIsSaid) {
   EXPECT_NEAR(judgement.changes[1].change.relative_change, .04, .005);
 }
 
+// A creep of .34% a point has a mark of less than 3% for a while: the points
+// since then spread by more than the noise, those before do not.
+TEST_F(JudgeTest, AMarkThatIsNoNewsHidesNoClimbBeyondIt) {
+  for (const double noise : {.001, .003}) {
+    runs_.clear();
+    const auto measure = [&](double ns) {
+      Measure(1, ns, [&](proto::Run& run) {
+        run.mutable_results(0)->mutable_measurements(0)->set_median_ns(
+            ns * std::exp(noise * rng_.Gaussian()));
+      });
+    };
+    for (int i = 0; i < 22; ++i) measure(100);
+    for (int i = 1; i <= 20; ++i) {
+      measure(100 * (1 + .0034 * i));
+      const Judgement judgement = Judge();
+      if (i < 7) EXPECT_EQ(judgement.standing, Verdict::kUnchanged) << i;
+      if (.0034 * i < .03 + 4 * noise) continue;
+      EXPECT_TRUE(judgement.standing == Verdict::kMaybeSlower ||
+                  judgement.standing == Verdict::kSlower)
+          << noise << " " << i << " " << judgement.why;
+    }
+  }
+}
+
+// A gain of a third at the newest point, beside a mark of .6%.
+TEST_F(JudgeTest, AMarkThatIsNoNewsHidesNoGain) {
+  for (const double factor : {1.006, .994}) {
+    runs_.clear();
+    const auto measure = [&](double ns) {
+      Measure(1, ns, [&](proto::Run& run) {
+        run.mutable_results(0)->mutable_measurements(0)->set_median_ns(
+            ns * (1 + .0005 * (run.started_unix_ns() % 3 - 1.)));
+      });
+    };
+    for (int i = 0; i < 25; ++i) measure(100);
+    int marked = 0;
+    for (int i = 0; i < 8; ++i) {
+      measure(100 * factor);
+      const Judgement before = Judge();
+      marked += !before.changes.empty() && before.changes.back().provisional;
+      measure(64);
+      EXPECT_EQ(Judge().standing, Verdict::kMaybeFaster) << factor << " " << i;
+      runs_.pop_back();
+    }
+    EXPECT_GT(marked, 0);
+  }
+}
+
 TEST_F(JudgeTest, NewestPointsWithinTheNoiseAreNoChange) {
   int marked = 0;
   for (int k = 0; k < 300; ++k) {

@@ -18,25 +18,39 @@ absl::optional<int> BeginOfLastLevelButOne(const Judgement& judgement) {
   return before;
 }
 
+// A step too small to be news, which nobody has answered.
+bool IsSmall(const Change& change) {
+  return change.worse_by > 0 && change.worse_by < kLeastEffect &&
+         change.opinion.state == ChangeState::kNew &&
+         change.kind != ChangeKind::kMachine;
+}
+
 // Points that are off the level before a step too small to be news: that begins
 // no level that would hide what came on top of it.
 absl::optional<ChangePoint> FindNewestOnTop(const Series& series,
                                             const Judgement& judgement) {
+  const int begin = judgement.levels.back().begin;
+  const int level_begin = std::max(begin, judgement.epoch_begins.back());
+  for (const Change& change : judgement.changes) {
+    if (!change.provisional || !IsSmall(change)) continue;
+    if (auto found =
+            FindNewestBeyond(series, level_begin, change.change.index)) {
+      return found;
+    }
+  }
   const absl::optional<int> before = BeginOfLastLevelButOne(judgement);
   if (!before) return absl::nullopt;
-  const int begin = judgement.levels.back().begin;
-  const bool is_small = std::any_of(
-      judgement.changes.begin(), judgement.changes.end(),
-      [begin](const Change& change) {
-        return change.change.index == begin && change.worse_by > 0 &&
-               change.worse_by < kLeastEffect &&
-               change.opinion.state == ChangeState::kNew;
-      });
+  const bool is_small =
+      std::any_of(judgement.changes.begin(), judgement.changes.end(),
+                  [begin](const Change& change) {
+                    return change.change.index == begin && IsSmall(change);
+                  });
   return is_small ? FindNewest(series, *before) : absl::nullopt;
 }
 
 // A step that was acknowledged before a detector saw it has a row, too, and so
-// has a gain beyond the level before one that was acknowledged.
+// has a gain beyond the level before one that was acknowledged, or that is no
+// news.
 absl::optional<ChangePoint> FindNewestAcknowledged(const Series& series,
                                                    const Judgement& judgement,
                                                    bool for_the_worse) {
@@ -47,7 +61,7 @@ absl::optional<ChangePoint> FindNewestAcknowledged(const Series& series,
       std::any_of(judgement.changes.begin(), judgement.changes.end(),
                   [begin, for_the_worse](const Change& change) {
                     return change.change.index == begin &&
-                           (for_the_worse || change.worse_by < 0);
+                           (for_the_worse || change.worse_by <= -kLeastEffect);
                   });
   if (is_of_a_change) return absl::nullopt;
   auto found = FindNewest(series, *before, for_the_worse);
@@ -71,10 +85,10 @@ absl::optional<NewestOff> FindNewestOff(const Series& series,
       std::max(judgement.levels.back().begin, judgement.epoch_begins.back());
   // A step that is marked already does not hide one that came after it.
   int begin = level_begin;
-  bool is_marked = false, is_any_marked = false, is_open = false;
+  bool is_marked = false, is_gain_marked = false, is_open = false;
   for (const Change& change : judgement.changes) {
     if (!change.provisional) continue;
-    is_any_marked = true;
+    is_gain_marked |= change.worse_by <= -kLeastEffect;
     if (change.worse_by >= kLeastEffect) {
       is_marked = true;
       is_open |= change.opinion.state == ChangeState::kNew;
@@ -92,7 +106,7 @@ absl::optional<NewestOff> FindNewestOff(const Series& series,
   if (!found) found = FindNewest(series, level_begin);
   if (!found) found = FindNewestOnTop(series, judgement);
   if (!found) found = FindNewestAcknowledged(series, judgement, true);
-  if (!found && !is_any_marked) {
+  if (!found && !is_gain_marked) {
     found = FindNewest(series, level_begin, /*for_the_worse=*/false);
     if (!found) found = FindNewestAcknowledged(series, judgement, false);
   }
