@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -72,16 +73,13 @@ constexpr int kMostNames = 300;
 
 std::string AckScope(const ReportData& data, const AttentionRow& row) {
   if (row.series.size() == 1) return data.series[row.series[0]].of->text;
-  std::vector<std::string> names;
+  std::set<std::string> names;
   for (const int i : row.series) {
-    names.push_back(tracker::PatternOf(
+    names.insert(tracker::PatternOf(
         tracker::DisplayName(data.series[i].of->key.benchmark)));
+    if (static_cast<int>(names.size()) > kMostNames) return ".*";
   }
-  std::sort(names.begin(), names.end());
-  names.erase(std::unique(names.begin(), names.end()), names.end());
-  return static_cast<int>(names.size()) > kMostNames
-             ? ".*"
-             : absl::StrJoin(names, "|");
+  return absl::StrJoin(names, "|");
 }
 
 void AddCommands(const ReportData& data, const tracker::Evidence& evidence,

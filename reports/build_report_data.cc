@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <tuple>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -79,6 +80,15 @@ void ExplainAlerts(
     return a->decided_by->worse_by > b->decided_by->worse_by;
   });
   if (alerts.size() > kMostExplained) alerts.resize(kMostExplained);
+  // Alerts of the same runs come together: a run is read once for all of them.
+  absl::c_stable_sort(alerts, [](const SeriesView* a, const SeriesView* b) {
+    const auto place = [](const SeriesView* view) {
+      return std::make_tuple(
+          view->hardware,
+          view->decided_by->after().runs->first_started_unix_ns);
+    };
+    return place(a) < place(b);
+  });
   for (SeriesView* const each : alerts) {
     each->changed = explain(*each->decided_by);
   }

@@ -207,7 +207,9 @@ absl::StatusOr<ReportData> Load(const ReportCommand& options, bool is_page) {
     return tracker::ChangedWith(tracker::EvidenceOf(change), change, explainer);
   };
   ReportData data = Build(history, std::move(series), sessions, build);
-  tracker::KeepJudgements(history, JudgementsOf(data));
+  if (tracker::IsStoreUrl(history.dir())) {
+    tracker::KeepJudgements(history, JudgementsOf(data));
+  }
   for (const tracker::BadFile& file : bad) {
     data.warnings.push_back(
         absl::StrCat("Skipped ", file.path, ": ", file.reason));

@@ -4,8 +4,9 @@
 #include <cmath>
 #include <map>
 
+#include "absl/types/span.h"
 #include "reports/digest.pb.h"
-#include "reports/page_data.h"
+#include "reports/page_series.h"
 #include "tracker/history/record.h"
 #include "tracker/judge/evidence.h"
 #include "tuning/proto/canonical.h"
@@ -250,7 +251,7 @@ void KeepJudgement(const tracker::Judgement& judgement, const Keeping& keeping,
 }
 
 void KeepPoints(const Series& series, const Keeping& keeping,
-                const std::vector<int>& drawn, const DigestRuns& runs,
+                absl::Span<const int> processes, const DigestRuns& runs,
                 proto::SeriesDigest* kept) {
   std::map<const tracker::ResultAttributes*, int> attributes;
   for (const int i : keeping.kept()) {
@@ -277,7 +278,7 @@ void KeepPoints(const Series& series, const Keeping& keeping,
         more->set_moved_bytes(*point.attributes->moved_bytes);
       }
     }
-    if (!std::binary_search(drawn.begin(), drawn.end(), i)) continue;
+    if (!std::binary_search(processes.begin(), processes.end(), i)) continue;
     for (const tracker::ProcessReading& process : point.processes) {
       out->add_processes(process.value);
     }
@@ -310,7 +311,12 @@ std::string EncodeDigest(uint64_t key, int limit, const SeriesView& view,
   kept.set_point_count(view.point_count);
   kept.set_process_count(view.process_count);
   kept.set_direction(series.direction);
-  KeepPoints(series, keeping, drawn, runs, &kept);
+  // The fewest points have processes at the newest of them alone.
+  absl::Span<const int> processes = drawn;
+  if (limit == kFewestPoints && processes.size() > kPointsWithProcesses) {
+    processes.remove_prefix(processes.size() - kPointsWithProcesses);
+  }
+  KeepPoints(series, keeping, processes, runs, &kept);
   for (const tracker::Epoch& epoch : series.epochs) {
     proto::KeptEpoch* const out = kept.add_epochs();
     out->set_change(epoch.change);

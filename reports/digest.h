@@ -55,13 +55,14 @@ class DigestRuns {
   std::shared_ptr<const std::vector<int64_t>> TimesOf(
       const std::string& first_runs) const;
 
-  const RunTables& tables() const { return tables_; }
+  // RunTables::CommitOf; -1 if there is no such run.
+  int CommitOf(int64_t row) const;
 
  private:
   const tracker::OrderedRuns& runs_;
-  const RunTables& tables_;
   absl::flat_hash_map<std::string, int64_t> rows_;  // by id
   absl::flat_hash_map<int64_t, int> places_;        // by row
+  std::vector<int> commits_;                        // by place
   mutable std::mutex mutex_;
   mutable std::unordered_map<std::string,
                              std::shared_ptr<const std::vector<int64_t>>>

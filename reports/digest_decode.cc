@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/types/span.h"
+#include "google/protobuf/arena.h"
 #include "reports/digest.h"
 #include "reports/digest.pb.h"
 #include "tracker/history/record.h"
@@ -86,6 +87,7 @@ class Decoder {
         point.roofline_fraction = from.roofline_fraction();
       }
       point.epoch = from.epoch();
+      point.processes.reserve(from.processes_size());
       for (const double value : from.processes()) {
         point.processes.emplace_back();
         point.processes.back().value = value;
@@ -109,11 +111,11 @@ class Decoder {
       if (!IsPoint(place)) return false;
     }
     if (kept_.trend_runs_size() != kept_.trend_values_size()) return false;
+    facts.drawn.trend.reserve(kept_.trend_runs_size());
     for (int i = 0; i < kept_.trend_runs_size(); ++i) {
-      const proto::Run* const run = runs_.Find(kept_.trend_runs(i));
-      if (run == nullptr) return false;
-      facts.drawn.trend.emplace_back(runs_.tables().CommitOf(run->run_id()),
-                                     kept_.trend_values(i));
+      const int commit = runs_.CommitOf(kept_.trend_runs(i));
+      if (commit < 0) return false;
+      facts.drawn.trend.emplace_back(commit, kept_.trend_values(i));
     }
     return true;
   }
@@ -225,16 +227,22 @@ class Decoder {
 DigestRuns::DigestRuns(const tracker::OrderedRuns& runs,
                        const std::vector<int64_t>& rows,
                        const RunTables& tables)
-    : runs_(runs), tables_(tables) {
+    : runs_(runs) {
   for (int i = 0; i < runs.size(); ++i) {
     rows_[runs.run(i).run_id()] = rows[i];
     places_[rows[i]] = i;
+    commits_.push_back(tables.CommitOf(runs.run(i).run_id()));
   }
 }
 
 const proto::Run* DigestRuns::Find(int64_t row) const {
   const auto place = places_.find(row);
   return place == places_.end() ? nullptr : &runs_.run(place->second);
+}
+
+int DigestRuns::CommitOf(int64_t row) const {
+  const auto place = places_.find(row);
+  return place == places_.end() ? -1 : commits_[place->second];
 }
 
 std::shared_ptr<const tracker::PointRuns> DigestRuns::PointRunsOf(
@@ -294,9 +302,12 @@ void KeptDigest::Settle(const tracker::Series& all,
 
 bool DecodeDigest(absl::string_view bytes, const DigestRuns& runs,
                   KeptDigest* digest) {
-  proto::SeriesDigest kept;
-  return tracker::DecodeRecord(bytes, &kept).ok() &&
-         Decoder(kept, runs, digest).Decode();
+  // Its hundred small messages live and die together.
+  google::protobuf::Arena arena;
+  auto* const kept =
+      google::protobuf::Arena::CreateMessage<proto::SeriesDigest>(&arena);
+  return tracker::DecodeRecord(bytes, kept).ok() &&
+         Decoder(*kept, runs, digest).Decode();
 }
 
 }  // namespace optrail::reports

@@ -63,7 +63,10 @@ std::string Fill(
     absl::string_view text,
     const std::vector<std::pair<absl::string_view, absl::string_view>>&
         values) {
+  size_t bytes = text.size();
+  for (const auto& [name, value] : values) bytes += value.size();
   std::string filled;
+  filled.reserve(bytes);
   size_t done = 0;
   while (true) {
     const size_t begin = text.find("{{", done);

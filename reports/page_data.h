@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "reports/report_data.h"
 
@@ -24,9 +23,6 @@ PageCounts CountsOf(const ReportData& data);
 // How many points of a series PageJson draws, as a rule: fewer where the text
 // turns out to be too large.
 int PointsPerSeries(const PageCounts& counts, int64_t max_bytes);
-
-// The points of a whole series that are drawn of it, ascending.
-std::vector<int> DrawnPoints(const SeriesView& series, int limit);
 
 // JSON that is inert inside an HTML script element: it holds no '<', '>' or '&'
 // and is pure ASCII; invalid UTF-8 becomes U+FFFD. The same data gives the same

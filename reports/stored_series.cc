@@ -11,6 +11,7 @@
 #include "base/status_macros.h"
 #include "reports/digest.h"
 #include "reports/page_data.h"
+#include "reports/page_series.h"
 #include "tracker/judge/fold_memory.h"
 #include "tracker/judge/judge.h"
 
@@ -96,6 +97,7 @@ class Loader {
     uint64_t key = 0;
     bool is_there = false;  // the digest is of `key`
     bool is_empty = false;  // it has no points
+    Series named;           // with key and text alone, until it is decoded
     KeptDigest digest;
   };
 
@@ -108,7 +110,7 @@ class Loader {
       const tracker::ListedSeries& listed = scan_.series()[i];
       const auto runs =
           by_place.find({listed.key.hardware_id, listed.key.branch});
-      Series series;
+      Series& series = all_[i].named;
       series.key = listed.key;
       series.text = listed.text;
       all_[i].key = StableHash(
@@ -122,17 +124,18 @@ class Loader {
     if (options_.program.empty()) return;
     ParallelFor(static_cast<int64_t>(size()), /*threads=*/0, [&](int64_t i) {
       const std::string& bytes = scan_.series()[i].digest;
-      if (!bytes.empty()) Decode(i, bytes);
+      if (!bytes.empty()) Decode(i, bytes, all_[i].named);
     });
   }
 
-  void Decode(size_t i, const std::string& bytes) {
+  // Takes key and text from `named`, if the digest is of use.
+  void Decode(size_t i, const std::string& bytes, Series& named) {
     KeptDigest digest;
     if (!DecodeDigest(bytes, *runs_, &digest) || digest.key != all_[i].key) {
       return;
     }
-    digest.series.key = scan_.series()[i].key;
-    digest.series.text = scan_.series()[i].text;
+    digest.series.key = std::move(named.key);
+    digest.series.text = std::move(named.text);
     all_[i].digest = std::move(digest);
     all_[i].is_there = true;
   }
@@ -171,9 +174,12 @@ class Loader {
   // Returns true if the digest draws what it would draw today.
   bool IsDrawn(const One& one) const {
     const JudgedSeries::Digested& facts = one.digest.facts;
+    // The fewest points have few processes, too.
+    const bool is_fewest = limit_ == kFewestPoints;
     return one.is_there &&
            (facts.drawn.limit == limit_ ||
-            facts.point_count <= std::min(facts.drawn.limit, limit_));
+            ((facts.drawn.limit == kFewestPoints) == is_fewest &&
+             facts.point_count <= std::min(facts.drawn.limit, limit_)));
   }
 
   absl::Status ReadStale() {
@@ -184,8 +190,8 @@ class Loader {
     if (stale.empty()) return absl::OkStatus();
     stored_.series_read += static_cast<int64_t>(stale.size());
     OPTRAIL_RETURN_IF_ERROR(UseFolds());
-    OPTRAIL_RETURN_IF_ERROR(
-        scan_.Read(stale, [&](size_t i, Series series) { Digest(i, series); }));
+    OPTRAIL_RETURN_IF_ERROR(scan_.Read(
+        stale, [&](size_t i, Series series) { Digest(i, std::move(series)); }));
     stored_.folds = folds_->changed();
     return absl::OkStatus();
   }
@@ -199,7 +205,7 @@ class Loader {
   }
 
   // On any thread.
-  void Digest(size_t i, const Series& series) {
+  void Digest(size_t i, Series series) {
     all_[i].is_there = false;
     all_[i].is_empty = series.points.empty();
     if (all_[i].is_empty) return;
@@ -209,10 +215,10 @@ class Loader {
     AddJudgement(judgement, view);
     std::string bytes =
         EncodeDigest(all_[i].key, limit_, view, judgement, *runs_);
-    Decode(i, bytes);
+    Decode(i, bytes, series);
     if (options_.program.empty()) return;
     const std::lock_guard<std::mutex> lock(mutex_);
-    stored_.digests[series.text] = std::move(bytes);
+    stored_.digests[scan_.series()[i].text] = std::move(bytes);
   }
 
   absl::Status Assemble() {

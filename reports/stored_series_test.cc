@@ -16,6 +16,7 @@
 #include "reports/build_report_data.h"
 #include "reports/html_report.h"
 #include "reports/testing/stored_pages.h"
+#include "sqlite3.h"
 #include "tracker/history/evaluation/generate_history.h"
 #include "tracker/history/history.h"
 #include "tracker/history/index/history_index.h"
@@ -31,6 +32,31 @@ namespace {
 
 using tracker::History;
 using tracker::HistoryIndex;
+
+// Counts the queries that SQLite begins, in databases that are opened while
+// this lives.
+class QueryCounter {
+ public:
+  QueryCounter() { sqlite3_auto_extension(Entry()); }
+  ~QueryCounter() { sqlite3_cancel_auto_extension(Entry()); }
+  QueryCounter(const QueryCounter&) = delete;
+  QueryCounter& operator=(const QueryCounter&) = delete;
+
+  // Returns how many there were since it was last called.
+  static int Take() { return std::exchange(queries_, 0); }
+
+ private:
+  static void (*Entry())() { return reinterpret_cast<void (*)()>(&Trace); }
+  static int Trace(sqlite3* db, const char**, const void*) {
+    return sqlite3_trace_v2(db, SQLITE_TRACE_STMT, &Count, nullptr);
+  }
+  static int Count(unsigned, void*, void*, void* text) {
+    queries_ += absl::StartsWith(static_cast<const char*>(text), "SELECT");
+    return 0;
+  }
+  static int queries_;
+};
+int QueryCounter::queries_ = 0;
 
 class StoredSeriesTest : public ::testing::Test, protected StoredPages {
  protected:
@@ -194,6 +220,52 @@ TEST_F(StoredSeriesTest, ReadsWhatHasChangedAlone) {
   // Nothing is kept of a program that is not known, and nothing used.
   ExpectSame(Stored(history, {answer}, ""), Fresh(history, {answer}));
   EXPECT_EQ(read_, 10);
+}
+
+// The smallest page shows processes of the newest points alone. A short series
+// has all of its points there, and yet not what a larger page shows.
+TEST_F(StoredSeriesTest, ALargerPageShowsAllProcessesOfShortSeries) {
+  const History history = Record("h", MakeSlower(12, 8, "slower"));
+  const HtmlReportOptions small = page_;
+  for (const HtmlReportOptions& page : {small, HtmlReportOptions(), small}) {
+    page_ = page;
+    ExpectSame(Stored(history, {}), Fresh(history, {}));
+    EXPECT_EQ(read_, 5);
+  }
+  ExpectSame(Stored(history, {}), Fresh(history, {}));
+  EXPECT_EQ(read_, 0);
+}
+
+// A page of fifty thousand series must not ask fifty thousand times: the server
+// of a shared history is another machine.
+TEST_F(StoredSeriesTest, AsksTheIndexAsOftenForManySeriesAsForFew) {
+  std::map<int, int> kept, read;  // queries by number of benchmarks
+  for (const int benchmarks : {8, 400}) {
+    SCOPED_TRACE(benchmarks);
+    tracker::GenerateOptions options;
+    options.benchmarks = benchmarks;
+    options.hardware = 1;
+    options.commits = 12;
+    options.processes = 2;
+    options.samples = 1;
+    const History history =
+        *History::Open(JoinPath(dir_, absl::StrCat(benchmarks)));
+    ASSERT_TRUE(tracker::GenerateHistory(options, history).ok());
+    const QueryCounter counter;
+    const auto index = HistoryIndex::Open(history);
+    ASSERT_TRUE(index.ok()) << index.status();
+    counter.Take();
+    const std::string page = StoredIn(**index, {}, "program");
+    EXPECT_EQ(read_, benchmarks);
+    read[benchmarks] = counter.Take();
+    ExpectSame(StoredIn(**index, {}, "program"), page);
+    EXPECT_EQ(read_, 0);
+    kept[benchmarks] = counter.Take();
+    EXPECT_GT(kept[benchmarks], 0);
+  }
+  EXPECT_EQ(kept[400], kept[8]);
+  // Points are read a group of series at a time.
+  EXPECT_LT(read[400] - read[8], 400 / 8);
 }
 
 // A text that is cut within a character is no UTF-8, and loses no series.

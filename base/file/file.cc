@@ -167,15 +167,16 @@ absl::StatusOr<std::string> ReadDescriptor(int fd, const std::string& path,
   std::string contents;
   size_t size = 0;
   while (true) {
-    // One byte more than expected, so that the end shows at once.
-    contents.resize(std::max(size + 4096, hint + 1));
+    // One byte more than expected, so that the end shows without more memory.
+    if (size == contents.size()) {
+      contents.resize(std::max(size + 4096, hint + 1));
+    }
     const ssize_t n = Retry(
         [&] { return fs->Read(fd, &contents[size], contents.size() - size); });
     if (n < 0) return FileError("reading", path, errno);
     if (n == 0) break;
     size += static_cast<size_t>(n);
     if (static_cast<int64_t>(size) > most_bytes) return too_large();
-    hint = std::max(hint, size);
   }
   contents.resize(size);
   return contents;

@@ -26,6 +26,8 @@ constexpr double kSmallestEffect = .03;
 // taken for the cause.
 constexpr double kAccountsFor = .5;
 constexpr size_t kMostLines = 8;
+// A run of 16,670 benchmarks takes 2.4 MB.
+constexpr int64_t kMostRunBytes = 64 << 20;
 
 struct Line {
   int rank = 0;  // lower is likelier
@@ -428,10 +430,22 @@ std::vector<std::string> WhatChanged(const Recorded& before,
   return Diff(before, after, time_ratio, code).Lines();
 }
 
-const proto::Run* Explainer::Run(const std::string& id) {
-  auto at = runs_.find(id);
-  if (at == runs_.end()) at = runs_.emplace(id, history_.ReadRun(id)).first;
-  return at->second.ok() ? &*at->second : nullptr;
+void Explainer::MakeRoom() {
+  if (run_bytes_ < kMostRunBytes) return;
+  runs_.clear();
+  run_bytes_ = 0;
+}
+
+RunResults* Explainer::Run(const std::string& id) {
+  const auto [at, is_new] = runs_.try_emplace(id);
+  if (is_new) {
+    auto run = RunResults::Read(history_, id);
+    if (run.ok()) {
+      at->second = *std::move(run);
+      run_bytes_ += at->second->bytes();
+    }
+  }
+  return at->second.get();
 }
 
 const proto::Session* Explainer::Session(const std::string& id) {
@@ -468,13 +482,14 @@ const proto::Diagnosis* Explainer::DiagnosisOf(
 }
 
 std::vector<std::string> Explainer::Lines(const Regression& regression) {
-  const std::string benchmark = CanonicalText(regression.key);
+  MakeRoom();
   Recorded sides[2];
   const std::string* ids[2] = {&regression.run_before, &regression.run_after};
   for (int i = 0; i < 2; ++i) {
-    sides[i].run = Run(*ids[i]);
-    if (sides[i].run != nullptr) {
-      sides[i].result = FindResult(*sides[i].run, benchmark);
+    RunResults* const run = Run(*ids[i]);
+    if (run != nullptr) {
+      sides[i].run = &run->run();
+      sides[i].result = run->Find(regression.key);
     }
     if (sides[i].result == nullptr) {
       return {absl::StrCat("run ", *ids[i],

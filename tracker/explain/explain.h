@@ -26,20 +26,24 @@
 // kernels that were diagnosed the causes. Where both sides were built to be
 // compared, the caller adds how their code differs.
 
+#include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "tracker/history/history.h"
+#include "tracker/history/run_results.h"
 #include "tracker/proto/diagnosis.pb.h"
 #include "tracker/proto/run.pb.h"
 #include "tuning/proto/session.pb.h"
 
 namespace optrail::tracker {
 
-// One side: a result, its run, and what compiling its config told, if known.
+// One side: a result, its run, whose other results may be absent, and what
+// compiling its config told, if known.
 struct Recorded {
   const proto::Run* run = nullptr;
   const proto::BenchmarkResult* result = nullptr;
@@ -73,7 +77,8 @@ struct Regression {
   double time_ratio = 1;
 };
 
-// Reads the runs and their sessions. Not thread-safe.
+// Reads the runs, parsing the results that it explains and no others, and their
+// sessions. Not thread-safe.
 class Explainer {
  public:
   // `history` must outlive it.
@@ -83,15 +88,18 @@ class Explainer {
   std::vector<std::string> Lines(const Regression& regression);
 
  private:
+  // Forgets runs before their bytes fill the memory.
+  void MakeRoom();
   // Null if there is none that can be read.
-  const proto::Run* Run(const std::string& id);
+  RunResults* Run(const std::string& id);
   const proto::Session* Session(const std::string& id);
   // The newest of the result's very kernel and config; null if there is none.
   const proto::Diagnosis* DiagnosisOf(const proto::Run& run,
                                       const proto::BenchmarkResult& result);
 
   const History& history_;
-  std::map<std::string, absl::StatusOr<proto::Run>> runs_;
+  std::map<std::string, std::unique_ptr<RunResults>> runs_;
+  int64_t run_bytes_ = 0;  // of all runs_
   std::map<std::string, absl::StatusOr<proto::Session>> sessions_;
   absl::optional<std::vector<proto::Diagnosis>> diagnoses_;  // once read
 };

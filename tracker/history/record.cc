@@ -196,6 +196,43 @@ absl::Status NoMessage(const google::protobuf::Message& message) {
                                           message.GetTypeName(), " message"));
 }
 
+// Decodes a record without the fields that `is_apart` takes: it is called with
+// the number, the tag and all bytes of each field.
+template <typename IsApart>
+absl::Status DecodeRest(absl::string_view bytes,
+                        google::protobuf::Message* message,
+                        const IsApart& is_apart) {
+  OPTRAIL_ASSIGN_OR_RETURN(const absl::string_view body, CheckedBody(bytes));
+  CodedInputStream input(reinterpret_cast<const uint8_t*>(body.data()),
+                         static_cast<int>(body.size()));
+  std::string kept;
+  while (true) {
+    const int start = input.CurrentPosition();
+    const uint32_t tag = input.ReadTag();
+    if (tag == 0) break;
+    if (!WireFormatLite::SkipField(&input, tag)) return NoMessage(*message);
+    const absl::string_view field =
+        body.substr(start, input.CurrentPosition() - start);
+    if (!is_apart(WireFormatLite::GetTagFieldNumber(tag), tag, field)) {
+      kept.append(field.data(), field.size());
+    }
+  }
+  if (input.CurrentPosition() != static_cast<int>(body.size())) {
+    return NoMessage(*message);
+  }
+  return DecodePart(kept, message);
+}
+
+// Returns the contents of a length-delimited field, without tag and length.
+absl::string_view ContentsOf(absl::string_view field) {
+  CodedInputStream input(reinterpret_cast<const uint8_t*>(field.data()),
+                         static_cast<int>(field.size()));
+  uint32_t length = 0;
+  input.ReadTag();
+  input.ReadVarint32(&length);
+  return field.substr(input.CurrentPosition(), length);
+}
+
 template <typename T>
 absl::Status Wrong(absl::string_view field, T value,
                    absl::string_view expected) {
@@ -273,38 +310,42 @@ std::string WithChecksum(std::string bytes) {
 absl::Status DecodeRecord(absl::string_view bytes,
                           google::protobuf::Message* message) {
   OPTRAIL_ASSIGN_OR_RETURN(const absl::string_view body, CheckedBody(bytes));
-  OPTRAIL_RETURN_IF_ERROR(CheckMemory(*message, body));
-  if (!message->ParseFromArray(body.data(), static_cast<int>(body.size()))) {
-    return NoMessage(*message);
-  }
-  return absl::OkStatus();
+  return DecodePart(body, message);
 }
 
 absl::Status DecodeRecordWithout(std::initializer_list<int> field_numbers,
                                  absl::string_view bytes,
                                  google::protobuf::Message* message,
                                  int* skipped_count) {
-  OPTRAIL_ASSIGN_OR_RETURN(const absl::string_view body, CheckedBody(bytes));
-  CodedInputStream input(reinterpret_cast<const uint8_t*>(body.data()),
-                         static_cast<int>(body.size()));
-  std::string kept;
   *skipped_count = 0;
-  while (true) {
-    const int start = input.CurrentPosition();
-    const uint32_t tag = input.ReadTag();
-    if (tag == 0) break;
-    if (!WireFormatLite::SkipField(&input, tag)) return NoMessage(*message);
-    const int number = WireFormatLite::GetTagFieldNumber(tag);
-    if (std::find(field_numbers.begin(), field_numbers.end(), number) !=
-        field_numbers.end()) {
-      ++*skipped_count;
-    } else {
-      kept.append(body.data() + start, input.CurrentPosition() - start);
-    }
-  }
-  OPTRAIL_RETURN_IF_ERROR(CheckMemory(*message, kept));
-  if (input.CurrentPosition() != static_cast<int>(body.size()) ||
-      !message->ParseFromString(kept)) {
+  return DecodeRest(
+      bytes, message, [&](int number, uint32_t, absl::string_view) {
+        const bool skipped =
+            std::find(field_numbers.begin(), field_numbers.end(), number) !=
+            field_numbers.end();
+        *skipped_count += skipped;
+        return skipped;
+      });
+}
+
+absl::Status DecodeRecordApart(int field_number, absl::string_view bytes,
+                               google::protobuf::Message* message,
+                               std::vector<absl::string_view>* apart) {
+  return DecodeRest(bytes, message,
+                    [&](int number, uint32_t tag, absl::string_view field) {
+                      if (number != field_number) return false;
+                      if (WireFormatLite::GetTagWireType(tag) ==
+                          WireFormatLite::WIRETYPE_LENGTH_DELIMITED) {
+                        apart->push_back(ContentsOf(field));
+                      }
+                      return true;
+                    });
+}
+
+absl::Status DecodePart(absl::string_view bytes,
+                        google::protobuf::Message* message) {
+  OPTRAIL_RETURN_IF_ERROR(CheckMemory(*message, bytes));
+  if (!message->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return NoMessage(*message);
   }
   return absl::OkStatus();

@@ -13,6 +13,7 @@
 
 #include <initializer_list>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -39,6 +40,16 @@ absl::Status DecodeRecordWithout(std::initializer_list<int> field_numbers,
                                  absl::string_view bytes,
                                  google::protobuf::Message* message,
                                  int* skipped_count);
+
+// The same without one field, whose contents go to `apart` in their order:
+// parts of `bytes`, for readers that want few of them.
+absl::Status DecodeRecordApart(int field_number, absl::string_view bytes,
+                               google::protobuf::Message* message,
+                               std::vector<absl::string_view>* apart);
+
+// Decodes one of those parts. DataLoss as DecodeRecord's.
+absl::Status DecodePart(absl::string_view bytes,
+                        google::protobuf::Message* message);
 
 // The kind of damage of bytes that DecodeRecord refuses, apart from its words.
 enum class RecordDamage { kCutOff, kChanged, kNewerFormat };

@@ -1,6 +1,8 @@
 #include "tracker/history/record.h"
 
 #include <cmath>
+#include <string>
+#include <vector>
 
 #include "base/hash/crc32c.h"
 #include "gmock/gmock.h"
@@ -153,6 +155,31 @@ TEST(Record, SkipsResultsAndKeepsTheRest) {
   EXPECT_EQ(header.results_size(), 0);
   EXPECT_EQ(header.suite(), "smoke");
   EXPECT_EQ(header.elapsed_ns(), 77);
+}
+
+TEST(Record, SetsResultsApartFromTheRest) {
+  const proto::Run run = SmallRun();
+  const std::string bytes = EncodeRecord(run);
+  proto::Run rest;
+  std::vector<absl::string_view> parts;
+  ASSERT_TRUE(
+      DecodeRecordApart(proto::Run::kResultsFieldNumber, bytes, &rest, &parts)
+          .ok());
+  EXPECT_EQ(rest.results_size(), 0);
+  EXPECT_EQ(rest.elapsed_ns(), 77);
+  ASSERT_EQ(parts.size(), 3);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(std::string(parts[i]), run.results(i).SerializeAsString());
+    proto::BenchmarkResult part;
+    ASSERT_TRUE(DecodePart(parts[i], &part).ok());
+    EXPECT_EQ(part.key().operator_name(), "BM_" + std::to_string(i));
+  }
+  EXPECT_FALSE(DecodeRecordApart(proto::Run::kResultsFieldNumber,
+                                 absl::string_view(bytes).substr(1), &rest,
+                                 &parts)
+                   .ok());
+  proto::BenchmarkResult part;
+  EXPECT_TRUE(absl::IsDataLoss(DecodePart("\x0a\x7f", &part)));
 }
 
 TEST(Record, RefusesTimesThatNoMeasurementCanYield) {

@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 #include <tuple>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/process/parallel_for.h"
 #include "base/text/quote.h"
 #include "base/text/units.h"
 #include "tracker/judge/beside.h"
@@ -277,25 +278,29 @@ absl::optional<ChangePoint> ChangeAsMeasured(const Judgement& judgement,
 
 std::vector<bool> MainSeries(const std::vector<Series>& series) {
   using Benchmark = std::tuple<std::string, std::string, std::string>;
-  const auto benchmark_of = [](const SeriesKey& key) {
-    return Benchmark(DisplayName(key.benchmark), key.hardware_id, key.branch);
-  };
+  std::vector<Benchmark> benchmarks(series.size());
+  ParallelFor(
+      static_cast<int64_t>(series.size()), /*threads=*/0,
+      [&](int64_t i) {
+        const SeriesKey& key = series[i].key;
+        benchmarks[i] = {DisplayName(key.benchmark), key.hardware_id,
+                         key.branch};
+      },
+      /*piece=*/16);
   // Every result has a time, measured or not.
-  std::set<Benchmark> timed, otherwise;
-  for (const Series& one : series) {
+  absl::flat_hash_set<Benchmark> timed, otherwise;
+  for (size_t i = 0; i < series.size(); ++i) {
     const bool has_value =
-        std::any_of(one.points.begin(), one.points.end(),
+        std::any_of(series[i].points.begin(), series[i].points.end(),
                     [](const Point& point) { return point.value.has_value(); });
     if (!has_value) continue;
-    (one.key.metric == "time" ? timed : otherwise)
-        .insert(benchmark_of(one.key));
+    (series[i].key.metric == "time" ? timed : otherwise).insert(benchmarks[i]);
   }
   std::vector<bool> main;
-  for (const Series& one : series) {
-    const Benchmark benchmark = benchmark_of(one.key);
+  for (size_t i = 0; i < series.size(); ++i) {
     const bool by_time =
-        timed.count(benchmark) > 0 || otherwise.count(benchmark) == 0;
-    main.push_back((one.key.metric == "time") == by_time);
+        timed.contains(benchmarks[i]) || !otherwise.contains(benchmarks[i]);
+    main.push_back((series[i].key.metric == "time") == by_time);
   }
   return main;
 }

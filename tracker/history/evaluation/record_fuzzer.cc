@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/check.h"
 #include "google/protobuf/stubs/logging.h"
@@ -29,7 +30,20 @@ void ReadAsRecord(absl::string_view bytes) {
                           .ok();
   // A header that is listed may still hide damage in its results.
   OPTRAIL_CHECK(listed || !whole);
+  proto::Run rest;
+  std::vector<absl::string_view> parts;
+  const bool apart =
+      DecodeRecordApart(proto::Run::kResultsFieldNumber, bytes, &rest, &parts)
+          .ok();
+  OPTRAIL_CHECK(apart == listed);
   if (whole) {
+    OPTRAIL_CHECK(static_cast<int>(parts.size()) == run.results_size());
+    for (int i = 0; i < run.results_size(); ++i) {
+      proto::BenchmarkResult part;
+      OPTRAIL_CHECK(DecodePart(parts[i], &part).ok());
+      OPTRAIL_CHECK(part.SerializeAsString() ==
+                    run.results(i).SerializeAsString());
+    }
     // More where a field of that number is of another type, and so unknown.
     OPTRAIL_CHECK(results >= run.results_size());
     if (ValidateRun(run).ok()) {

@@ -14,6 +14,26 @@
 #include "tracker/series/series_key.h"
 
 namespace optrail::tracker {
+namespace {
+
+// Series, or attributes, that are asked for together, as far as few that are
+// not wanted lie between them: a few megabytes.
+constexpr size_t kSeriesTogether = 64;
+constexpr int64_t kFarthestTogether = 2;
+
+// Returns where the group ends that begins with one of `count` series or
+// attributes, of ascending rows.
+template <typename RowOf>
+size_t EndOfGroup(size_t begin, size_t count, const RowOf& row_of) {
+  size_t end = begin + 1;
+  while (end < count && end - begin < kSeriesTogether &&
+         row_of(end) - row_of(end - 1) <= kFarthestTogether) {
+    ++end;
+  }
+  return end;
+}
+
+}  // namespace
 
 // Reads series, a group of neighbours at a time; lives within one transaction,
 // so that all are of one state of the index.
@@ -28,7 +48,8 @@ class HistoryIndex::SeriesReader {
                    "ORDER BY series, run, ordinal"));
     OPTRAIL_ASSIGN_OR_RETURN(
         reader.get_attributes_,
-        db.Prepare("SELECT bytes FROM attributes WHERE attributes = ?"));
+        db.Prepare("SELECT attributes, bytes FROM attributes "
+                   "WHERE attributes BETWEEN ? AND ? ORDER BY attributes"));
     return reader;
   }
 
@@ -43,9 +64,10 @@ class HistoryIndex::SeriesReader {
     get_observations_->With(first, last);
     while (true) {
       OPTRAIL_ASSIGN_OR_RETURN(const bool more, get_observations_->Step());
-      if (!more) return absl::OkStatus();
+      if (!more) break;
       OPTRAIL_RETURN_IF_ERROR(TakeRow(places));
     }
+    return FetchAttributes();
   }
 
   // The series of that row, which was fetched; without points if there are
@@ -90,52 +112,47 @@ class HistoryIndex::SeriesReader {
       return absl::DataLossError("index: a run is missing");
     }
     if (place->second == kNoPlace) return absl::OkStatus();
-    OPTRAIL_ASSIGN_OR_RETURN(const Observation* const attributes,
-                             Attributes(get_observations_->Int(2)));
+    const auto [attributes, is_new] =
+        attributes_.try_emplace(get_observations_->Int(2));
+    if (is_new) unfetched_.push_back(attributes->first);
     const absl::string_view bytes = get_observations_->Bytes(3);
-    rows_.push_back({get_observations_->Int(0), place->second, attributes,
-                     bytes_.size(), bytes.size()});
+    rows_.push_back({get_observations_->Int(0), place->second,
+                     &attributes->second, bytes_.size(), bytes.size()});
     bytes_.append(bytes.data(), bytes.size());
     return absl::OkStatus();
   }
 
-  absl::StatusOr<const Observation*> Attributes(int64_t row) {
-    const auto [known, is_new] = attributes_.try_emplace(row);
-    if (is_new) {
-      OPTRAIL_ASSIGN_OR_RETURN(const bool found,
-                               get_attributes_->With(row).Step());
-      if (!found) return absl::DataLossError("index: attributes are missing");
-      OPTRAIL_RETURN_IF_ERROR(
-          DecodeAttributes(get_attributes_->Bytes(0), &known->second));
+  // Fetches the attributes that the observations brought up. Those of series
+  // that are neighbours are neighbours, too, and come together.
+  absl::Status FetchAttributes() {
+    std::sort(unfetched_.begin(), unfetched_.end());
+    for (size_t begin = 0, end = 0; begin < unfetched_.size(); begin = end) {
+      end = EndOfGroup(begin, unfetched_.size(),
+                       [&](size_t i) { return unfetched_[i]; });
       get_attributes_->Reset();
+      get_attributes_->With(unfetched_[begin], unfetched_[end - 1]);
+      for (size_t next = begin; next < end;) {
+        OPTRAIL_ASSIGN_OR_RETURN(const bool more, get_attributes_->Step());
+        if (!more) return absl::DataLossError("index: attributes are missing");
+        if (get_attributes_->Int(0) != unfetched_[next]) continue;
+        OPTRAIL_RETURN_IF_ERROR(DecodeAttributes(
+            get_attributes_->Bytes(1), &attributes_.at(unfetched_[next])));
+        ++next;
+      }
     }
-    return &known->second;
+    get_attributes_->Reset();
+    unfetched_.clear();
+    return absl::OkStatus();
   }
 
   absl::optional<Statement> get_observations_, get_attributes_;
   std::vector<Row> rows_;  // by series
   std::string bytes_;      // of all rows
   std::unordered_map<int64_t, Observation> attributes_;
+  std::vector<int64_t> unfetched_;  // of attributes_
 };
 
 namespace {
-
-// Series that are asked for together, as far as few that are not wanted lie
-// between them: a few megabytes.
-constexpr size_t kSeriesTogether = 64;
-constexpr int64_t kFarthestTogether = 2;
-
-// Returns where the group ends that begins with one of `count` series, of
-// ascending rows.
-template <typename RowOf>
-size_t EndOfGroup(size_t begin, size_t count, const RowOf& row_of) {
-  size_t end = begin + 1;
-  while (end < count && end - begin < kSeriesTogether &&
-         row_of(end) - row_of(end - 1) <= kFarthestTogether) {
-    ++end;
-  }
-  return end;
-}
 
 // Series that are read one by one with their own runs.
 constexpr int kSeriesReadAlone = 8;
@@ -143,19 +160,31 @@ constexpr int kSeriesReadAlone = 8;
 constexpr char kSeriesColumns[] =
     "SELECT series, text, benchmark, metric, unit, hardware_id, branch ";
 
-// From a row of kSeriesColumns. The text tells whether the rest is as it was.
-absl::StatusOr<SeriesKey> KeyOf(const Statement& get) {
-  SeriesKey key;
-  const absl::string_view benchmark = get.Bytes(2);
-  const bool parsed = key.benchmark.ParseFromArray(
+// Parses the benchmark of a key whose other fields are there. The text tells
+// whether all of it is as it was.
+absl::Status TakeBenchmark(absl::string_view benchmark, absl::string_view text,
+                           SeriesKey* key) {
+  const bool parsed = key->benchmark.ParseFromArray(
       benchmark.data(), static_cast<int>(benchmark.size()));
+  if (!parsed || CanonicalText(*key) != text) {
+    return absl::DataLossError("index: a series' key is not whole");
+  }
+  return absl::OkStatus();
+}
+
+// From a row of kSeriesColumns, without the benchmark.
+SeriesKey RestOfKey(const Statement& get) {
+  SeriesKey key;
   key.metric = std::string(get.Bytes(3));
   key.unit = std::string(get.Bytes(4));
   key.hardware_id = std::string(get.Bytes(5));
   key.branch = std::string(get.Bytes(6));
-  if (!parsed || CanonicalText(key) != get.Bytes(1)) {
-    return absl::DataLossError("index: a series' key is not whole");
-  }
+  return key;
+}
+
+absl::StatusOr<SeriesKey> KeyOf(const Statement& get) {
+  SeriesKey key = RestOfKey(get);
+  OPTRAIL_RETURN_IF_ERROR(TakeBenchmark(get.Bytes(2), get.Bytes(1), &key));
   return key;
 }
 
@@ -369,15 +398,25 @@ class HistoryIndex::IndexScan : public SeriesScan {
     OPTRAIL_ASSIGN_OR_RETURN(
         Statement get,
         index_->db_->Prepare(absl::StrCat(kSeriesColumns, "FROM series")));
+    std::vector<std::string> benchmarks;
     while (true) {
       OPTRAIL_ASSIGN_OR_RETURN(const bool more, get.Step());
       if (!more) break;
-      OPTRAIL_ASSIGN_OR_RETURN(SeriesKey key, KeyOf(get));
-      ListedSeries listed = {get.Int(0), std::move(key),
+      benchmarks.emplace_back(get.Bytes(2));
+      ListedSeries listed = {get.Int(0), RestOfKey(get),
                              std::string(get.Bytes(1)), ""};
       const auto kept = digests.find(listed.row);
       if (kept != digests.end()) listed.digest = std::move(kept->second);
       series_.push_back(std::move(listed));
+    }
+    std::vector<absl::Status> statuses(series_.size());
+    ParallelFor(
+        static_cast<int64_t>(series_.size()), /*threads=*/0, [&](int64_t i) {
+          statuses[i] =
+              TakeBenchmark(benchmarks[i], series_[i].text, &series_[i].key);
+        });
+    for (const absl::Status& status : statuses) {
+      OPTRAIL_RETURN_IF_ERROR(status);
     }
     std::sort(series_.begin(), series_.end(),
               [](const ListedSeries& a, const ListedSeries& b) {
@@ -441,6 +480,9 @@ absl::Status HistoryIndex::Scan(
   if (kept_by_store_) {
     OPTRAIL_RETURN_IF_ERROR(db_->Execute(
         "SET LOCAL idle_in_transaction_session_timeout = '10min'"));
+  } else {
+    // It reads each page once, in order: a large cache is memory to touch.
+    OPTRAIL_RETURN_IF_ERROR(db_->Execute("PRAGMA cache_size = -16384"));
   }
   IndexScan scan(this);
   OPTRAIL_RETURN_IF_ERROR(scan.Begin());
