@@ -23,6 +23,7 @@ const ImportRules& Rules() {
   static const ImportRules* const rules = [] {
     auto* const made = new ImportRules();
     AddConstantRules(*made);
+    AddDetRule(*made);
     AddElementwiseRules(*made);
     AddShapeRules(*made);
     AddIndexRules(*made);
@@ -35,6 +36,7 @@ const ImportRules& Rules() {
     AddResizeRules(*made);
     AddSampleRules(*made);
     AddSignalRules(*made);
+    AddUniqueRule(*made);
     return made;
   }();
   return *rules;
@@ -169,6 +171,7 @@ absl::Status Importer::AddNodes(const OnnxGraph& graph, Scope& scope,
 absl::Status Importer::AddNode(const OnnxNode& node, Scope& scope, int depth) {
   std::vector<int> operands;
   std::string blocked;
+  bool has_sequence = false;
   for (const std::string& input : node.inputs) {
     if (input.empty()) {
       operands.push_back(-1);
@@ -180,13 +183,20 @@ absl::Status Importer::AddNode(const OnnxNode& node, Scope& scope, int depth) {
                               "reads ", Quoted(input),
                               ", which no node, input or constant is")));
     }
-    if (found->second.value < 0) blocked = found->second.blocked;
+    if (found->second.sequence != nullptr) {
+      has_sequence = true;
+    } else if (found->second.value < 0) {
+      blocked = found->second.blocked;
+    }
     operands.push_back(found->second.value);
   }
   if (!blocked.empty()) {
     Block(scope, node, blocked);
     ++blocked_nodes_;
     return absl::OkStatus();
+  }
+  if (has_sequence || IsOfSequences(node)) {
+    return AddSequenceNode(node, operands, scope);
   }
   if (node.op == "If" && node.domain.empty()) {
     return AddBranch(node, operands, scope, depth);
@@ -281,6 +291,10 @@ absl::Status Importer::AddOutputs() {
       return absl::InvalidArgumentError(absl::StrCat(
           "output ", Quoted(output.name), " is computed by no node"));
     }
+    if (found->second.sequence != nullptr) {
+      result_.uncovered.push_back({output.name, "output", "is a sequence"});
+      continue;
+    }
     if (found->second.value < 0) {
       Note(absl::StrCat("output ", Quoted(output.name),
                         " is left out: ", found->second.blocked));
@@ -373,6 +387,7 @@ absl::Status CheckCovered(const Imported& imported, const std::string& path) {
 
 std::vector<std::string> ImportedOperators() {
   std::vector<std::string> names = {"If", "Loop", "Scan"};
+  for (const char* const name : kSequenceOperators) names.push_back(name);
   for (const auto& [name, rule] : Rules()) names.push_back(name);
   std::sort(names.begin(), names.end());
   return names;

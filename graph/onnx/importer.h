@@ -2,9 +2,11 @@
 #define OPTRAIL_GRAPH_ONNX_IMPORTER_H_
 
 // Importer makes a graph of an ONNX model, node by node: what ImportOnnxModel
-// (graph/onnx/import.h) calls. Branches and loops are in loop_import.cc.
+// (graph/onnx/import.h) calls. Branches and loops are in loop_import.cc, lists
+// of tensors in sequence_import.cc.
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -21,8 +23,15 @@ namespace optrail::graph {
 struct Named {
   int value = -1;
   std::string blocked;  // why there is no value
+  // A sequence's tensors, of which there is no single value.
+  std::shared_ptr<const std::vector<int>> sequence = nullptr;
 };
 using Scope = std::map<std::string, Named, std::less<>>;
+
+inline constexpr const char* kSequenceOperators[] = {
+    "ConcatFromSequence", "SequenceAt",     "SequenceConstruct",
+    "SequenceEmpty",      "SequenceErase",  "SequenceInsert",
+    "SequenceLength",     "SplitToSequence"};
 
 class Importer {
  public:
@@ -87,6 +96,15 @@ class Importer {
                        Scope& scope, int depth);
   absl::Status AddScan(const OnnxNode& node, const std::vector<int>& operands,
                        Scope& scope, int depth);
+
+  // Sequences are lists of values, known as long as they are when the model is
+  // imported: nothing of them is left in the graph.
+  static bool IsOfSequences(const OnnxNode& node);
+  absl::Status AddSequenceNode(const OnnxNode& node,
+                               const std::vector<int>& operands, Scope& scope);
+  // The sequence that operand i of the node is, or nullptr.
+  static const std::vector<int>* SequenceOf(const OnnxNode& node, size_t i,
+                                            const Scope& scope);
   absl::Status AddOutputs();
 
   // The value by the name of an output. A value that is a constant, an input or

@@ -97,6 +97,12 @@ absl::StatusOr<std::vector<int>> Importer::Iterate(
       return AtNode(node, absl::InvalidArgumentError(absl::StrCat(
                               "its body computes no ", Quoted(output.name))));
     }
+    if (found->second.sequence != nullptr) {
+      return AtNode(node,
+                    absl::InvalidArgumentError(absl::StrCat(
+                        "result ", Quoted(output.name),
+                        " of its body is a sequence; expected a tensor")));
+    }
     outputs.push_back(found->second.value);
   }
   const size_t first = outputs.size() - body.stacked.size();
