@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -26,7 +27,29 @@ struct Named {
   // A sequence's tensors, of which there is no single value.
   std::shared_ptr<const std::vector<int>> sequence = nullptr;
 };
-using Scope = std::map<std::string, Named, std::less<>>;
+
+// The names of a graph, in front of those of the graph around it, which must
+// outlive it. Nothing is copied: a model may have 10^5 branches.
+class Scope {
+ public:
+  Scope() = default;
+  explicit Scope(const Scope* outer) : outer_(outer) {}
+
+  // nullptr where nothing has the name.
+  const Named* Find(absl::string_view name) const {
+    const auto found = names_.find(name);
+    if (found != names_.end()) return &found->second;
+    return outer_ == nullptr ? nullptr : outer_->Find(name);
+  }
+  // Of this graph, whatever the graphs around it call so.
+  void Set(const std::string& name, Named named) {
+    names_[name] = std::move(named);
+  }
+
+ private:
+  const Scope* outer_ = nullptr;
+  std::map<std::string, Named, std::less<>> names_;
+};
 
 inline constexpr const char* kSequenceOperators[] = {
     "ConcatFromSequence", "SequenceAt",     "SequenceConstruct",

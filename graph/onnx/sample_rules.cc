@@ -277,7 +277,7 @@ class RoiAlign : private Sampling {
     return true;
   }
 
-  // Where along a box each place is, as a part of its length, and what its
+  // The place along a box, as a part of its length, and what its
   // weight is multiplied by: [1, places], or [boxes, places] where each box has
   // a number of its own. A box with fewer places than others has its last one
   // again, which counts for nothing.

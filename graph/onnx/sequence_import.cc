@@ -165,8 +165,8 @@ bool Importer::IsOfSequences(const OnnxNode& node) {
 const std::vector<int>* Importer::SequenceOf(const OnnxNode& node, size_t i,
                                              const Scope& scope) {
   if (i >= node.inputs.size()) return nullptr;
-  const auto found = scope.find(node.inputs[i]);
-  return found == scope.end() ? nullptr : found->second.sequence.get();
+  const Named* const found = scope.Find(node.inputs[i]);
+  return found == nullptr ? nullptr : found->sequence.get();
 }
 
 absl::Status Importer::AddSequenceNode(const OnnxNode& node,
@@ -175,8 +175,8 @@ absl::Status Importer::AddSequenceNode(const OnnxNode& node,
   const std::vector<int>* const from = SequenceOf(node, 0, scope);
   if (!IsOfSequences(node)) {
     if (node.op == "Identity" && node.domain.empty() && from != nullptr) {
-      const Named same = scope.find(node.inputs[0])->second;
-      if (!node.outputs.empty()) scope[node.outputs[0]] = same;
+      const Named same = *scope.Find(node.inputs[0]);
+      if (!node.outputs.empty()) scope.Set(node.outputs[0], same);
       return absl::OkStatus();
     }
     NotCovered(node, scope, "reads a sequence");
@@ -206,9 +206,9 @@ absl::Status Importer::AddSequenceNode(const OnnxNode& node,
   }
   if (is_tensor) return Bind(node, {tensor}, nodes, scope);
   if (!node.outputs.empty()) {
-    scope[node.outputs[0]] = {
-        -1, absl::StrCat(Quoted(node.outputs[0]), " is a sequence"),
-        std::make_shared<const Sequence>(made)};
+    scope.Set(node.outputs[0],
+              {-1, absl::StrCat(Quoted(node.outputs[0]), " is a sequence"),
+               std::make_shared<const Sequence>(made)});
   }
   return absl::OkStatus();
 }
