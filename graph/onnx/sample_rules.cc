@@ -163,7 +163,7 @@ class GridSample : private Sampling {
 
 // Boxes of an image, each divided into bins; a bin is the mean, or the largest,
 // of sampling_ratio^2 places in it. With mode=max what is compared are the four
-// weighted pixels of each place, and not their sums: so ONNX defines it.
+// weighted pixels of each place, and not their sums, as in ONNX Runtime.
 class RoiAlign : private Sampling {
  public:
   explicit RoiAlign(NodeImport& node) : Sampling(node) {}
