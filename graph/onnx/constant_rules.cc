@@ -46,8 +46,7 @@ Results ConstantOf(NodeImport& node) {
         node.NotCovered("its value is in a file that is not there");
         return {};
       }
-      return {node.Constant(
-          ConstantArray(value.tensor->type, value.tensor->constant))};
+      return {node.Shared(*value.tensor)};
     }
     if (name == "value_int") return {node.IntConstant({value.integer}, {})};
     if (name == "value_ints") {

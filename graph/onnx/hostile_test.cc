@@ -202,5 +202,22 @@ TEST(HostileTest, ManyNodesAreImported) {
   EXPECT_EQ(imported->graph.nodes.size(), kNodes);
 }
 
+// Each branch sees all names before it, of which there is one copy.
+TEST(HostileTest, ManyBranchesAreImported) {
+  ModelBuilder model;
+  model.Input("x0", {4});
+  ModelBuilder::TrueIn(model.graph(), "is");
+  constexpr int kBranches = 20'000;
+  for (int i = 0; i < kBranches; ++i) {
+    auto& branch = ModelBuilder::GraphOf(
+        model.Node("If", {"is"}, absl::StrCat("x", i + 1)), "then_branch", "t");
+    ModelBuilder::NodeOf(branch, "Relu", {absl::StrCat("x", i)}, "t");
+  }
+  model.Output(absl::StrCat("x", kBranches));
+  const auto imported = model.Import();
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  EXPECT_EQ(imported->graph.nodes.size(), kBranches);
+}
+
 }  // namespace
 }  // namespace optrail::graph

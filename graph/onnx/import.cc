@@ -23,6 +23,7 @@ const ImportRules& Rules() {
   static const ImportRules* const rules = [] {
     auto* const made = new ImportRules();
     AddConstantRules(*made);
+    AddDetRule(*made);
     AddElementwiseRules(*made);
     AddShapeRules(*made);
     AddIndexRules(*made);
@@ -35,6 +36,7 @@ const ImportRules& Rules() {
     AddResizeRules(*made);
     AddSampleRules(*made);
     AddSignalRules(*made);
+    AddUniqueRule(*made);
     return made;
   }();
   return *rules;
@@ -63,7 +65,7 @@ void Importer::Note(std::string note) {
 void Importer::Block(Scope& scope, const OnnxNode& node,
                      const std::string& why) {
   for (const std::string& output : node.outputs) {
-    if (!output.empty()) scope[output] = {-1, why};
+    if (!output.empty()) scope.Set(output, {-1, why});
   }
 }
 
@@ -72,16 +74,17 @@ absl::Status Importer::AddConstants(const OnnxGraph& graph, Scope& scope) {
   for (const OnnxTensor& tensor : graph.initializers) {
     ++place;
     if (!tensor.problem.empty()) {
-      scope[tensor.name] = {-1, absl::StrCat("constant ", Quoted(tensor.name),
-                                             ": ", tensor.problem)};
+      scope.Set(tensor.name, {-1, absl::StrCat("constant ", Quoted(tensor.name),
+                                               ": ", tensor.problem)});
       continue;
     }
     Constant constant = tensor.constant;
     if (constant.absent()) {
       constant = FillerOf(tensor.type, options_.seed, place - 1);
     }
-    scope[tensor.name].value =
-        graph_.AddConstant(tensor.name, tensor.type, std::move(constant));
+    scope.Set(tensor.name, {graph_.AddConstant(tensor.name, tensor.type,
+                                               std::move(constant)),
+                            ""});
   }
   return absl::OkStatus();
 }
@@ -132,23 +135,24 @@ absl::StatusOr<TensorType> Importer::Bound(const OnnxValue& value) {
 
 absl::Status Importer::AddInputs() {
   for (const OnnxValue& input : model_.graph.inputs) {
-    if (scope_.count(input.name) != 0) continue;  // has a default
+    if (scope_.Find(input.name) != nullptr) continue;  // has a default
     if (!input.problem.empty() || !input.has_shape ||
         input.type.type == proto::ELEMENT_TYPE_UNSPECIFIED) {
       const std::string why =
           input.problem.empty() ? "has no declared shape" : input.problem;
-      scope_[input.name] = {
-          -1, absl::StrCat("input ", Quoted(input.name), " ", why)};
+      scope_.Set(input.name,
+                 {-1, absl::StrCat("input ", Quoted(input.name), " ", why)});
       result_.uncovered.push_back({input.name, "input", why});
       continue;
     }
     OPTRAIL_ASSIGN_OR_RETURN(const TensorType type, Bound(input));
     const auto known = options_.known_inputs.find(input.name);
     if (known != options_.known_inputs.end()) {
-      scope_[input.name].value = graph_.AddConstant(input.name, known->second);
+      scope_.Set(input.name,
+                 {graph_.AddConstant(input.name, known->second), ""});
       continue;
     }
-    scope_[input.name].value = graph_.AddInput(input.name, type);
+    scope_.Set(input.name, {graph_.AddInput(input.name, type), ""});
   }
   OPTRAIL_RETURN_IF_ERROR(CheckDimsAreOfInputs());
   for (const OnnxValue& value : model_.graph.values) {
@@ -169,24 +173,32 @@ absl::Status Importer::AddNodes(const OnnxGraph& graph, Scope& scope,
 absl::Status Importer::AddNode(const OnnxNode& node, Scope& scope, int depth) {
   std::vector<int> operands;
   std::string blocked;
+  bool has_sequence = false;
   for (const std::string& input : node.inputs) {
     if (input.empty()) {
       operands.push_back(-1);
       continue;
     }
-    const auto found = scope.find(input);
-    if (found == scope.end()) {
+    const Named* const found = scope.Find(input);
+    if (found == nullptr) {
       return AtNode(node, absl::InvalidArgumentError(absl::StrCat(
                               "reads ", Quoted(input),
                               ", which no node, input or constant is")));
     }
-    if (found->second.value < 0) blocked = found->second.blocked;
-    operands.push_back(found->second.value);
+    if (found->sequence != nullptr) {
+      has_sequence = true;
+    } else if (found->value < 0) {
+      blocked = found->blocked;
+    }
+    operands.push_back(found->value);
   }
   if (!blocked.empty()) {
     Block(scope, node, blocked);
     ++blocked_nodes_;
     return absl::OkStatus();
+  }
+  if (has_sequence || IsOfSequences(node)) {
+    return AddSequenceNode(node, operands, scope);
   }
   if (node.op == "If" && node.domain.empty()) {
     return AddBranch(node, operands, scope, depth);
@@ -237,14 +249,14 @@ absl::Status Importer::Bind(const OnnxNode& node,
     const std::string& name = node.outputs[i];
     if (name.empty()) continue;
     if (i >= results.size() || results[i] < 0) {
-      scope[name] = {
-          -1, absl::StrCat("result ", i, " of node ", Quoted(node.name), " (",
-                           node.op, ") is not covered")};
+      scope.Set(name,
+                {-1, absl::StrCat("result ", i, " of node ", Quoted(node.name),
+                                  " (", node.op, ") is not covered")});
       result_.uncovered.push_back(
           {node.name, node.op, absl::StrCat("its result ", i, " has no rule")});
       continue;
     }
-    scope[name].value = results[i];
+    scope.Set(name, {results[i], ""});
     Value& value = graph_.values[results[i]];
     // Not where it is another node's, or an input, by another name.
     if (value.producer >= static_cast<int>(first_node)) value.name = name;
@@ -265,10 +277,10 @@ void Importer::NotCovered(const OnnxNode& node, Scope& scope,
     if (value == nullptr || !value->problem.empty() || !value->has_shape ||
         value->type.type == proto::ELEMENT_TYPE_UNSPECIFIED ||
         !CheckDims(value->type.dims).ok()) {
-      scope[output] = {-1, why};
+      scope.Set(output, {-1, why});
       continue;
     }
-    scope[output].value = graph_.AddInput(output, value->type);
+    scope.Set(output, {graph_.AddInput(output, value->type), ""});
     Note(absl::StrCat("result ", Quoted(output), " of node ", Quoted(node.name),
                       " is an input of the graph"));
   }
@@ -276,19 +288,23 @@ void Importer::NotCovered(const OnnxNode& node, Scope& scope,
 
 absl::Status Importer::AddOutputs() {
   for (const OnnxValue& output : model_.graph.outputs) {
-    const auto found = scope_.find(output.name);
-    if (found == scope_.end()) {
+    const Named* const found = scope_.Find(output.name);
+    if (found == nullptr) {
       return absl::InvalidArgumentError(absl::StrCat(
           "output ", Quoted(output.name), " is computed by no node"));
     }
-    if (found->second.value < 0) {
-      Note(absl::StrCat("output ", Quoted(output.name),
-                        " is left out: ", found->second.blocked));
+    if (found->sequence != nullptr) {
+      result_.uncovered.push_back({output.name, "output", "is a sequence"});
       continue;
     }
-    OPTRAIL_RETURN_IF_ERROR(CheckOutput(output, found->second.value));
+    if (found->value < 0) {
+      Note(absl::StrCat("output ", Quoted(output.name),
+                        " is left out: ", found->blocked));
+      continue;
+    }
+    OPTRAIL_RETURN_IF_ERROR(CheckOutput(output, found->value));
     OPTRAIL_ASSIGN_OR_RETURN(const int value,
-                             Called(output.name, found->second.value));
+                             Called(output.name, found->value));
     graph_.outputs.push_back(value);
   }
   if (blocked_nodes_ > 0) {
@@ -373,6 +389,7 @@ absl::Status CheckCovered(const Imported& imported, const std::string& path) {
 
 std::vector<std::string> ImportedOperators() {
   std::vector<std::string> names = {"If", "Loop", "Scan"};
+  for (const char* const name : kSequenceOperators) names.push_back(name);
   for (const auto& [name, rule] : Rules()) names.push_back(name);
   std::sort(names.begin(), names.end());
   return names;

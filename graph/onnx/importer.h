@@ -2,10 +2,13 @@
 #define OPTRAIL_GRAPH_ONNX_IMPORTER_H_
 
 // Importer makes a graph of an ONNX model, node by node: what ImportOnnxModel
-// (graph/onnx/import.h) calls. Branches and loops are in loop_import.cc.
+// (graph/onnx/import.h) calls. Branches and loops are in loop_import.cc, lists
+// of tensors in sequence_import.cc.
 
 #include <map>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -21,8 +24,37 @@ namespace optrail::graph {
 struct Named {
   int value = -1;
   std::string blocked;  // why there is no value
+  // A sequence's tensors, of which there is no single value.
+  std::shared_ptr<const std::vector<int>> sequence = nullptr;
 };
-using Scope = std::map<std::string, Named, std::less<>>;
+
+// The names of a graph, in front of those of the graph around it, which must
+// outlive it. Nothing is copied: a model may have 10^5 branches.
+class Scope {
+ public:
+  Scope() = default;
+  explicit Scope(const Scope* outer) : outer_(outer) {}
+
+  // nullptr where nothing has the name.
+  const Named* Find(absl::string_view name) const {
+    const auto found = names_.find(name);
+    if (found != names_.end()) return &found->second;
+    return outer_ == nullptr ? nullptr : outer_->Find(name);
+  }
+  // Of this graph, whatever the graphs around it call so.
+  void Set(const std::string& name, Named named) {
+    names_[name] = std::move(named);
+  }
+
+ private:
+  const Scope* outer_ = nullptr;
+  std::map<std::string, Named, std::less<>> names_;
+};
+
+inline constexpr const char* kSequenceOperators[] = {
+    "ConcatFromSequence", "SequenceAt",     "SequenceConstruct",
+    "SequenceEmpty",      "SequenceErase",  "SequenceInsert",
+    "SequenceLength",     "SplitToSequence"};
 
 class Importer {
  public:
@@ -87,6 +119,15 @@ class Importer {
                        Scope& scope, int depth);
   absl::Status AddScan(const OnnxNode& node, const std::vector<int>& operands,
                        Scope& scope, int depth);
+
+  // Sequences are lists of values, known as long as they are when the model is
+  // imported: nothing of them is left in the graph.
+  static bool IsOfSequences(const OnnxNode& node);
+  absl::Status AddSequenceNode(const OnnxNode& node,
+                               const std::vector<int>& operands, Scope& scope);
+  // The sequence that operand i of the node is, or nullptr.
+  static const std::vector<int>* SequenceOf(const OnnxNode& node, size_t i,
+                                            const Scope& scope);
   absl::Status AddOutputs();
 
   // The value by the name of an output. A value that is a constant, an input or

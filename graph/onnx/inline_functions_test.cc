@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -372,6 +373,36 @@ TEST(HostileFunctionsTest, BytesOfAttributesCount) {
                            {"a"}, "c"),
       "unused", Dims(100'000, 1));
   EXPECT_SAYS(model.Error(), "268435456 bytes of names and attributes");
+}
+
+// A file of a megabyte that calls it 10^5 times would need 100 GB.
+TEST(HostileFunctionsTest, ConstantsAreOneHoweverOftenFunctionsAreCalled) {
+  ModelBuilder model;
+  model.Input("x", {4});
+  onnx::FunctionProto& function = model.Function("F", {"a"}, {"b"});
+  auto& attribute =
+      *ModelBuilder::NodeOf(function, "Constant", {}, "c").add_attribute();
+  attribute.set_name("value");
+  attribute.set_type(onnx::AttributeProto::TENSOR);
+  attribute.mutable_t()->set_data_type(TensorProto::FLOAT);
+  attribute.mutable_t()->add_dims(4);
+  for (int i = 0; i < 4; ++i) attribute.mutable_t()->add_float_data(i);
+  ModelBuilder::NodeOf(function, "Add", {"a", "c"}, "b");
+  for (int i = 0; i < 3; ++i) {
+    model.Call("F", {"x"}, absl::StrCat("y", i));
+    model.Output(absl::StrCat("y", i));
+  }
+  const auto imported = model.Import();
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  std::set<const std::string*> bytes;
+  int constants = 0;
+  for (const Value& value : imported->graph.values) {
+    if (value.constant == nullptr) continue;
+    ++constants;
+    bytes.insert(value.constant->bytes.get());
+  }
+  EXPECT_EQ(constants, 3);
+  EXPECT_EQ(bytes.size(), 1);
 }
 
 TEST(HostileFunctionsTest, GraphsThatCallsHandOnCount) {

@@ -40,18 +40,18 @@ absl::Status Importer::AddBranch(const OnnxNode& node,
     return AtNode(node, absl::InvalidArgumentError("has no such branch"));
   }
   const OnnxGraph& branch = *found->second.graph;
-  Scope inner = scope;
+  Scope inner(&scope);
   OPTRAIL_RETURN_IF_ERROR(AddConstants(branch, inner));
   OPTRAIL_RETURN_IF_ERROR(AddNodes(branch, inner, depth + 1));
   for (size_t i = 0; i < node.outputs.size(); ++i) {
-    const auto result = i < branch.outputs.size()
-                            ? inner.find(branch.outputs[i].name)
-                            : inner.end();
-    if (result == inner.end()) {
+    const Named* const result = i < branch.outputs.size()
+                                    ? inner.Find(branch.outputs[i].name)
+                                    : nullptr;
+    if (result == nullptr) {
       return AtNode(node, absl::InvalidArgumentError(
                               absl::StrCat("its branch has no result ", i)));
     }
-    scope[node.outputs[i]] = result->second;
+    scope.Set(node.outputs[i], *result);
   }
   return absl::OkStatus();
 }
@@ -66,7 +66,7 @@ absl::StatusOr<Importer::Body> Importer::BodyOf(const OnnxNode& node,
       depth >= kMostBranchDepth) {
     return AtNode(node, absl::InvalidArgumentError("has no such body"));
   }
-  Body body{found->second.graph.get(), scope, depth, {}};
+  Body body{found->second.graph.get(), Scope(&scope), depth, {}};
   const size_t outputs = body.graph->outputs.size();
   if (body.graph->inputs.size() != inputs || outputs < least_outputs) {
     return AtNode(node, absl::InvalidArgumentError(absl::StrCat(
@@ -83,7 +83,7 @@ absl::StatusOr<std::vector<int>> Importer::Iterate(
     const OnnxNode& node, Body& body, const std::vector<int>& inputs,
     int64_t iteration) {
   for (size_t i = 0; i < inputs.size(); ++i) {
-    body.scope[body.graph->inputs[i].name] = {inputs[i], ""};
+    body.scope.Set(body.graph->inputs[i].name, {inputs[i], ""});
   }
   const std::string outer = iteration_;
   absl::StrAppend(&iteration_, "[", iteration, "]");
@@ -92,12 +92,18 @@ absl::StatusOr<std::vector<int>> Importer::Iterate(
   OPTRAIL_RETURN_IF_ERROR(added);
   std::vector<int> outputs;
   for (const OnnxValue& output : body.graph->outputs) {
-    const auto found = body.scope.find(output.name);
-    if (found == body.scope.end()) {
+    const Named* const found = body.scope.Find(output.name);
+    if (found == nullptr) {
       return AtNode(node, absl::InvalidArgumentError(absl::StrCat(
                               "its body computes no ", Quoted(output.name))));
     }
-    outputs.push_back(found->second.value);
+    if (found->sequence != nullptr) {
+      return AtNode(node,
+                    absl::InvalidArgumentError(absl::StrCat(
+                        "result ", Quoted(output.name),
+                        " of its body is a sequence; expected a tensor")));
+    }
+    outputs.push_back(found->value);
   }
   const size_t first = outputs.size() - body.stacked.size();
   for (size_t i = first; i < outputs.size(); ++i) {

@@ -213,6 +213,12 @@ int NodeImport::Constant(const Array& array) {
   return graph_.AddConstant(absl::StrCat(node_.name, "/constant"), array);
 }
 
+int NodeImport::Shared(const OnnxTensor& tensor) {
+  if (!ok()) return kFailed;
+  return graph_.AddConstant(absl::StrCat(node_.name, "/constant"), tensor.type,
+                            tensor.constant);
+}
+
 bool NodeImport::MayMake(int64_t elements) {
   if (!ok()) return false;
   if (elements > kMostMadeElements || elements > work_) {

@@ -78,6 +78,8 @@ class NodeImport {
   // its first result, others follow.
   int Emit(std::string op, std::vector<int> inputs, Attributes attributes = {});
   int Constant(const Array& array);
+  // The tensor's own bytes: functions and loops name one any number of times.
+  int Shared(const OnnxTensor& tensor);
   // Returns whether a rule may make so many elements that the file does not
   // hold; fails, as not covered, where those of all nodes are too many.
   bool MayMake(int64_t elements);
@@ -125,6 +127,7 @@ using ImportRules = std::map<std::string, ImportRule, std::less<>>;
 
 // Each family in a file of its own.
 void AddConstantRules(ImportRules& rules);
+void AddDetRule(ImportRules& rules);
 void AddElementwiseRules(ImportRules& rules);
 void AddShapeRules(ImportRules& rules);
 void AddIndexRules(ImportRules& rules);
@@ -137,6 +140,7 @@ void AddRecurrentRules(ImportRules& rules);
 void AddResizeRules(ImportRules& rules);
 void AddSampleRules(ImportRules& rules);
 void AddSignalRules(ImportRules& rules);
+void AddUniqueRule(ImportRules& rules);
 
 }  // namespace optrail::graph
 

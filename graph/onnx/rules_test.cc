@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/random.h"
 #include "graph/onnx/testing/model_builder.h"
 #include "graph/reference/reference.h"
 
@@ -264,6 +265,227 @@ TEST(LossTest, AnInfiniteLogarithmOfAnIgnoredTargetCountsForNothing) {
               Array::Integers(proto::ELEMENT_I64, {2}, {1, -100})});
   ASSERT_EQ(y.size(), 1);
   EXPECT_NEAR(y[0].At(0), 2, 1e-6);
+}
+
+// Boxes of known places, with as many samples in a bin as it has pixels: the
+// loops of ONNX Runtime, from which these modes come.
+TEST(RoiAlignTest, CountsSamplesByBoxesAndTakesTheLargest) {
+  Rng rng(11);
+  std::vector<double> x(2 * 3 * 8 * 9);
+  for (double& value : x) value = rng.UniformReal() * 4 - 2;
+  // One is in part outside, one has no width.
+  const std::vector<double> boxes = {0.6, 1.2, 7.1, 6.9, -3, 2,
+                                     4,   12,  2,   3,   2,  7.5};
+  const std::vector<int64_t> images = {1, 0, 1};
+  const auto expected = [&](bool is_max, int64_t ratio, int box, int channel,
+                            int row, int col) {
+    const double* const b = &boxes[4 * box];
+    const double left = b[0] * .5 - .5, top = b[1] * .5 - .5;
+    const double height = (b[3] * .5 - .5 - top) / 3;
+    const double width = (b[2] * .5 - .5 - left) / 2;
+    const double down =
+        ratio > 0 ? static_cast<double>(ratio) : std::ceil(height);
+    const double across =
+        ratio > 0 ? static_cast<double>(ratio) : std::ceil(width);
+    double sum = 0, largest = 0;
+    bool is_first = true;
+    for (int i = 0; i < down; ++i) {
+      for (int j = 0; j < across; ++j) {
+        double y = top + row * height + (i + .5) * height / down;
+        double at = left + col * width + (j + .5) * width / across;
+        double largest_here = 0;
+        if (y >= -1 && y <= 8 && at >= -1 && at <= 9) {
+          y = std::clamp(y, 0., 7.);
+          at = std::clamp(at, 0., 8.);
+          largest_here = -1e9;
+          for (int k = 0; k < 4; ++k) {
+            const int r = std::min(static_cast<int>(y) + k / 2, 7);
+            const int c = std::min(static_cast<int>(at) + k % 2, 8);
+            const double dy = y - static_cast<int>(y);
+            const double dx = at - static_cast<int>(at);
+            const double value =
+                (k / 2 == 0 ? 1 - dy : dy) * (k % 2 == 0 ? 1 - dx : dx) *
+                x[((images[box] * 3 + channel) * 8 + r) * 9 + c];
+            sum += value;
+            largest_here = std::max(largest_here, value);
+          }
+        }
+        largest = is_first ? largest_here : std::max(largest, largest_here);
+        is_first = false;
+      }
+    }
+    return is_max ? largest : sum / std::max(1., down * across);
+  };
+  for (const bool is_max : {false, true}) {
+    for (const int64_t ratio : {0, 2}) {
+      ModelBuilder model;
+      model.Input("x", {2, 3, 8, 9}).Output("y").Ints("images", images);
+      auto& tensor = *model.graph().add_initializer();
+      tensor.set_name("boxes");
+      tensor.set_data_type(onnx::TensorProto::FLOAT);
+      for (const int64_t dim : {3, 4}) tensor.add_dims(dim);
+      for (const double value : boxes) {
+        tensor.add_float_data(static_cast<float>(value));
+      }
+      auto& node = model.Node("RoiAlign", {"x", "boxes", "images"}, "y");
+      ModelBuilder::Set(node, "output_height", 3);
+      ModelBuilder::Set(node, "output_width", 2);
+      ModelBuilder::Set(node, "sampling_ratio", ratio);
+      auto& scale = *node.add_attribute();
+      scale.set_name("spatial_scale");
+      scale.set_type(onnx::AttributeProto::FLOAT);
+      scale.set_f(.5);
+      auto& mode = *node.add_attribute();
+      mode.set_name("mode");
+      mode.set_type(onnx::AttributeProto::STRING);
+      mode.set_s(is_max ? "max" : "avg");
+      const std::vector<Array> y =
+          Outputs(model, {Array::Reals(proto::ELEMENT_F32, {2, 3, 8, 9}, x)});
+      ASSERT_EQ(y.size(), 1);
+      for (int i = 0; i < 3 * 3 * 6; ++i) {
+        EXPECT_NEAR(
+            y[0].At(i),
+            expected(is_max, ratio, i / 18, i / 6 % 3, i / 2 % 3, i % 2), 1e-5)
+            << i << " max " << is_max << " ratio " << ratio;
+      }
+    }
+  }
+}
+
+TEST(RoiAlignTest, SamplesOfComputedBoxesAreNotCounted) {
+  ModelBuilder model;
+  model.Input("x", {1, 1, 4, 4}).Input("boxes", {1, 4}).Ints("images", {0});
+  model.Output("y");
+  model.Node("RoiAlign", {"x", "boxes", "images"}, "y");
+  const auto imported = model.Import();
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  ASSERT_EQ(imported->uncovered.size(), 1);
+  EXPECT_SAYS(imported->uncovered[0].reason, "sampling_ratio=0 needs known");
+}
+
+// By its definition, over all permutations.
+double Determinant(const std::vector<double>& a, int n) {
+  std::vector<int> order(n);
+  for (int i = 0; i < n; ++i) order[i] = i;
+  double sum = 0;
+  do {
+    double product = 1;
+    for (int i = 0; i < n; ++i) {
+      product *= a[i * n + order[i]];
+      for (int j = 0; j < i; ++j) product *= order[j] > order[i] ? -1 : 1;
+    }
+    sum += product;
+  } while (std::next_permutation(order.begin(), order.end()));
+  return sum;
+}
+
+TEST(DetTest, IsThatOfEachMatrix) {
+  Rng rng(5);
+  for (const int n : {1, 2, 3, 6}) {
+    ModelBuilder model;
+    model.Input("x", {4, n, n}).Output("y");
+    model.Node("Det", {"x"}, "y");
+    std::vector<double> x(4 * n * n);
+    for (double& value : x) value = rng.UniformReal() * 2 - 1;
+    for (int i = 0; i < n; ++i) {
+      for (int j = 0; j < n; ++j) {
+        // Ones beside the diagonal, which has none; and a column of zeros.
+        x[n * n + i * n + j] = j == (i + 1) % n ? 1 : 0;
+        if (j == n / 2) x[2 * n * n + i * n + j] = 0;
+      }
+    }
+    const std::vector<Array> y =
+        Outputs(model, {Array::Reals(proto::ELEMENT_F32, {4, n, n}, x)});
+    ASSERT_EQ(y.size(), 1);
+    ASSERT_EQ(y[0].type.dims, Dims{4});
+    for (int m = 0; m < 4; ++m) {
+      const auto begin = x.begin() + m * n * n;
+      EXPECT_NEAR(y[0].At(m), Determinant({begin, begin + n * n}, n), 1e-6)
+          << n << " " << m;
+    }
+  }
+  ModelBuilder wrong;
+  wrong.Input("x", {3, 4}).Output("y");
+  wrong.Node("Det", {"x"}, "y");
+  EXPECT_SAYS(wrong.Error(), "expected square matrices");
+}
+
+// Two parts of x, the first of which goes; then stacked with -x.
+TEST(SequenceTest, ListsOfTensorsLeaveNothingOfThemselves) {
+  ModelBuilder model;
+  model.Input("x", {5, 2}).Output("y").Output("length");
+  model.Ints("first", {0}).Ints("split", {2, 3}).Ints("place", {-1});
+  model.Node("SplitToSequence", {"x", "split"}, "parts");
+  // A function hands a sequence through as any value.
+  model.Function("Same", {"a"}, {"a"});
+  model.Call("Same", {"parts"}, "same");
+  model.Node("SequenceErase", {"same", "first"}, "rest");
+  model.Node("SequenceAt", {"same", "place"}, "last");
+  model.Node("Neg", {"last"}, "negative");
+  model.Node("SequenceInsert", {"rest", "negative", "first"}, "both");
+  auto& concat = model.Node("ConcatFromSequence", {"both"}, "y");
+  ModelBuilder::Set(concat, "axis", 1);
+  ModelBuilder::Set(concat, "new_axis", 1);
+  model.Node("SequenceLength", {"both"}, "length");
+  const std::vector<double> x = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+  const std::vector<Array> y =
+      Outputs(model, {Array::Reals(proto::ELEMENT_F32, {5, 2}, x)});
+  ASSERT_EQ(y.size(), 2);
+  EXPECT_EQ(y[0].type.dims, (Dims{3, 2, 2}));
+  EXPECT_EQ(y[0].reals,
+            (std::vector<double>{-4, -5, 4, 5, -6, -7, 6, 7, -8, -9, 8, 9}));
+  EXPECT_EQ(y[1].At(0), 2);
+}
+
+TEST(SequenceTest, WithoutAMeaningAreErrors) {
+  const auto error = [](const Dims& split, int64_t place) {
+    ModelBuilder model;
+    model.Input("x", {5, 2}).Output("y");
+    model.Ints("split", split).Ints("place", {place});
+    model.Node("SplitToSequence", {"x", "split"}, "parts");
+    model.Node("SequenceAt", {"parts", "place"}, "y");
+    return model.Error();
+  };
+  EXPECT_EQ(error({2, 3}, 1), "no error");
+  EXPECT_SAYS(error({2, 2}, 1), "the parts have 4 rows of 5");
+  EXPECT_SAYS(error({2, 4}, 1), "the parts do not add up to the 5 rows");
+  EXPECT_SAYS(error({-1, 6}, 1), "the parts do not add up to the 5 rows");
+  EXPECT_SAYS(error({2, 3}, 2), "expected one place in a sequence of 2");
+  EXPECT_SAYS(error({2, 3}, -3), "expected one place in a sequence of 2");
+  ModelBuilder tensor;
+  tensor.Input("x", {5}).Output("y");
+  tensor.Node("SequenceLength", {"x"}, "y");
+  EXPECT_SAYS(tensor.Error(), "(SequenceLength): input 0 is no sequence");
+}
+
+TEST(SequenceTest, WhatOtherOperatorsReadIsNotCovered) {
+  ModelBuilder model;
+  model.Input("x", {5}).Output("s").Output("y");
+  model.Node("SequenceConstruct", {"x", "x"}, "s");
+  model.Node("Relu", {"s"}, "y");
+  const auto imported = model.Import();
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  ASSERT_EQ(imported->uncovered.size(), 2);
+  EXPECT_EQ(imported->uncovered[0].node, "the_y");
+  EXPECT_EQ(imported->uncovered[0].reason, "reads a sequence");
+  EXPECT_EQ(imported->uncovered[1].reason, "is a sequence");
+}
+
+// An insertion each, which would be 10^10 entries in all.
+TEST(SequenceTest, ManyLongOnesAreNotCovered) {
+  ModelBuilder model;
+  model.Input("x", {5}).Output("y");
+  model.Node("SequenceConstruct", {"x"}, "s0");
+  constexpr int kNodes = 100'000;
+  for (int i = 0; i < kNodes; ++i) {
+    model.Node("SequenceInsert", {absl::StrCat("s", i), "x"},
+               absl::StrCat("s", i + 1));
+  }
+  model.Node("SequenceLength", {absl::StrCat("s", kNodes)}, "y");
+  const auto imported = model.Import();
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  ASSERT_EQ(imported->uncovered.size(), 1);
+  EXPECT_SAYS(imported->uncovered[0].reason, "a sequence of more than 4096");
 }
 
 }  // namespace

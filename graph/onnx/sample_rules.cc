@@ -3,6 +3,8 @@
 // sums.
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "graph/onnx/node_import.h"
@@ -159,8 +161,9 @@ class GridSample : private Sampling {
   bool aligned_ = false;
 };
 
-// Boxes of an image, each divided into bins; a bin is the mean of
-// sampling_ratio^2 places in it.
+// Boxes of an image, each divided into bins; a bin is the mean, or the largest,
+// of sampling_ratio^2 places in it. With mode=max what is compared are the four
+// weighted pixels of each place, and not their sums, as in ONNX Runtime.
 class RoiAlign : private Sampling {
  public:
   explicit RoiAlign(NodeImport& node) : Sampling(node) {}
@@ -169,12 +172,13 @@ class RoiAlign : private Sampling {
     const int x = node_.In(0), boxes = node_.In(1), images = node_.In(2);
     if (!node_.ok() || !Fits(x, boxes, images)) return {};
     const Dims d = node_.dims(x);
-    const int64_t r = node_.dims(boxes)[0], s = samples_;
+    const int64_t r = node_.dims(boxes)[0];
     const int64_t rows = node_.Int("output_height", 1);
     const int64_t cols = node_.Int("output_width", 1);
-    if (std::min(rows, cols) < 1 || std::max({rows, cols, s}) > 4096) {
+    if (std::min(rows, cols) < 1 ||
+        std::max({rows, cols, samples_}) > kMostSamples) {
       node_.Wrong(absl::StrCat("output_height=", rows, " output_width=", cols,
-                               " sampling_ratio=", s));
+                               " sampling_ratio=", samples_));
       return {};
     }
     // Pixels as rows of channels, which a gather copies as they are.
@@ -184,6 +188,8 @@ class RoiAlign : private Sampling {
         "mul",
         {node_.Reshape(node_.Cast(images, proto::ELEMENT_I64), {r, 1, 1}),
          Index(d[2] * d[3])});
+    if (!Counts(boxes, rows, cols)) return {};
+    const int64_t s = samples_;
     const std::vector<Tap> down = Taps(boxes, 1, rows, d[2]);
     const std::vector<Tap> across = Taps(boxes, 0, cols, d[3]);
     if (down.empty() || across.empty()) return {};
@@ -202,12 +208,14 @@ class RoiAlign : private Sampling {
             "mul",
             {node_.Emit("gather", {pixels, place}, {{"axis", int64_t{0}}}),
              weight});
-        sum = sum < 0 ? value : node_.Emit("add", {sum, value});
+        sum =
+            sum < 0 ? value : node_.Emit(is_max_ ? "max" : "add", {sum, value});
       }
     }
     const int bins = node_.Reshape(sum, {r, rows, s, cols, s, d[1]});
-    return {node_.Transpose(node_.Reduce("reduce_mean", bins, {2, 4}, false),
-                            {0, 3, 1, 2})};
+    const int results = node_.Reduce(is_max_ ? "reduce_max" : "reduce_mean",
+                                     bins, {2, 4}, false);
+    return {node_.Transpose(results, {0, 3, 1, 2})};
   }
 
  private:
@@ -224,13 +232,87 @@ class RoiAlign : private Sampling {
       return false;
     }
     samples_ = node_.Int("sampling_ratio", 0);
-    if (const std::string mode = node_.Text("mode", "avg"); mode != "avg") {
-      node_.NotCovered(absl::StrCat("mode=", mode));
-    } else if (samples_ < 1) {
-      node_.NotCovered(
-          "sampling_ratio=0, so the number of samples depends on the boxes");
+    const std::string mode = node_.Text("mode", "avg");
+    is_max_ = mode == "max";
+    if (mode != "avg" && mode != "max") {
+      node_.Wrong(absl::StrCat("mode=", mode, "; expected avg or max"));
     }
     return node_.ok();
+  }
+
+  bool IsHalfPixel() const {
+    return node_.opset() >= 16 && node_.Text("coordinate_transformation_mode",
+                                             "half_pixel") == "half_pixel";
+  }
+
+  // With sampling_ratio=0 each box has as many places in a bin, along each
+  // axis, as it has pixels there. Boxes that are known have a known number.
+  bool Counts(int boxes, int64_t rows, int64_t cols) {
+    if (samples_ > 0) return node_.ok();
+    const Array known = node_.Known(
+        boxes,
+        "sampling_ratio=0 needs known boxes, since they decide about "
+        "the number of samples; the input");
+    if (!node_.ok()) return false;
+    const double scale = node_.Real("spatial_scale", 1);
+    samples_ = 1;
+    for (int64_t b = 0; b < known.type.dims[0]; ++b) {
+      for (int64_t side = 0; side < 2; ++side) {
+        double length =
+            known.At(4 * b + side + 2) * scale - known.At(4 * b + side) * scale;
+        if (!IsHalfPixel()) length = std::max(length, 1.);
+        const double count =
+            std::ceil(length / static_cast<double>(side == 0 ? cols : rows));
+        if (!(count <= kMostSamples)) {
+          node_.NotCovered(absl::StrCat("a box has ", count,
+                                        " samples in a bin along an axis; at "
+                                        "most ",
+                                        kMostSamples, " are covered"));
+          return false;
+        }
+        counts_[side].push_back(std::max<int64_t>(0, count));
+        samples_ = std::max(samples_, counts_[side].back());
+      }
+    }
+    return true;
+  }
+
+  // The place along a box, as a part of its length, and what its
+  // weight is multiplied by: [1, places], or [boxes, places] where each box has
+  // a number of its own. A box with fewer places than others has its last one
+  // again, which counts for nothing.
+  struct Places {
+    int part = -1, factor = -1;
+  };
+  Places PlacesOf(int64_t side, int64_t bins, proto::ElementType type) {
+    const Dims counts = counts_[side].empty() ? Dims{samples_} : counts_[side];
+    const int64_t boxes = static_cast<int64_t>(counts.size());
+    const int64_t places = bins * samples_;
+    if (!node_.MayMake(2 * boxes * places)) return {};
+    std::vector<double> parts, factors;
+    for (const int64_t count : counts) {
+      const double most = static_cast<double>(std::max<int64_t>(count, 1));
+      for (int64_t i = 0; i < places; ++i) {
+        const int64_t bin = i / samples_, sample = i % samples_;
+        const double at =
+            (std::min(static_cast<double>(sample), most - 1) + 0.5) / most;
+        parts.push_back((static_cast<double>(bin) + at) /
+                        static_cast<double>(bins));
+        const bool counts_too = count > 0 && (is_max_ || sample < count);
+        factors.push_back(!counts_too ? 0
+                          : is_max_   ? 1
+                                      : static_cast<double>(samples_) / most);
+      }
+    }
+    const auto constant = [&](std::vector<double> values) {
+      return node_.Cast(
+          node_.Constant(Array::Reals(proto::ELEMENT_F64, {boxes, places},
+                                      std::move(values))),
+          type);
+    };
+    Places result{constant(std::move(parts)), -1};
+    if (!counts_[side].empty()) result.factor = constant(std::move(factors));
+    return result;
   }
 
   int Index(int64_t value) { return node_.IntConstant({value}, {}); }
@@ -239,9 +321,7 @@ class RoiAlign : private Sampling {
   // their weights; none if the constants would be too large. `side` is the
   // box's first column of the two of the axis.
   std::vector<Tap> Taps(int boxes, int64_t side, int64_t bins, int64_t size) {
-    const bool half =
-        node_.opset() >= 16 && node_.Text("coordinate_transformation_mode",
-                                          "half_pixel") == "half_pixel";
+    const bool half = IsHalfPixel();
     const auto edge = [&](int64_t column) {
       const int scaled = Mul(node_.Slice(boxes, 1, column, 1),
                              Number(boxes, node_.Real("spatial_scale", 1)));
@@ -250,24 +330,17 @@ class RoiAlign : private Sampling {
     const int begin = edge(side);
     int length = Sub(edge(side + 2), begin);
     if (!half) length = node_.Emit("max", {length, Number(boxes, 1)});
-    const int64_t places = bins * samples_;
-    if (!node_.MayMake(places)) return {};
-    std::vector<double> parts;
-    for (int64_t i = 0; i < places; ++i) {
-      parts.push_back((static_cast<double>(i) + 0.5) /
-                      static_cast<double>(places));
-    }
-    const int part = node_.Cast(
-        node_.Constant(Array::Reals(proto::ELEMENT_F64, {1, places}, parts)),
-        node_.type(boxes).type);
-    const int at = Add(begin, Mul(length, part));
+    const Places places = PlacesOf(side, bins, node_.type(boxes).type);
+    if (!node_.ok()) return {};
+    const int at = Add(begin, Mul(length, places.part));
     // A place that is more than a pixel outside counts for nothing.
     const double last = static_cast<double>(size - 1);
-    const int seen = node_.Cast(
+    int seen = node_.Cast(
         node_.Emit("and",
                    {node_.Emit("greater_or_equal", {at, Number(at, -1)}),
                     node_.Emit("less_or_equal", {at, Number(at, last + 1)})}),
         node_.type(boxes).type);
+    if (places.factor >= 0) seen = Mul(seen, places.factor);
     const int within = node_.Emit(
         "min", {node_.Emit("max", {at, Number(at, 0)}), Number(at, last)});
     const int below = node_.Emit("floor", {within});
@@ -280,7 +353,12 @@ class RoiAlign : private Sampling {
     return {tap(below, Sub(Number(at, 1), rest)), tap(above, rest)};
   }
 
+  static constexpr int64_t kMostSamples = 4096;
+
   int64_t samples_ = 0;
+  bool is_max_ = false;
+  // Of each box, across and down; empty where all have samples_.
+  Dims counts_[2];
 };
 
 }  // namespace

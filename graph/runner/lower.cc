@@ -119,11 +119,12 @@ View Lowering::ChannelsLast(const View& x, int node) {
 absl::Status Lowering::LowerNode(int n) {
   const Node& node = graph_.nodes[n];
   const OpSpec& spec = *FindOp(node.op);
-  for (const int value : node.outputs) {
-    if (!HasCode(graph_.type(value).type)) return Reference(n);
-  }
-  for (const int value : node.inputs) {
-    if (value >= 0 && !HasCode(graph_.type(value).type)) return Reference(n);
+  for (const auto* const values : {&node.outputs, &node.inputs}) {
+    for (const int value : *values) {
+      if (value < 0 || HasCode(graph_.type(value).type)) continue;
+      return Reference(n, absl::StrCat(ElementTypeName(graph_.type(value).type),
+                                       " has no kernels"));
+    }
   }
   if (spec.kind == OpKind::kElementwise) return Loop(n);
   if (IsView(node)) return Move(n);
@@ -143,10 +144,11 @@ absl::Status Lowering::LowerNode(int n) {
   return Reference(n);
 }
 
-absl::Status Lowering::Reference(int n) {
+absl::Status Lowering::Reference(int n, std::string why) {
   const Node& node = graph_.nodes[n];
   Step step;
   step.kernel = "reference";
+  step.why = std::move(why);
   step.node = n;
   for (const int input : node.inputs) {
     if (input >= 0) step.operands.push_back(Dense(ViewOf(input), n));

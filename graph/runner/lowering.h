@@ -63,7 +63,7 @@ class Lowering {
   absl::Status LowerNode(int n);
 
   // Nothing else has it: in double precision, on values copied there and back.
-  absl::Status Reference(int n);
+  absl::Status Reference(int n, std::string why = "");
 
   absl::Status Move(int n);
 

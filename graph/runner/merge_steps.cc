@@ -87,9 +87,7 @@ class Side {
       kernels.push_back(step.code);
       merged->nodes.insert(merged->nodes.end(), step.nodes.begin(),
                            step.nodes.end());
-      if (merged->why_generated.empty()) {
-        merged->why_generated = step.why_generated;
-      }
+      if (merged->why.empty()) merged->why = step.why;
     }
     merged->code = printer.Merge(kernels, operands);
     merged->operands.insert(merged->operands.end(), results.begin(),

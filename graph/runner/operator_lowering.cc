@@ -62,7 +62,7 @@ absl::Status Lowering::AddLoops(int n, GeneratedKernel code,
   step.code = std::move(code);
   step.operands = std::move(operands);
   step.in_place = in_place;
-  step.why_generated = std::string(why.message());
+  step.why = std::string(why.message());
   Add(std::move(step), {n});
   return absl::OkStatus();
 }

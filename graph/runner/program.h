@@ -68,8 +68,9 @@ struct Step {
   // the same place: all reads of that come before.
   bool in_place = false;
   std::vector<int> nodes;  // all nodes that it computes
-  // Why no operator of ours computes it, where one of that kind exists.
-  std::string why_generated;
+  // Why no operator of ours computes it, where one of that kind exists, or why
+  // the reference does, where it is not for want of a kernel.
+  std::string why;
 };
 
 struct Program {

@@ -289,8 +289,8 @@ class DeviceRunner : public Runner {
     std::vector<std::string> ops;
     for (const int node : step.nodes) ops.push_back(graph_.nodes[node].op);
     described.what = absl::StrJoin(ops, " ");
-    if (!step.why_generated.empty()) {
-      absl::StrAppend(&described.what, " (", step.why_generated, ")");
+    if (!step.why.empty()) {
+      absl::StrAppend(&described.what, " (", step.why, ")");
     }
     return described;
   }

@@ -27,8 +27,11 @@ struct ConformanceCases {
   int not_claimed = 0;  // of other operators
 };
 
-// NotFound, with what to install, where the package is not there.
-absl::StatusOr<ConformanceCases> FindConformanceCases();
+inline constexpr char kConformanceFolder[] = "/usr/share/libonnx-testdata/data";
+
+// NotFound, with what to install, where the folder is not there.
+absl::StatusOr<ConformanceCases> FindConformanceCases(
+    const std::string& folder = kConformanceFolder);
 
 struct ConformanceCase {
   Graph graph;
