@@ -8,7 +8,9 @@
 // of it: steps that the first or the last pixel of a line lacks. (With 14
 // pixels to a line and filters of 3 x 3 that is a twentieth of all.) Only where
 // padding is wider than a step, or channels are few, lines are copied with a
-// border of zeros first.
+// border of zeros first. Where filters are few and their rows long, vectors
+// hold steps of a sum and not filters (few_columns.h), and lines have the
+// border, too.
 //
 //   OPTRAIL_ASSIGN_OR_RETURN(
 //       const auto plan,
@@ -20,7 +22,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <type_traits>
 
 #include "absl/status/status.h"
@@ -28,9 +29,11 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "ops/conv2d/convolution.h"
+#include "ops/conv2d/line_tiles.h"
 #include "ops/conv2d/pixels.h"
 #include "ops/lib/blocks.h"
 #include "ops/lib/cpu_frame.h"
+#include "ops/product/cpu/few_columns.h"
 #include "ops/product/cpu/micro_kernel.h"
 #include "ops/product/cpu/packing.h"
 #include "ops/product/cpu/pairs.h"
@@ -38,52 +41,6 @@
 #include "ops/product/cpu/tasks.h"
 
 namespace optrail::ops {
-
-// The tiles that compute a line of pixels: `tile` the first `whole` ones, of
-// which the last tile may overlap the one before, and `rest` the others.
-struct LineTiles {
-  RegisterTile tile;
-  RegisterTile rest;
-  int64_t whole = 0;
-};
-
-inline RegisterTile FindLineTile(int64_t pixels, int64_t vectors,
-                                 bool of_pairs) {
-  const auto r = static_cast<int>(pixels), v = static_cast<int>(vectors);
-  return of_pairs ? FindPairTile(r, v) : FindRegisterTile(r, v, 4);
-}
-
-// Those of at most so many pixels that compute a line of `length` soonest.
-inline LineTiles FindTilesForLine(int64_t pixels, int64_t vectors,
-                                  bool of_pairs, int64_t length) {
-  const auto find = [&](int64_t rows) {
-    return FindLineTile(rows, vectors, of_pairs);
-  };
-  // To begin and end a tile takes about as long as two pixels, and fewer than
-  // eight sums wait for each other.
-  const auto time = [&](int64_t count, int64_t p) {
-    return CeilDiv(count, p) * (std::max(p, CeilDiv(8, vectors)) + 2);
-  };
-  LineTiles best;
-  int64_t shortest = std::numeric_limits<int64_t>::max();
-  const auto consider = [&](int64_t now, const LineTiles& tiles) {
-    if (now >= shortest) return;
-    shortest = now;
-    best = tiles;
-  };
-  for (int64_t p = std::min(pixels, length); p > 0; --p) {
-    const RegisterTile tile = find(p);
-    if (tile.segments == nullptr) continue;
-    consider(time(length, p), {tile, RegisterTile(), length});
-    const int64_t left = length % p, whole = length - left;
-    for (int64_t r = left; r > 0; --r) {
-      const RegisterTile rest = find(r);
-      if (rest.segments == nullptr) continue;
-      consider(time(whole, p) + time(left, r), {tile, rest, whole});
-    }
-  }
-  return best;
-}
 
 template <class T>
 class ConvolutionInPlace {
@@ -127,6 +84,11 @@ class ConvolutionInPlace {
         !kRounds && PrefetchPays(size.rows() * size.k,
                                  plan.filter_rows_ * plan.line_depth(),
                                  device.hardware().l2_bytes());
+    // Filters that are near leave the buffers to pixels that are not.
+    plan.prefetch_x_ = !plan.copies_lines_ && plan.filter_rows_ >= size.r &&
+                       plan.block_columns_ >= plan.task_columns_ &&
+                       size.n * size.h * plan.width() * int64_t{sizeof(float)} >
+                           device.hardware().l2_bytes();
     const int64_t lines = (plan.task_lines_ - 1) * size.stride + size.r;
     plan.sums_at_ = WholeLines(plan.copies_lines_ ? lines * plan.width() : 0);
     plan.workspaces_ = Workspaces(
@@ -136,9 +98,15 @@ class ConvolutionInPlace {
     return plan;
   }
 
-  int64_t filter_floats() const { return panels_.floats(size_.k); }
+  int64_t filter_floats() const {
+    return along_sums_ ? size_.k * size_.depth() : panels_.floats(size_.k);
+  }
 
   void PackFilters(const T* weights, float* panels) const {
+    if (along_sums_) {
+      return pairs_ ? Transpose(weights, reinterpret_cast<T*>(panels))
+                    : Transpose(weights, panels);
+    }
     const int64_t width = tile_.columns;
     if constexpr (!kRounds) {
       panels_.Pack(size_.k, weights, size_.k, panels);
@@ -213,13 +181,17 @@ class ConvolutionInPlace {
       call_.ld_rounded = s_.k;
     }
 
-    // All lines meet a block of filters while it is in cache.
     void Run() {
+      if (plan_.along_sums_) return AlongSums();
+      // All lines meet a block of filters while it is in cache.
       for (int64_t j = column_; j < end_; j += plan_.block_columns_) {
         const int64_t columns = std::min(plan_.block_columns_, end_ - j);
         for (int64_t r = 0; r < s_.r; r += plan_.filter_rows_) {
           NextBlock next = NextFilters(r, j, columns);
-          for (int64_t i = 0; i < lines_; ++i) Line(i, r, j, columns, next);
+          for (int64_t i = 0; i < lines_; ++i) {
+            if (plan_.prefetch_x_) next = NextPixels(i, columns);
+            Line(i, r, j, columns, next);
+          }
         }
         if constexpr (kRounds) {
           if (plan_.pairs_) continue;
@@ -229,6 +201,52 @@ class ConvolutionInPlace {
     }
 
    private:
+    // Few filters: vectors hold steps of the sum, not filters.
+    void AlongSums() {
+      for (int64_t i = 0; i < lines_; ++i) {
+        float* c = nullptr;
+        if constexpr (kRounds) {
+          c = sums_ + i * s_.q * s_.k;
+        } else {
+          c = y_ + i * s_.q * s_.k;
+        }
+        if constexpr (kRounds) {
+          if (plan_.pairs_) {
+            LineAlongSums<uint16_t>(i, c);
+            continue;
+          }
+        }
+        LineAlongSums<float>(i, c);
+      }
+      const int64_t rows = lines_ * s_.q;
+      if constexpr (kRounds) {
+        ScaleShiftActivate(epilogue_, sums_, rows, s_.k, s_.k);
+        (plan_.pairs_ ? RoundPairSums : RoundToBf16)(sums_, rows, s_.k, s_.k,
+                                                     y_, s_.k);
+      } else {
+        ScaleShiftActivate(epilogue_, y_, rows, s_.k, s_.k);
+      }
+    }
+
+    // Sums of output line i, of pixels and filters that are `Value`s.
+    template <class Value>
+    void LineAlongSums(int64_t i, float* c) {
+      constexpr auto kOfFloat =
+          static_cast<int64_t>(sizeof(float) / sizeof(Value));
+      const int64_t top = (line_ + i) * s_.stride - s_.padding;
+      const int64_t begin = std::clamp<int64_t>(-top, 0, s_.r);
+      const int64_t end = std::clamp(s_.h - top, begin, s_.r);
+      if (plan_.copies_lines_) CopyLines(std::min(top + s_.r, s_.h));
+      const auto* const from = reinterpret_cast<const Value*>(
+          plan_.copies_lines_ ? static_cast<const void*>(copy_) : image_);
+      const int64_t width = plan_.width() * kOfFloat;
+      MultiplyFewColumns(
+          {s_.q, s_.k, s_.s * s_.c}, from + (top + begin - first_line_) * width,
+          s_.stride * s_.c,
+          reinterpret_cast<const Value*>(panels_) + begin * s_.s * s_.c,
+          s_.depth(), c, s_.k, {end - begin, width});
+    }
+
     // Output line i of the task: of the filter's rows that are inside the image
     // those from r on that are in the block, all filters of the block.
     void Line(int64_t i, int64_t r, int64_t j, int64_t columns,
@@ -312,6 +330,24 @@ class ConvolutionInPlace {
           plan_.panels_.panel_floats(), tiles);
     }
 
+    // What output line i + 1 reads and line i does not.
+    NextBlock NextPixels(int64_t i, int64_t columns) const {
+      const int64_t width = plan_.tile_.columns;
+      const int64_t end = (line_ + i + 1) * s_.stride - s_.padding + s_.r;
+      const int64_t begin = end - std::min(s_.stride, s_.r);
+      if (begin < 0 || end > s_.h) return NextBlock();
+      const float* const data =
+          reinterpret_cast<const float*>(image_) + begin * plan_.width();
+      const int64_t tiles = plan_.prefetching_tiles() * CeilDiv(columns, width);
+      const bool all = s_.s >= s_.stride;  // pixels of a line
+      const int64_t floats =
+          all ? (end - begin) * plan_.width() : plan_.Elements(s_.s * s_.c);
+      return all ? NextBlock(data, width, CeilDiv(floats, width), width, width,
+                             width, tiles)
+                 : NextBlock(data, plan_.Elements(s_.stride * s_.c), s_.q,
+                             floats, width, width, tiles);
+    }
+
     // Lines of the image before `end`, right before they are read first, in L1.
     void CopyLines(int64_t end) {
       if (end <= copied_) return;
@@ -358,14 +394,10 @@ class ConvolutionInPlace {
           "a tile of mr=", cut.pixels, " pixels by nr_vectors=", cut.vectors,
           " does not fit into the vector registers of this machine"));
     }
-    // Panels of filters are no wider than the filters are, and tiles of narrow
-    // ones have as many sums.
-    const int64_t vectors =
-        std::min(cut.vectors, CeilDiv(size_.k, TileLanes()));
-    constexpr int64_t kMostPixels = 14;
-    const LineTiles tiles = FindTilesForLine(
-        std::min(cut.pixels * cut.vectors / vectors, kMostPixels), vectors,
-        pairs_, size_.q);
+    const int64_t steps = size_.r * line_depth();
+    const LineTiles tiles =
+        FindTilesForFilters(cut.pixels, cut.vectors, pairs_, size_.q,
+                            CeilDiv(size_.k, TileLanes()), steps);
     tile_ = tiles.tile;
     rest_ = tiles.rest;
     whole_pixels_ = tiles.whole;
@@ -374,6 +406,8 @@ class ConvolutionInPlace {
         static_cast<int>(CeilDiv(last_columns, int64_t{TileLanes()}));
     last_tile_ = FindTileLike(tile_, tile_.rows, last_vectors);
     last_rest_ = FindTileLike(tile_, rest_.rows, last_vectors);
+    along_sums_ = LongSumsOfSegmentsPay({size_.q, size_.k, line_depth()},
+                                        /*segments=*/size_.r);
     return absl::OkStatus();
   }
 
@@ -382,7 +416,8 @@ class ConvolutionInPlace {
     // The number of the filter's columns that the last pixel of a line lacks.
     const int64_t beyond = std::max<int64_t>(
         (size_.q - 1) * size_.stride - size_.padding + size_.s - size_.w, 0);
-    has_border_ = size_.padding > size_.stride ||
+    has_border_ = (along_sums_ && size_.padding > 0) ||
+                  size_.padding > size_.stride ||
                   size_.padding + beyond > size_.s ||
                   (size_.padding > 0 &&
                    (size_.c < kFewChannels || (pairs_ && size_.c % 2 != 0)));
@@ -418,6 +453,21 @@ class ConvolutionInPlace {
     return panels_.From(panels, j).data + r * line_depth() * tile_.columns;
   }
 
+  // Every filter in one piece.
+  template <class To>
+  void Transpose(const T* weights, To* to) const {
+    for (int64_t j = 0; j < size_.k; ++j) {
+      for (int64_t p = 0; p < size_.depth(); ++p) {
+        const T value = weights[p * size_.k + j];
+        if constexpr (std::is_same_v<T, To>) {
+          *to++ = value;
+        } else {
+          Widen(&value, 1, 1, 1, to++, 1);
+        }
+      }
+    }
+  }
+
   // Lines [begin, end) of an image, with borders where there are any.
   template <class To>
   void CopyLines(const T* image, int64_t begin, int64_t end, int64_t step,
@@ -444,11 +494,13 @@ class ConvolutionInPlace {
   int64_t block_columns_ = 0;  // of a block of filters
   int64_t filter_rows_ = 0;
   bool pairs_ = false;
+  bool along_sums_ = false;  // few_columns.h
   bool has_border_ = false;
   bool copies_lines_ = false;
   int64_t first_lacks_ = 0;  // micro_kernel.h
   int64_t last_lacks_ = 0;
   bool prefetch_y_ = false;
+  bool prefetch_x_ = false;
   // The offset of sums that are rounded in a workspace, after copied lines.
   int64_t sums_at_ = 0;
   Workspaces workspaces_;

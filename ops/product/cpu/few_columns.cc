@@ -86,7 +86,8 @@ HWY_INLINE V MultiplyAdd(const uint16_t*, V a, V b, V acc) {
 // kRows rows times kColumns columns.
 template <int kRows, int kColumns, class T>
 HWY_INLINE void MultiplyTile(int64_t k, const T* a, int64_t lda, const T* b,
-                             int64_t ldb, float* c, int64_t ldc) {
+                             int64_t ldb, float* c, int64_t ldc,
+                             const SumSegments& segments) {
   const D d;
   constexpr auto kOfLane = static_cast<int64_t>(sizeof(float) / sizeof(T));
   const int64_t lanes = kOfLane * hn::Lanes(d);
@@ -99,38 +100,42 @@ HWY_INLINE void MultiplyTile(int64_t k, const T* a, int64_t lda, const T* b,
   OPTRAIL_UNROLL for (int s = 0; s < kSets; ++s) {
     OPTRAIL_UNROLL for (int i = 0; i < kSums; ++i) acc[s][i] = hn::Zero(d);
   }
-  int64_t p = 0;
-  for (; p + kSets * lanes <= k; p += kSets * lanes) {
-    OPTRAIL_UNROLL for (int s = 0; s < kSets; ++s) {
-      V column[kColumns];
-      OPTRAIL_UNROLL for (int j = 0; j < kColumns; ++j) {
-        column[j] = LoadElements(b + j * ldb + p + s * lanes);
-      }
-      OPTRAIL_UNROLL for (int i = 0; i < kRows; ++i) {
-        const T* const from = a + i * lda + p + s * lanes;
-        hwy::Prefetch(from + kAhead);
-        V row = LoadElements(from);
-        if constexpr (kColumns > 1) KeepInRegister(row);
+  for (int64_t segment = 0; segment < segments.count; ++segment) {
+    int64_t p = 0;
+    for (; p + kSets * lanes <= k; p += kSets * lanes) {
+      OPTRAIL_UNROLL for (int s = 0; s < kSets; ++s) {
+        V column[kColumns];
         OPTRAIL_UNROLL for (int j = 0; j < kColumns; ++j) {
-          acc[s][i * kColumns + j] =
-              MultiplyAdd(a, row, column[j], acc[s][i * kColumns + j]);
+          column[j] = LoadElements(b + j * ldb + p + s * lanes);
+        }
+        OPTRAIL_UNROLL for (int i = 0; i < kRows; ++i) {
+          const T* const from = a + i * lda + p + s * lanes;
+          hwy::Prefetch(from + kAhead);
+          V row = LoadElements(from);
+          if constexpr (kColumns > 1) KeepInRegister(row);
+          OPTRAIL_UNROLL for (int j = 0; j < kColumns; ++j) {
+            acc[s][i * kColumns + j] =
+                MultiplyAdd(a, row, column[j], acc[s][i * kColumns + j]);
+          }
         }
       }
     }
-  }
-  for (; p < k; p += lanes) {
-    const auto rest = FirstElements(a, std::min(lanes, k - p));
-    V column[kColumns];
-    OPTRAIL_UNROLL for (int j = 0; j < kColumns; ++j) {
-      column[j] = LoadElements(rest, b + j * ldb + p);
-    }
-    OPTRAIL_UNROLL for (int i = 0; i < kRows; ++i) {
-      const V row = LoadElements(rest, a + i * lda + p);
+    for (; p < k; p += lanes) {
+      const auto rest = FirstElements(a, std::min(lanes, k - p));
+      V column[kColumns];
       OPTRAIL_UNROLL for (int j = 0; j < kColumns; ++j) {
-        acc[0][i * kColumns + j] =
-            MultiplyAdd(a, row, column[j], acc[0][i * kColumns + j]);
+        column[j] = LoadElements(rest, b + j * ldb + p);
+      }
+      OPTRAIL_UNROLL for (int i = 0; i < kRows; ++i) {
+        const V row = LoadElements(rest, a + i * lda + p);
+        OPTRAIL_UNROLL for (int j = 0; j < kColumns; ++j) {
+          acc[0][i * kColumns + j] =
+              MultiplyAdd(a, row, column[j], acc[0][i * kColumns + j]);
+        }
       }
     }
+    a += segments.step;
+    b += k;
   }
   float sums[CeilDiv(kSums, 4) * 4];
   const bool in_row = kColumns == 4 || (kColumns == 1 && ldc == 1);
@@ -159,60 +164,66 @@ HWY_INLINE void MultiplyTile(int64_t k, const T* a, int64_t lda, const T* b,
 // Computes as many rows as registers hold sums of, then fewer.
 template <int kRows, int kColumns, class T>
 void MultiplyRowsDown(const ProductSize& size, const T* a, int64_t lda,
-                      const T* b, int64_t ldb, float* c, int64_t ldc) {
+                      const T* b, int64_t ldb, float* c, int64_t ldc,
+                      const SumSegments& segments) {
   int64_t i = 0;
   for (; i + kRows <= size.m; i += kRows) {
     MultiplyTile<kRows, kColumns>(size.k, a + i * lda, lda, b, ldb, c + i * ldc,
-                                  ldc);
+                                  ldc, segments);
   }
   if constexpr (kRows > 1) {
     MultiplyRowsDown<kRows / 2, kColumns>({size.m - i, size.n, size.k},
                                           a + i * lda, lda, b, ldb, c + i * ldc,
-                                          ldc);
+                                          ldc, segments);
   }
 }
 
 // The sums and a row of B fit into registers.
 template <int kColumns, class T>
 void MultiplyColumns(const ProductSize& size, const T* a, int64_t lda,
-                     const T* b, int64_t ldb, float* c, int64_t ldc) {
+                     const T* b, int64_t ldb, float* c, int64_t ldc,
+                     const SumSegments& segments) {
   constexpr int kRows =
       HWY_TARGET == HWY_AVX3 ? (kColumns < 4 ? 8 : 4) : (kColumns < 4 ? 4 : 2);
-  MultiplyRowsDown<kRows, kColumns>(size, a, lda, b, ldb, c, ldc);
+  MultiplyRowsDown<kRows, kColumns>(size, a, lda, b, ldb, c, ldc, segments);
 }
 
 template <class T>
 void MultiplyElements(const ProductSize& size, const T* a, int64_t lda,
-                      const T* b, int64_t ldb, float* c, int64_t ldc) {
+                      const T* b, int64_t ldb, float* c, int64_t ldc,
+                      const SumSegments& segments) {
   switch (size.n) {
     case 1:
-      return MultiplyColumns<1>(size, a, lda, b, ldb, c, ldc);
+      return MultiplyColumns<1>(size, a, lda, b, ldb, c, ldc, segments);
     case 2:
-      return MultiplyColumns<2>(size, a, lda, b, ldb, c, ldc);
+      return MultiplyColumns<2>(size, a, lda, b, ldb, c, ldc, segments);
     case 3:
-      return MultiplyColumns<3>(size, a, lda, b, ldb, c, ldc);
+      return MultiplyColumns<3>(size, a, lda, b, ldb, c, ldc, segments);
     default:
-      return MultiplyColumns<4>(size, a, lda, b, ldb, c, ldc);
+      return MultiplyColumns<4>(size, a, lda, b, ldb, c, ldc, segments);
   }
 }
 
 void MultiplyForTarget(const ProductSize& size, const float* a, int64_t lda,
-                       const float* b, int64_t ldb, float* c, int64_t ldc) {
-  MultiplyElements(size, a, lda, b, ldb, c, ldc);
+                       const float* b, int64_t ldb, float* c, int64_t ldc,
+                       const SumSegments& segments) {
+  MultiplyElements(size, a, lda, b, ldb, c, ldc, segments);
 }
 
 #if HWY_TARGET == HWY_AVX3
 
 void MultiplyPairsForTarget(const ProductSize& size, const uint16_t* a,
                             int64_t lda, const uint16_t* b, int64_t ldb,
-                            float* c, int64_t ldc) {
-  MultiplyElements(size, a, lda, b, ldb, c, ldc);
+                            float* c, int64_t ldc,
+                            const SumSegments& segments) {
+  MultiplyElements(size, a, lda, b, ldb, c, ldc, segments);
 }
 
 #else
 
 void MultiplyPairsForTarget(const ProductSize& size, const uint16_t*, int64_t,
-                            const uint16_t*, int64_t, float*, int64_t) {
+                            const uint16_t*, int64_t, float*, int64_t,
+                            const SumSegments&) {
   OPTRAIL_CHECK(false) << "no pairs on this machine: " << size.m << " x "
                        << size.n << " x " << size.k;
 }
@@ -239,14 +250,17 @@ namespace {
 constexpr int64_t kRowsOfCost = 16;
 int64_t CyclesOfTiles(int64_t k) { return kRowsOfCost * k + 90; }
 
-int64_t CyclesAlongSums(const ProductSize& task, int64_t transposing) {
+int64_t CyclesAlongSums(const ProductSize& task, int64_t transposing,
+                        int64_t segments = 1) {
   const auto& [m, n, k] = task;
   const int64_t lanes = HWY_DYNAMIC_DISPATCH(LanesForTarget)();
   // To add up takes two multiplications for a place of C where four in a row
   // are stored at once, else four.
   const int64_t adding_up = 2 * n + (n == 1 ? 0 : 2 * (n % 4));
-  return kRowsOfCost * (n * CeilDiv(k, lanes) + adding_up) * (n > 8 ? 9 : 8) /
-             8 +
+  // The end of a segment takes as long as a vector.
+  const int64_t vectors =
+      segments * (CeilDiv(k, lanes) + (segments > 1 ? 1 : 0));
+  return kRowsOfCost * (n * vectors + adding_up) * (n > 8 ? 9 : 8) / 8 +
          kRowsOfCost * transposing / m;
 }
 
@@ -286,6 +300,12 @@ bool LongSumsOfPairsPay(const ProductSize& task, bool transposes) {
          CyclesOfTiles(task.k);
 }
 
+bool LongSumsOfSegmentsPay(const ProductSize& task, int64_t segments) {
+  if (task.n >= HWY_DYNAMIC_DISPATCH(LanesForTarget)()) return false;
+  return CyclesAlongSums(task, /*transposing=*/0, segments) <
+         CyclesOfTiles(segments * task.k);
+}
+
 namespace {
 
 // Calls multiply(size, a, b, c) for columns that registers hold, with rows of A
@@ -293,16 +313,17 @@ namespace {
 template <class T, class Function>
 void MultiplyByFour(const ProductSize& size, const T* a, int64_t lda,
                     const T* b, int64_t ldb, float* c, int64_t ldc,
-                    const Function& multiply) {
+                    const SumSegments& segments, const Function& multiply) {
   constexpr int64_t kElements = (16 << 10) / sizeof(T);
   constexpr int64_t kColumns = 4;
+  const int64_t steps = std::max<int64_t>(segments.count * size.k, 1);
   const int64_t rows =
-      size.n <= kColumns ? size.m : CeilDiv(CeilDiv(kElements, size.k), 8) * 8;
+      size.n <= kColumns ? size.m : CeilDiv(CeilDiv(kElements, steps), 8) * 8;
   for (int64_t i = 0; i < size.m; i += rows) {
     for (int64_t j = 0; j < size.n; j += kColumns) {
       multiply(
           {std::min(rows, size.m - i), std::min(kColumns, size.n - j), size.k},
-          a + i * lda, lda, b + j * ldb, ldb, c + i * ldc + j, ldc);
+          a + i * lda, lda, b + j * ldb, ldb, c + i * ldc + j, ldc, segments);
     }
   }
 }
@@ -310,14 +331,16 @@ void MultiplyByFour(const ProductSize& size, const T* a, int64_t lda,
 }  // namespace
 
 void MultiplyFewColumns(const ProductSize& size, const float* a, int64_t lda,
-                        const float* b, int64_t ldb, float* c, int64_t ldc) {
-  MultiplyByFour(size, a, lda, b, ldb, c, ldc,
+                        const float* b, int64_t ldb, float* c, int64_t ldc,
+                        const SumSegments& segments) {
+  MultiplyByFour(size, a, lda, b, ldb, c, ldc, segments,
                  HWY_DYNAMIC_DISPATCH(MultiplyForTarget));
 }
 
 void MultiplyFewColumns(const ProductSize& size, const uint16_t* a, int64_t lda,
-                        const uint16_t* b, int64_t ldb, float* c, int64_t ldc) {
-  MultiplyByFour(size, a, lda, b, ldb, c, ldc,
+                        const uint16_t* b, int64_t ldb, float* c, int64_t ldc,
+                        const SumSegments& segments) {
+  MultiplyByFour(size, a, lda, b, ldb, c, ldc, segments,
                  HWY_DYNAMIC_DISPATCH(MultiplyPairsForTarget));
 }
 

@@ -34,14 +34,29 @@ FewColumns FewColumnsFor(const ProductSize& task, bool transposes,
 // the k of `task` counts pairs.
 bool LongSumsOfPairsPay(const ProductSize& task, bool transposes);
 
+// A row's sums may come in `count` segments of k steps each, which begin `step`
+// elements of A apart, such as the rows of a convolution's filter. Those of B
+// follow each other.
+struct SumSegments {
+  int64_t count = 1;
+  int64_t step = 0;
+};
+
+// Returns whether MultiplyFewColumns is the faster way for so many segments,
+// with a B that is transposed already. The k of `task` counts pairs where they
+// are multiplied.
+bool LongSumsOfSegmentsPay(const ProductSize& task, int64_t segments);
+
 // C = A * B. Rows of A are `lda` floats apart, columns of B, each in one piece,
 // `ldb`, rows of C `ldc`.
 void MultiplyFewColumns(const ProductSize& size, const float* a, int64_t lda,
-                        const float* b, int64_t ldb, float* c, int64_t ldc);
+                        const float* b, int64_t ldb, float* c, int64_t ldc,
+                        const SumSegments& segments = {});
 // The same of bfloat16, by instructions for pairs: where FindPairTile (in
 // micro_kernel.h) finds tiles. The others end the program.
 void MultiplyFewColumns(const ProductSize& size, const uint16_t* a, int64_t lda,
-                        const uint16_t* b, int64_t ldb, float* c, int64_t ldc);
+                        const uint16_t* b, int64_t ldb, float* c, int64_t ldc,
+                        const SumSegments& segments = {});
 
 }  // namespace optrail::ops
 

@@ -56,6 +56,43 @@ TEST(FewColumns, IsExactForEveryRemainder) {
   }
 }
 
+// Segments of A overlap, and its rows too.
+TEST(FewColumns, SumsSegments) {
+  Rng rng(2);
+  const int64_t lda = 5, segment_step = 11;
+  for (const int64_t count : {0, 1, 2, 5}) {
+    for (const int64_t k : {1, 15, 16, 17, 64, 131}) {
+      for (const int64_t m : {1, 3, 8, 15}) {
+        for (int64_t n = 1; n <= 9; ++n) {
+          const std::vector<float> a =
+              WholeNumbers(m * lda + count * segment_step + k, rng);
+          const std::vector<float> b = WholeNumbers(n * count * k + 1, rng);
+          std::vector<float> c(m * n + 1, kGuard);
+          MultiplyFewColumns({m, n, k}, a.data(), lda, b.data(), count * k,
+                             c.data(), n, {count, segment_step});
+          for (int64_t i = 0; i < m * n; ++i) {
+            float expected = 0;
+            for (int64_t p = 0; p < count * k; ++p) {
+              expected += a[i / n * lda + p / k * segment_step + p % k] *
+                          b[i % n * count * k + p];
+            }
+            ASSERT_EQ(c[i], expected)
+                << m << " x " << n << " x " << count << " times " << k;
+          }
+          ASSERT_EQ(c.back(), kGuard);
+        }
+      }
+    }
+  }
+}
+
+TEST(FewColumns, ChoosesByTheLengthOfSegments) {
+  EXPECT_TRUE(LongSumsOfSegmentsPay({10, 1, 64}, 3));
+  EXPECT_TRUE(LongSumsOfSegmentsPay({10, 4, 300}, 3));
+  EXPECT_FALSE(LongSumsOfSegmentsPay({10, 4, 3}, 9)) << "mostly empty vectors";
+  EXPECT_FALSE(LongSumsOfSegmentsPay({10, 16, 300}, 3));
+}
+
 TEST(FewColumns, TransposesEveryRemainder) {
   for (int64_t n = 1; n <= 15; ++n) {
     for (const int64_t k : {1, 5, 15, 16, 17, 31, 32, 50}) {

@@ -41,9 +41,7 @@ constexpr bool IsOurs(int vectors) { return (vectors > 2) == OPTRAIL_WIDE; }
 #endif
 
 // The sizes of tiles that convolutions have.
-constexpr bool HasSegments(int rows, int vectors) {
-  return rows != 2 && rows != 3 && rows != 5 && rows != 9 && vectors <= 4;
-}
+constexpr bool HasSegments(int vectors) { return vectors <= 4; }
 
 // The values of A for the next steps. Rows of plain A, or columns of the
 // other, are reached by odd multiples of the stride, which addresses can have
@@ -209,6 +207,22 @@ HWY_INLINE void Store(const TileCall& call, float* c,
     OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
       hn::StoreU(acc[i][j], d, c + i * call.ldc + j * lanes);
     }
+  }
+}
+
+// C = all rows of the tile, whose last vector is `last`.
+template <int kRows, int kVectors>
+HWY_INLINE void StoreMasked(const TileCall& call, float* c, M last,
+                            const V (&acc)[kRows][kVectors]) {
+  const D d;
+  const int64_t lanes = hn::Lanes(d);
+  OPTRAIL_UNROLL for (int i = 0; i < kRows; ++i) {
+    float* const row = c + i * call.ldc;
+    OPTRAIL_UNROLL for (int j = 0; j < kVectors - 1; ++j) {
+      hn::StoreU(acc[i][j], d, row + j * lanes);
+    }
+    hn::BlendedStore(acc[i][kVectors - 1], last, d,
+                     row + (kVectors - 1) * lanes);
   }
 }
 

@@ -166,23 +166,24 @@ void MultiplyTiles(const TileCall& call, const float* first_a,
 }
 
 // Steps of a segment, without the first kFirst rows and the last kLast.
-template <int kFirst, int kLast, int kRows, int kVectors, class Values>
+template <int kFirst, int kLast, int kSets, int kRows, int kVectors,
+          class Values>
 HWY_INLINE void AddSteps(int64_t steps, int64_t ldb, M last, Values& a,
                          const float*& b,
                          Prefetches<kRows, kVectors>& prefetches,
-                         V (&acc)[kRows][kVectors]) {
+                         V (&acc)[kSets][kRows][kVectors]) {
   constexpr int kUnroll = OPTRAIL_K_UNROLL;
   for (; steps >= kUnroll; steps -= kUnroll) {
     prefetches.Turn();
     OPTRAIL_UNROLL for (int u = 0; u < kUnroll; ++u) {
-      AddOuterProduct<false, kFirst, kLast>(a, u, b, last, acc);
+      AddOuterProduct<false, kFirst, kLast>(a, u, b, last, acc[u % kSets]);
       b += ldb;
       asm("" : "+r"(b));
     }
     a.Advance(kUnroll);
   }
   for (; steps > 0; --steps) {
-    AddOuterProduct<false, kFirst, kLast>(a, 0, b, last, acc);
+    AddOuterProduct<false, kFirst, kLast>(a, 0, b, last, acc[0]);
     b += ldb;
     a.Advance(1);
   }
@@ -225,9 +226,12 @@ void MultiplySegments(const TileCall& call, const float* first_a,
   const int64_t lanes = hn::Lanes(D());
   const M last = hn::FirstN(
       D(), static_cast<size_t>(call.columns - (kVectors - 1) * lanes));
-  const bool plain = call.columns == kVectors * lanes && !call.accumulate &&
-                     call.scale == nullptr && call.shift == nullptr &&
-                     !call.relu && (!kPairs || call.rounded == nullptr);
+  const bool plain = !call.accumulate && call.scale == nullptr &&
+                     call.shift == nullptr && !call.relu &&
+                     (!kPairs || call.rounded == nullptr);
+  // Narrow tiles have several sets of sums, as MultiplyTiles has.
+  constexpr int kSums = kRows * kVectors;
+  constexpr int kSets = kSums >= 8 ? 1 : kSums > 3 ? 2 : 4;
   Prefetches<kRows, kVectors> prefetches(
       call, call.segments * call.k / OPTRAIL_K_UNROLL);
   for (int64_t done = 0; done < call.rows; done += kRows) {
@@ -240,28 +244,42 @@ void MultiplySegments(const TileCall& call, const float* first_a,
     ValuesOfA<kRows, OPTRAIL_K_UNROLL, /*kColumns=*/false> a(
         first_a + begin * call.lda, call.lda);
     const float* b = first_b;
-    V acc[kRows][kVectors];
-    BeginSums(nullptr, nullptr, last, acc);
+    V acc[kSets][kRows][kVectors];
+    OPTRAIL_UNROLL for (int s = 0; s < kSets; ++s) {
+      BeginSums(nullptr, nullptr, last, acc[s]);
+    }
     for (int64_t segment = 0; segment < call.segments; ++segment) {
       AddSteps<1, 0>(first_lacks, call.ldb, last, a, b, prefetches, acc);
       AddSteps<0, 0>(all_have, call.ldb, last, a, b, prefetches, acc);
       AddSteps<0, 1>(last_lacks, call.ldb, last, a, b, prefetches, acc);
       if constexpr (kPairs) {
         if (call.ends_in_half) {
-          AddOuterProduct<false, 0, 0, /*kHalf=*/true>(a, 0, b, last, acc);
+          AddOuterProduct<false, 0, 0, /*kHalf=*/true>(a, 0, b, last, acc[0]);
           b += call.ldb;
         }
       }
       a.Skip(call.segment_step - call.k);
     }
+    V(&sums)[kRows][kVectors] = acc[0];
+    OPTRAIL_UNROLL for (int s = 1; s < kSets; ++s) {
+      OPTRAIL_UNROLL for (int i = 0; i < kRows; ++i) {
+        OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
+          sums[i][j] = hn::Add(sums[i][j], acc[s][i][j]);
+        }
+      }
+    }
     if (plain && done == begin) {
-      Store(call, c, acc);
+      if (call.columns == kVectors * lanes) {
+        Store(call, c, sums);
+      } else {
+        StoreMasked(call, c, last, sums);
+      }
       continue;
     }
     HWY_ALIGN float values[kRows * kVectors * kMostLanes];
     OPTRAIL_UNROLL for (int i = 0; i < kRows; ++i) {
       OPTRAIL_UNROLL for (int j = 0; j < kVectors; ++j) {
-        hn::Store(acc[i][j], D(), values + (i * kVectors + j) * lanes);
+        hn::Store(sums[i][j], D(), values + (i * kVectors + j) * lanes);
       }
     }
     EndLine<kRows, kVectors>(call, first_c, done - begin, begin, values);
@@ -273,7 +291,7 @@ template <int kRows, int kVectors, int kUnroll>
 RegisterTile Instantiate() {
   RegisterTile tile;
   // Without a broadcast value, which a multiplication can load by itself.
-  if constexpr (kUnroll > 1 && HasSegments(kRows, kVectors) &&
+  if constexpr (kUnroll > 1 && HasSegments(kVectors) &&
                 (kRows + 1) * kVectors <=
                     kVectorRegisters - (kVectorRegisters < 32 ? 1 : 0)) {
     tile.rows = kRows;

@@ -10,9 +10,11 @@
 namespace optrail::ops {
 namespace {
 
-// A line of `rows` whose steps are in three segments; the ends lack some.
+// A line of `rows` whose steps are in three segments; the ends lack some. Sums
+// are shifted and activated, and perhaps scaled, if anything `ends` them.
 void ExpectSegments(const RegisterTile& tile, int64_t rows, int64_t columns,
-                    int64_t steps, bool accumulate, bool scales) {
+                    int64_t steps, bool accumulate, bool scales,
+                    bool ends = true) {
   Rng rng(rows * 100 + columns);
   const int64_t segments = 3, row_step = 5, segment_step = 7 * rows + steps;
   const std::vector<float> a =
@@ -35,8 +37,8 @@ void ExpectSegments(const RegisterTile& tile, int64_t rows, int64_t columns,
   call.columns = columns;
   call.accumulate = accumulate;
   call.scale = scales ? scale.data() : nullptr;
-  call.shift = shift.data();
-  call.relu = true;
+  call.shift = ends ? shift.data() : nullptr;
+  call.relu = ends;
   call.segments = segments;
   call.segment_step = segment_step;
   call.first_lacks = steps / 3;
@@ -53,8 +55,11 @@ void ExpectSegments(const RegisterTile& tile, int64_t rows, int64_t columns,
                       b[(s * steps + p) * tile.columns + j];
         }
       }
-      expected = expected * (scales ? scale[j] : 1) + shift[j];
-      ASSERT_EQ(c[i * ldc + j], expected < 0 ? 0 : expected)
+      if (ends) {
+        expected = expected * (scales ? scale[j] : 1) + shift[j];
+        expected = expected < 0 ? 0 : expected;
+      }
+      ASSERT_EQ(c[i * ldc + j], expected)
           << tile.rows << " x " << tile.columns << ": " << rows << " rows, "
           << steps << " steps, at " << i << ", " << j;
     }
@@ -75,6 +80,10 @@ TEST(MicroKernel, SumsSegmentsThatTheEndsOfALineLackInPart) {
           ExpectSegments(tile, rows, tile.columns, steps, false, true);
           ExpectSegments(tile, rows, tile.columns - TileLanes() + 1, steps,
                          true, false);
+          // Stored as they are, whole vectors and the last one in part.
+          ExpectSegments(tile, rows, tile.columns, steps, false, false, false);
+          ExpectSegments(tile, rows, tile.columns - TileLanes() + 1, steps,
+                         false, false, false);
         }
       }
     }
