@@ -241,6 +241,33 @@ TEST(JudgeTest, SharesStayWithinTheTime) {
   EXPECT_DOUBLE_EQ(causes[0].recoverable(), .75);
 }
 
+// A share of a ceiling repeats within 5%, and a hot cache keeps something of
+// what does not fit.
+TEST(PossibleLimitsTest, NearAThresholdThereAreTwo) {
+  proto::Hardware gpu;
+  gpu.set_device_kind(proto::CUDA);
+  const auto limits = [&](Number arithmetic, Number from_memory) {
+    Numbers numbers;
+    numbers.Set("grid_blocks", 1000, "test");
+    numbers.Set("level_dram", 1, "test");
+    numbers.Set("memory_gain", {.2, .19, .21}, "test");
+    numbers.Set("arithmetic_share", arithmetic, "test");
+    numbers.Set("from_memory_share", from_memory, "test");
+    AddDerived(gpu, 1, &numbers);
+    return PossibleLimits(numbers);
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(limits({.1, .095, .105}, {.85, .8, .9}), Names({"dram"}));
+  EXPECT_EQ(limits({.1, .095, .105}, {.3, .28, .32}),
+            Names({"device_latency"}));
+  EXPECT_EQ(limits({.1, .095, .105}, {.74, .49, .78}),
+            Names({"dram", "device_latency"}));
+  EXPECT_EQ(limits({.59, .56, .62}, {.3, .28, .32}),
+            Names({"device_latency", "compute"}));
+  EXPECT_EQ(limits({.9, .85, .95}, {.3, .28, .32}), Names({"compute"}));
+  EXPECT_EQ(PossibleLimits(Numbers()), Names());
+}
+
 TEST(NumberTextTest, LargeNumbersHaveNoExponent) {
   EXPECT_EQ(NumberText(.4312), "0.431");
   EXPECT_EQ(NumberText(999.4), "999");

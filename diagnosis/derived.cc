@@ -280,11 +280,13 @@ void AddDerived(const proto::Hardware& hardware, int threads,
                  "time with operands in one small block");
     // Arithmetic that hides behind traffic shows once the traffic is gone: a
     // GPU that reaches half of its memory's ceiling waits for memory.
-    const bool streams = hardware.device_kind() == proto::CUDA &&
-                         numbers->ValueOr("level_dram", 0) > 0;
-    numbers->Set("memory_share",
-                 std::max(memory->value,
-                          streams ? numbers->ValueOr("streaming_share", 0) : 0),
+    Number share = *memory;
+    if (const Number* const streams = numbers->Find("from_memory_share")) {
+      share = {std::max(share.value, streams->value),
+               std::max(share.low, streams->low),
+               std::max(share.high, streams->high)};
+    }
+    numbers->Set("memory_share", share,
                  "memory_gain, or the share of the ceiling of memory");
   }
   numbers->Set("compute_room",
