@@ -98,6 +98,7 @@ TEST(JudgeTest, ThreadsWhoseCoresOthersHaveTellNothing) {
   numbers.Set("page_jumps", 1, "test");
   numbers.Set("data_gain", 0, "test");
   numbers.Set("scalar_gain", .9, "test");
+  numbers.Set("loop_calls", 0, "test");
   numbers.Set("disturbed_share", .4, "test");
   AddDerived(Zen(), 2, &numbers);
   EXPECT_EQ(FirstCause(numbers), "scalar");

@@ -37,13 +37,17 @@ struct Problem {
   float* Y(int64_t r, int i) const { return y + (r * kChannels + i) * cols; }
 };
 
+// By copies, as a template's argument loses the typedef's alignment: operands
+// begin anywhere.
 template <class V>
 inline V Load(const float* from) {
-  return *reinterpret_cast<const V*>(from);
+  V v;
+  std::memcpy(&v, from, sizeof(v));
+  return v;
 }
 template <class V>
 inline void Store(V v, float* to) {
-  *reinterpret_cast<V*>(to) = v;
+  std::memcpy(to, &v, sizeof(v));
 }
 template <class V>
 inline float SumOf(V v) {
