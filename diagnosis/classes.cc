@@ -47,6 +47,24 @@ void AddMemoryLevel(const Numbers& numbers, proto::DiagnosisCause* cause) {
   }
 }
 
+// Says whether the rule is about the machine and not about the kernel.
+bool IsOfMachine(const ClassRule& rule) {
+  return rule.name() == "contention" || rule.name() == "throttling";
+}
+
+// The numbers at one end of their intervals. The intervals stay: noise at one
+// end is still noise.
+Numbers AtEnd(const Numbers& numbers, double Number::*end) {
+  Numbers result = numbers;
+  for (const proto::DiagnosisNumber& one : numbers.ToProto()) {
+    const Number* const number = numbers.Find(one.name());
+    if (number == nullptr || number->low >= number->high) continue;
+    result.Set(one.name(), {number->*end, number->low, number->high},
+               one.how());
+  }
+  return result;
+}
+
 }  // namespace
 
 const google::protobuf::RepeatedPtrField<ClassRule>& ClassTable() {
@@ -116,6 +134,12 @@ double ReachedShare(const Numbers& numbers) {
   return reached;
 }
 
+bool IsInconclusive(const Numbers& numbers) {
+  constexpr double kMostDisturbed = .5;  // as the class "contention" says
+  return numbers.ValueOr("threads", 1) > 1 &&
+         numbers.ValueOr("disturbed_share", 0) >= kMostDisturbed;
+}
+
 std::vector<proto::DiagnosisCause> Judge(const Numbers& numbers) {
   struct Ranked {
     proto::DiagnosisCause cause;
@@ -127,6 +151,7 @@ std::vector<proto::DiagnosisCause> Judge(const Numbers& numbers) {
   if (reached >= kHealthyShare) return {};
   for (const ClassRule& rule : ClassTable()) {
     if (!rule.is_cause() || !HoldsWithParents(rule, numbers)) continue;
+    if (IsInconclusive(numbers) && !IsOfMachine(rule)) continue;
     const Number* const recoverable = numbers.Find(rule.recoverable());
     if (recoverable == nullptr || recoverable->value < kLeastRecoverable) {
       continue;
@@ -169,6 +194,20 @@ const ClassRule* LimitOf(const Numbers& numbers) {
     if (!rule.is_cause() && HoldsWithParents(rule, numbers)) limit = &rule;
   }
   return limit;
+}
+
+std::vector<std::string> PossibleLimits(const Numbers& numbers) {
+  const ClassRule* const limit = LimitOf(numbers);
+  if (limit == nullptr) return {};
+  std::vector<std::string> limits = {limit->name()};
+  for (const auto end : {&Number::low, &Number::high}) {
+    const ClassRule* const other = LimitOf(AtEnd(numbers, end));
+    if (other != nullptr &&
+        std::count(limits.begin(), limits.end(), other->name()) == 0) {
+      limits.push_back(other->name());
+    }
+  }
+  return limits;
 }
 
 }  // namespace optrail::diagnosis

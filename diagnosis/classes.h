@@ -32,12 +32,21 @@ bool Holds(const ClassRule& rule, const Numbers& numbers);
 // `text` with its numbers filled in.
 std::string FillIn(absl::string_view text, const Numbers& numbers);
 
+// Says whether others had the cores of several threads: what they do to threads
+// is not told from what the kernel does, so that it has no cause then.
+bool IsInconclusive(const Numbers& numbers);
+
 // The chains that end in a cause, the largest recoverable share first. Within
-// kHealthyShare of the roofline there are none.
+// kHealthyShare of the roofline there are none, and where others had the cores
+// of several threads only what the machine causes.
 std::vector<proto::DiagnosisCause> Judge(const Numbers& numbers);
 
 // Where the time goes, for what has no cause: the deepest class that holds.
 const ClassRule* LimitOf(const Numbers& numbers);
+// The names of that class and of others that hold at either end of the numbers'
+// intervals: near a threshold the numbers do not tell them apart. The first one
+// is LimitOf's; empty where that is null.
+std::vector<std::string> PossibleLimits(const Numbers& numbers);
 
 // A kernel that reaches as much of what the hardware allows has nothing to
 // gain.

@@ -123,14 +123,18 @@ TEST(JudgeTest, ScalarAndNarrowCodeAreTold) {
   numbers.Set("vector_use", .01, "test");
   numbers.Set("page_jumps", 1, "test");
   numbers.Set("data_gain", 0, "test");
+  numbers.Set("loop_calls", 0, "test");
   numbers.Set("loop_instructions", 10, "test");
   numbers.Set("loop_scalar_fp", 6, "test");
   numbers.Set("loop_vector_fp", 0, "test");
   AddDerived(Zen(), 1, &numbers);
   EXPECT_EQ(FirstCause(numbers), "scalar");
-  numbers.Set("reassociation_gain", .6, "test");
-  EXPECT_EQ(FirstCause(numbers), "scalar");
+  numbers.Set("loop_calls", 2, "test");
+  AddDerived(Zen(), 1, &numbers);
+  EXPECT_EQ(FirstCause(numbers), "slow_instructions");
+  numbers.Set("loop_calls", 0, "test");
   // The compiler would vectorise it, if it could add in any order.
+  numbers.Set("reassociation_gain", .6, "test");
   numbers.Set("reassociated_scalar_share", 0, "test");
   AddDerived(Zen(), 1, &numbers);
   EXPECT_EQ(FirstCause(numbers), "latency");
@@ -143,6 +147,31 @@ TEST(JudgeTest, ScalarAndNarrowCodeAreTold) {
 }
 
 // Numbers that were recorded on a Zen 4 with two cores follow.
+
+// One sum over lanes of vectors: three vectors and 16 scalar additions, which
+// stay scalar in any order. What waits for the step before is not computing, so
+// vectors bring only their share of the rest.
+TEST(JudgeTest, AChainComesBeforeTheScalarCodeThatItConsistsOf) {
+  Numbers numbers = Computing();
+  numbers.Set("vector_use", {0, -.001, .003}, "test");
+  numbers.Set("page_jumps", 1, "test");
+  numbers.Set("data_gain", 0, "test");
+  numbers.Set("loop_calls", 0, "test");
+  numbers.Set("loop_instructions", 41, "test");
+  numbers.Set("loop_scalar_fp", 16, "test");
+  numbers.Set("loop_vector_fp", 3, "test");
+  numbers.Set("loop_vector_bits", 512, "test");
+  numbers.Set("loop_memory_bytes", 448, "test");
+  numbers.Set("reassociation_gain", {.611, .611, .612}, "test");
+  numbers.Set("reassociated_vector_use", {.002, 0, .141}, "test");
+  numbers.Set("reassociated_scalar_share", .842, "test");
+  numbers.Set("reassociated_vector_fp", 3, "test");
+  numbers.Set("reassociated_scalar_fp", 16, "test");
+  numbers.Set("reassociated_memory_bytes", 448, "test");
+  AddDerived(Zen(), 1, &numbers);
+  EXPECT_EQ(FirstCause(numbers), "latency");
+  EXPECT_NEAR(numbers.ValueOr("scalar_gain", 1), .95 * .389 * .9375, .01);
+}
 
 // Each step of v = v * x * .5 + .5 is two instructions, or one if products may
 // be regrouped. Eight chains in place of four bring 1%.
@@ -183,9 +212,10 @@ TEST(JudgeTest, CodeThatIsSlowerWithoutVectorsUsesThem) {
   numbers.Set("reassociated_scalar_share", .778, "test");
   numbers.Set("reassociation_gain", {.882, .88, .882}, "test");
   AddDerived(Zen(), 1, &numbers);
-  EXPECT_EQ(FirstCause(numbers), "scalar");
+  EXPECT_NEAR(numbers.ValueOr("scalar_in_any_order", 0), .778, 1e-9);
   numbers.Set("reassociated_vector_use", {4.2, 4.1, 4.3}, "test");
   AddDerived(Zen(), 1, &numbers);
+  EXPECT_EQ(numbers.ValueOr("scalar_in_any_order", 1), 0);
   EXPECT_EQ(FirstCause(numbers), "latency");
 }
 
@@ -239,6 +269,33 @@ TEST(JudgeTest, SharesStayWithinTheTime) {
   ASSERT_FALSE(causes.empty());
   EXPECT_EQ(causes[0].chain(0).class_name(), "contention");
   EXPECT_DOUBLE_EQ(causes[0].recoverable(), .75);
+}
+
+// A share of a ceiling repeats within 5%, and a hot cache keeps something of
+// what does not fit.
+TEST(PossibleLimitsTest, NearAThresholdThereAreTwo) {
+  proto::Hardware gpu;
+  gpu.set_device_kind(proto::CUDA);
+  const auto limits = [&](Number arithmetic, Number from_memory) {
+    Numbers numbers;
+    numbers.Set("grid_blocks", 1000, "test");
+    numbers.Set("level_dram", 1, "test");
+    numbers.Set("memory_gain", {.2, .19, .21}, "test");
+    numbers.Set("arithmetic_share", arithmetic, "test");
+    numbers.Set("from_memory_share", from_memory, "test");
+    AddDerived(gpu, 1, &numbers);
+    return PossibleLimits(numbers);
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(limits({.1, .095, .105}, {.85, .8, .9}), Names({"dram"}));
+  EXPECT_EQ(limits({.1, .095, .105}, {.3, .28, .32}),
+            Names({"device_latency"}));
+  EXPECT_EQ(limits({.1, .095, .105}, {.74, .49, .78}),
+            Names({"dram", "device_latency"}));
+  EXPECT_EQ(limits({.59, .56, .62}, {.3, .28, .32}),
+            Names({"device_latency", "compute"}));
+  EXPECT_EQ(limits({.9, .85, .95}, {.3, .28, .32}), Names({"compute"}));
+  EXPECT_EQ(PossibleLimits(Numbers()), Names());
 }
 
 TEST(NumberTextTest, LargeNumbersHaveNoExponent) {

@@ -150,10 +150,16 @@ void AddShared(Numbers* numbers) {
       "locked instructions and calls of the loop");
 }
 
-// The part of the time that computes: without waiting for memory, and without
-// what threads lose to each other in the same loop.
+// The part of the time that computes: without waiting for memory or for the
+// step before, and without what threads lose to each other in the same loop.
 double ComputingShare(const Numbers& numbers) {
-  return numbers.ValueOr("compute_left", 1) /
+  // Without the loop that giving up the order makes, less arithmetic is not
+  // told from less waiting.
+  const Number* const order = numbers.Find("order_gain");
+  const bool waits_known =
+      order != nullptr && numbers.Find("reassociated_memory_bytes") != nullptr;
+  const double waits = waits_known ? std::clamp(order->low, 0., 1.) : 0;
+  return numbers.ValueOr("compute_left", 1) * (1 - waits) /
          std::max(1., numbers.ValueOr("work_inflation", 1));
 }
 
@@ -280,11 +286,13 @@ void AddDerived(const proto::Hardware& hardware, int threads,
                  "time with operands in one small block");
     // Arithmetic that hides behind traffic shows once the traffic is gone: a
     // GPU that reaches half of its memory's ceiling waits for memory.
-    const bool streams = hardware.device_kind() == proto::CUDA &&
-                         numbers->ValueOr("level_dram", 0) > 0;
-    numbers->Set("memory_share",
-                 std::max(memory->value,
-                          streams ? numbers->ValueOr("streaming_share", 0) : 0),
+    Number share = *memory;
+    if (const Number* const streams = numbers->Find("from_memory_share")) {
+      share = {std::max(share.value, streams->value),
+               std::max(share.low, streams->low),
+               std::max(share.high, streams->high)};
+    }
+    numbers->Set("memory_share", share,
                  "memory_gain, or the share of the ceiling of memory");
   }
   numbers->Set("compute_room",

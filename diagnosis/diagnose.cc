@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
 #include "diagnosis/classes.h"
@@ -20,6 +21,13 @@ std::string VerdictOf(
         "already within 10%% of the roofline (%.0f%% of it): nothing to gain "
         "here",
         100 * reached);
+  }
+  if (IsInconclusive(numbers)) {
+    return absl::StrFormat(
+        "inconclusive: others have the cores (%.0f%% of samples disturbed), "
+        "which looks like a kernel whose threads wait; measure again on a "
+        "quiet machine",
+        100 * numbers.ValueOr("disturbed_share", 0));
   }
   if (!causes.empty()) return causes[0].chain().rbegin()->says();
   if (roofline != nullptr && roofline->value > 1) {
@@ -42,6 +50,11 @@ std::string VerdictOf(
                           "for data: "
                         : absl::StrCat("; limited by ", limit->name(), ": "),
                     FillIn(limit->says(), numbers));
+    const std::vector<std::string> limits = PossibleLimits(numbers);
+    if (limits.size() > 1) {
+      absl::StrAppend(&verdict, "; within the numbers' intervals also by ",
+                      absl::StrJoin(limits.begin() + 1, limits.end(), ", "));
+    }
   }
   return verdict;
 }

@@ -421,6 +421,30 @@ TEST_F(GpuExperimentsTest, WhatGoesWhenOperandsAreInTheL2IsMemory) {
   EXPECT_EQ(LimitOf(numbers)->name(), "memory");
 }
 
+// 128 MiB and a cache of 64: the roofline takes half of them to be there, and
+// the answer to what limits the kernel does not.
+TEST_F(GpuExperimentsTest, WhatDoesNotFitIntoTheL2ComesFromMemory) {
+  machine_.hardware.set_l2_bytes(64 << 20);
+  machine_.ceilings.set_flop_per_s_one_thread(1e15);
+  machine_.ceilings.set_flop_per_s_all_threads(1e15);
+  machine_.ceilings.set_l2_read_bytes_per_s(8e15);
+  machine_.ceilings.set_memory_read_bytes_per_s_one_thread(4e15);
+  machine_.ceilings.set_memory_read_bytes_per_s_all_threads(4e15);
+  subject_.entry.task.set_cache_mode(proto::HOT);
+  const auto with_n = [&](int64_t n) {
+    subject_.entry.task.mutable_shape()->mutable_dims(0)->set_value(n);
+    return Run();
+  };
+  const Numbers large = with_n((128 << 20) / 12);
+  const Number* const from_memory = large.Find("from_memory_share");
+  ASSERT_NE(from_memory, nullptr);
+  EXPECT_NEAR(from_memory->value / large.ValueOr("streaming_share", 0), 1 / .75,
+              .01);
+  EXPECT_LT(from_memory->low, large.ValueOr("streaming_share", 0));
+  EXPECT_GT(from_memory->high, from_memory->value);
+  EXPECT_EQ(with_n((32 << 20) / 12).Find("from_memory_share"), nullptr);
+}
+
 TEST_F(GpuExperimentsTest, WhatASecondCallFillsWasIdle) {
   gpu_.overlap_gain = .45;
   gpu_.blocks = 4;

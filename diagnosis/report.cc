@@ -161,29 +161,32 @@ Json JsonOf(const proto::Diagnosis& diagnosis) {
                        {"unsupported", number.unsupported()}});
   }
   Json causes = Json::array(), advice = Json::array();
-  const ClassRule* const limit =
-      LimitOf(Numbers::FromProto(diagnosis.numbers()));
+  const std::vector<std::string> limits =
+      PossibleLimits(Numbers::FromProto(diagnosis.numbers()));
   for (const auto& cause : diagnosis.causes()) causes.push_back(JsonOf(cause));
   for (const auto& one : diagnosis.advice()) advice.push_back(JsonOf(one));
-  return {
-      {"diagnosis", diagnosis.diagnosis_id()},
-      {"task", suites::ShortTaskText(diagnosis.task())},
-      {"config", tuning::CanonicalText(diagnosis.config())},
-      {"time_ns", diagnosis.time_ns()},
-      {"workload_share", diagnosis.has_workload_share()
-                             ? Json(diagnosis.workload_share())
-                             : Json(nullptr)},
-      {"roofline_share", diagnosis.has_roofline_share()
-                             ? Json(diagnosis.roofline_share())
-                             : Json(nullptr)},
-      {"verdict", diagnosis.verdict()},
-      {"limited_by", limit != nullptr ? Json(limit->name()) : Json(nullptr)},
-      {"causes", std::move(causes)},
-      {"advice", std::move(advice)},
-      {"numbers", std::move(numbers)},
-      {"similar", std::vector<std::string>(diagnosis.similar().begin(),
-                                           diagnosis.similar().end())},
-      {"elapsed_seconds", diagnosis.elapsed_seconds()}};
+  return {{"diagnosis", diagnosis.diagnosis_id()},
+          {"task", suites::ShortTaskText(diagnosis.task())},
+          {"config", tuning::CanonicalText(diagnosis.config())},
+          {"time_ns", diagnosis.time_ns()},
+          {"workload_share", diagnosis.has_workload_share()
+                                 ? Json(diagnosis.workload_share())
+                                 : Json(nullptr)},
+          {"roofline_share", diagnosis.has_roofline_share()
+                                 ? Json(diagnosis.roofline_share())
+                                 : Json(nullptr)},
+          {"verdict", diagnosis.verdict()},
+          {"limited_by", limits.empty() ? Json(nullptr) : Json(limits[0])},
+          {"or_limited_by", limits.empty()
+                                ? Json::array()
+                                : Json(std::vector<std::string>(
+                                      limits.begin() + 1, limits.end()))},
+          {"causes", std::move(causes)},
+          {"advice", std::move(advice)},
+          {"numbers", std::move(numbers)},
+          {"similar", std::vector<std::string>(diagnosis.similar().begin(),
+                                               diagnosis.similar().end())},
+          {"elapsed_seconds", diagnosis.elapsed_seconds()}};
 }
 
 }  // namespace

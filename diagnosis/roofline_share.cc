@@ -26,6 +26,13 @@ std::string WhyLevelUnknown(const proto::Task& task, const Machine& machine,
       hot_bytes / 1024);
 }
 
+// A share of a ceiling, which repeats within 5%: machines measure ceilings
+// again only where they rise by more.
+Number OfCeiling(double share) {
+  constexpr double kRepeats = .05;
+  return {share, share / (1 + kRepeats), share * (1 + kRepeats)};
+}
+
 }  // namespace
 
 void AddRoofline(const suites::TaskEntry& entry, const Machine& machine,
@@ -39,7 +46,7 @@ void AddRoofline(const suites::TaskEntry& entry, const Machine& machine,
     const double flop_ns =
         flop /
         (ceilings.flop_per_s_one_thread() * std::max(task.threads(), 1)) * 1e9;
-    numbers->Set("arithmetic_share", flop_ns / time_ns,
+    numbers->Set("arithmetic_share", OfCeiling(flop_ns / time_ns),
                  "FLOP at the measured peak");
   }
   const bool hot = task.cache_mode() == proto::HOT;
@@ -66,8 +73,22 @@ void AddRoofline(const suites::TaskEntry& entry, const Machine& machine,
   numbers->Set("roofline_share", roofline.time_ns / time_ns,
                "measured ceilings");
   // The memory term alone.
-  numbers->Set("streaming_share", roofline_of(0).time_ns / time_ns,
+  const double streaming = roofline_of(0).time_ns / time_ns;
+  numbers->Set("streaming_share", OfCeiling(streaming),
                "operands at the measured bandwidth of their level");
+  if (task.device_kind() != proto::CUDA || level != "memory") return;
+  // The roofline is a bound, so it takes a cache to keep as much as it holds.
+  // A call that touches more than that evicts most of it before the next call.
+  const double from_memory =
+      tuning::RooflineOf(0, bytes, /*working_set_bytes=*/0, machine.hardware,
+                         ceilings, task.threads(), machine.hardware.cores())
+          .time_ns /
+      time_ns;
+  numbers->Set(
+      "from_memory_share",
+      {from_memory, OfCeiling(streaming).low, OfCeiling(from_memory).high},
+      "operands at the measured bandwidth of memory; the lower end "
+      "takes the L2 to be full of them");
 }
 
 }  // namespace optrail::diagnosis

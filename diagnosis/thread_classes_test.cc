@@ -2,6 +2,7 @@
 
 #include "diagnosis/classes.h"
 #include "diagnosis/derived.h"
+#include "diagnosis/diagnose.h"
 #include "diagnosis/testing/class_numbers.h"
 #include "gtest/gtest.h"
 
@@ -84,8 +85,36 @@ TEST(JudgeTest, ThreadsThatFightForLinesAreToldByTheirInstructions) {
   numbers.Set("empty_loop_ns", 80, "test");
   AddDerived(Zen(), 2, &numbers);
   EXPECT_EQ(FirstCause(numbers), "synchronisation");
-  numbers.Set("disturbed_share", .7, "test");
-  EXPECT_EQ(FirstCause(numbers), "synchronisation");
+}
+
+// Neither what threads do to each other nor what each does: the kernel may be
+// imbalanced and scalar, or its threads lost their cores.
+TEST(JudgeTest, ThreadsWhoseCoresOthersHaveTellNothing) {
+  Numbers numbers = TwoThreads();
+  numbers.Set("call_ns", 3.54e6, "test");
+  numbers.Set("vector_use", 0, "test");
+  numbers.Set("scalar_share", 1, "test");
+  numbers.Set("scalar_in_any_order", 1, "test");
+  numbers.Set("page_jumps", 1, "test");
+  numbers.Set("data_gain", 0, "test");
+  numbers.Set("scalar_gain", .9, "test");
+  numbers.Set("loop_calls", 0, "test");
+  numbers.Set("disturbed_share", .4, "test");
+  AddDerived(Zen(), 2, &numbers);
+  EXPECT_EQ(FirstCause(numbers), "scalar");
+  EXPECT_FALSE(IsInconclusive(numbers));
+  numbers.Set("disturbed_share", .73, "test");
+  EXPECT_TRUE(IsInconclusive(numbers));
+  const auto causes = Judge(numbers);
+  ASSERT_EQ(causes.size(), 1u);
+  EXPECT_EQ(causes[0].chain().rbegin()->class_name(), "contention");
+  EXPECT_EQ(VerdictOf(numbers, {causes.begin(), causes.end()}),
+            "inconclusive: others have the cores (73% of samples disturbed), "
+            "which looks like a kernel whose threads wait; measure again on a "
+            "quiet machine");
+  // One thread is compared with itself, in pairs of samples.
+  numbers.Set("threads", 1, "test");
+  EXPECT_EQ(FirstCause(numbers), "scalar");
 }
 
 }  // namespace

@@ -16,6 +16,10 @@ bool IsNoLoss(const Numbers& numbers) {
 bool CaseCounts::Add(const std::string& expected, const Numbers& numbers,
                      const std::vector<std::string>& causes) {
   const bool named = !causes.empty() && causes[0] == expected;
+  if (IsInconclusive(numbers) && causes.empty()) {
+    ++inconclusive;
+    return true;
+  }
   if (IsNoLoss(numbers)) {
     ++no_loss;
     no_loss_named += !causes.empty();
@@ -35,10 +39,10 @@ bool CaseCounts::Add(const std::string& expected, const Numbers& numbers,
 std::string CaseCounts::Text() const {
   return absl::StrFormat(
       "first cause right: %d of %d; among the first two: %d; healthy kernels "
-      "left alone: %d of %d; no loss here: %d, of which %d named a cause; not "
-      "measured: %d\n",
+      "left alone: %d of %d; no loss here: %d, of which %d named a cause; "
+      "inconclusive: %d; not measured: %d\n",
       first, planted, among_two, left_alone, healthy, no_loss, no_loss_named,
-      failed);
+      inconclusive, failed);
 }
 
 }  // namespace optrail::diagnosis

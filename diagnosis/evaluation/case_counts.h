@@ -27,6 +27,8 @@ struct CaseCounts {
   // Planted cases without a loss here, and those that named a cause all the
   // same, be it the planted one or another.
   int no_loss = 0, no_loss_named = 0;
+  // Cases of several threads whose cores others had: neither right nor wrong.
+  int inconclusive = 0;
   int failed = 0;
 
   // Counts one case by the class that is `expected` ("": healthy) and the

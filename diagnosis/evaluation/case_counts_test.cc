@@ -35,6 +35,18 @@ TEST(CaseCountsTest, ACauseWithoutALossIsCountedAsNamed) {
               HasSubstr("no loss here: 3, of which 2 named a cause"));
 }
 
+// A wrong cause is wrong whoever had the cores.
+TEST(CaseCountsTest, ThreadsWithoutTheirCoresAreCountedApart) {
+  CaseCounts counts;
+  Numbers disturbed = WithLoss(.5);
+  disturbed.Set("threads", 2, "test");
+  disturbed.Set("disturbed_share", .7, "test");
+  EXPECT_TRUE(counts.Add("imbalance", disturbed, {}));
+  EXPECT_FALSE(counts.Add("imbalance", disturbed, {"scalar"}));
+  EXPECT_THAT(counts.Text(), HasSubstr("first cause right: 0 of 1"));
+  EXPECT_THAT(counts.Text(), HasSubstr("inconclusive: 1"));
+}
+
 // 9% may be 11%.
 TEST(CaseCountsTest, ACaseThatMayBeALossCounts) {
   CaseCounts counts;

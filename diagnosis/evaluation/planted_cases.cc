@@ -261,6 +261,14 @@ std::vector<PlantedCase> DrawCases(uint64_t seed, int cores) {
   return cases;
 }
 
+const std::vector<CaseSet>& CaseSets() {
+  static const auto* const sets =
+      new std::vector<CaseSet>{{"planted", &DrawCases},
+                               {"held_back", &DrawHeldBackCases},
+                               {"channel_mix", &DrawChannelMixCases}};
+  return *sets;
+}
+
 void AddShipped(const std::vector<std::pair<std::string, std::string>>& kernels,
                 std::vector<PlantedCase>& cases) {
   for (const auto& [op, shape] : kernels) {

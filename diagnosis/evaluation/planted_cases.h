@@ -4,7 +4,12 @@
 // Kernels with one known bottleneck each, and healthy ones. A seed draws their
 // sizes and amounts, so that cases are tried that nobody chose.
 //
-//   for (const PlantedCase& one : DrawCases(/*seed=*/1)) ...
+//   for (const PlantedCase& one : DrawCases(/*seed=*/1, /*cores=*/2)) ...
+//
+// There are several sets, each of an operator of its own (CaseSets). A set that
+// was written after the diagnosis was done is held back until its first score
+// is read; then what it shows may change the diagnosis, and it is one more set
+// that the diagnosis knows.
 
 #include <cstdint>
 #include <string>
@@ -51,14 +56,22 @@ std::vector<PlantedCase> DrawFrom(const std::vector<CaseRow>& table,
 void AddShipped(const std::vector<std::pair<std::string, std::string>>& kernels,
                 std::vector<PlantedCase>& cases);
 
-// The cases of the operator that was written after the diagnosis was done.
+// Cases that need more cores than `cores` are left out. In a fixed order.
+std::vector<PlantedCase> DrawCases(uint64_t seed, int cores);
+// A polynomial of each element is `planted`; these are a filter down the
+// columns and a product of each pixel's channels with a matrix.
 std::vector<PlantedCase> DrawHeldBackCases(uint64_t seed, int cores);
+std::vector<PlantedCase> DrawChannelMixCases(uint64_t seed, int cores);
 
 // Kernels of a GPU; sizes are those of an H200, in and beyond its L2.
 std::vector<PlantedCase> DrawCudaCases(uint64_t seed);
 
-// Cases that need more cores than `cores` are left out. In a fixed order.
-std::vector<PlantedCase> DrawCases(uint64_t seed, int cores);
+struct CaseSet {
+  const char* name;  // of its operator
+  std::vector<PlantedCase> (*draw)(uint64_t seed, int cores);
+};
+// The sets of kernels of a CPU, the oldest first.
+const std::vector<CaseSet>& CaseSets();
 
 }  // namespace optrail::diagnosis
 

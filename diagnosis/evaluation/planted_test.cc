@@ -3,10 +3,14 @@
 
 #include <set>
 #include <string>
+#include <vector>
 
 #include "diagnosis/evaluation/planted_cases.h"
 #include "gtest/gtest.h"
+#include "ops/core/device_type.h"
 #include "ops/core/jit_backend.h"
+#include "ops/core/registry.h"
+#include "ops/device/cuda/nvrtc.h"
 #include "suites/worker/worker.h"
 #include "suites/worker/worker_evaluator.h"
 #include "suites/workload/tasks.h"
@@ -122,17 +126,18 @@ TEST(PlantedTest, AKernelOfWholeVectorsRefusesOtherRows) {
 }
 
 // A wrong kernel would be diagnosed as well as a right one.
-TEST(HeldBackTest, TheKernelsComputeTheFilter) {
+void ExpectSampleComputes(const std::vector<PlantedCase>& cases,
+                          const std::string& shape) {
   // Each is compiled by itself; the score checks the others.
   const std::set<std::string> sample = {"copies", "gather", "healthy_deep",
                                         "strided_l3"};
-  for (const PlantedCase& one : DrawHeldBackCases(1, 2)) {
+  for (const PlantedCase& one : cases) {
     if (sample.count(one.name) == 0) continue;
     proto::Task task;
-    task.set_operator_name("held_back");
+    task.set_operator_name(one.op);
     task.set_device_kind(proto::CPU);
     task.set_backend(one.backend);
-    *task.mutable_shape() = *tuning::ParseShape("rows=40,cols=192/taps=3/f32");
+    *task.mutable_shape() = *tuning::ParseShape(shape);
     task.set_threads(one.threads);
     task.set_cache_mode(proto::HOT);
     suites::WorkerOptions options;
@@ -142,6 +147,59 @@ TEST(HeldBackTest, TheKernelsComputeTheFilter) {
         evaluator.Profile(*tuning::ParseConfig(one.config), {}, {});
     EXPECT_EQ(evaluation.trial().outcome(), proto::OK)
         << one.name << ": " << evaluation.trial().detail();
+  }
+}
+
+TEST(HeldBackTest, TheKernelsComputeTheFilter) {
+  ExpectSampleComputes(DrawHeldBackCases(1, 2), "rows=40,cols=192/taps=3/f32");
+}
+
+TEST(ChannelMixTest, TheKernelsComputeTheProduct) {
+  ExpectSampleComputes(DrawChannelMixCases(1, 2),
+                       "rows=10,cols=192/channels=6/f32");
+}
+
+// The GPU runs them elsewhere; its compiler needs none.
+TEST(PlantedCudaTest, EveryKernelCompiles) {
+  const auto nvrtc = ops::cuda::Nvrtc::Get();
+  if (!nvrtc.ok()) GTEST_SKIP() << nvrtc.status().message();
+  const ops::OperatorEntry& planted = *ops::Registry::Get().Find("planted");
+  const auto backend = planted.FindBackend(proto::CUDA, "");
+  ASSERT_TRUE(backend.ok()) << backend.status();
+  ops::Target target;
+  target.kind = proto::CUDA;
+  target.hardware = (*ops::FindDeviceType(proto::CUDA))->Declared();
+  std::set<std::string> compiled;
+  for (const PlantedCase& one : DrawCudaCases(1)) {
+    if (one.op != "planted" || !compiled.insert(one.name).second) continue;
+    for (const std::string& config : {one.config, one.unplanted}) {
+      if (config.empty()) continue;
+      const auto recipe =
+          (*backend)->Describe({*tuning::ParseShape(one.shape),
+                                *tuning::ParseConfig(config), target});
+      ASSERT_TRUE(recipe.ok()) << one.name << ": " << recipe.status();
+      const auto artifact = (*backend)->Compile(*recipe);
+      EXPECT_TRUE(artifact.ok()) << one.name << ": " << artifact.status();
+    }
+  }
+  EXPECT_EQ(compiled.count("unused_lanes"), 1u);
+  EXPECT_GT(compiled.size(), 15u);
+}
+
+TEST(DrawCasesTest, EverySetHasItsOwnOperatorAndNamesCasesOnce) {
+  std::set<std::string> operators;
+  for (const CaseSet& set : CaseSets()) {
+    std::set<std::string> names;
+    int planted = 0;
+    for (const PlantedCase& one : set.draw(1, 2)) {
+      EXPECT_TRUE(names.insert(one.name).second) << set.name << one.name;
+      planted += !one.expected.empty();
+      if (one.expected.empty() && one.op != set.name) continue;  // shipped
+      EXPECT_EQ(one.op, set.name);
+    }
+    EXPECT_GE(planted, 22) << set.name;
+    EXPECT_GE(names.size() - planted, 6u) << set.name;
+    EXPECT_TRUE(operators.insert(set.name).second);
   }
 }
 

@@ -3,7 +3,7 @@
 //
 //   bazel run //diagnosis/evaluation:score -- --seed=1
 //   bazel run //diagnosis/evaluation:score -- --seed=2 --cases='passes.*'
-//   bazel run //diagnosis/evaluation:score -- --held_back --seed=3
+//   bazel run //diagnosis/evaluation:score -- --set=channel_mix --seed=3
 //   bazel run //diagnosis/evaluation:score -- --device=cuda --seed=1
 //   bazel run //diagnosis/evaluation:score -- --numbers=FILE
 
@@ -37,8 +37,8 @@
 
 ABSL_FLAG(uint64_t, seed, 1, "Draws sizes and amounts.");
 ABSL_FLAG(std::string, cases, ".*", "Cases whose name this matches.");
-ABSL_FLAG(bool, held_back, false,
-          "The kernels that were written after the diagnosis was done.");
+ABSL_FLAG(std::string, set, "planted",
+          "Whose kernels, on a CPU: planted, held_back or channel_mix.");
 ABSL_FLAG(std::string, device, "cpu",
           "cpu or cuda: whose kernels. Those of cuda need a GPU and NVRTC.");
 ABSL_FLAG(std::string, numbers, "",
@@ -136,8 +136,12 @@ void AddPlantedLoss(const PlantedCase& one, const Subject& subject,
 void PrintAnswer(const std::vector<std::string>& causes,
                  const std::string& expected, bool right,
                  const Numbers& numbers) {
+  const bool inconclusive = causes.empty() && IsInconclusive(numbers);
   std::cout << absl::StreamFormat(
-      "  %s: %s; expected %s", right ? "right" : "WRONG",
+      "  %s: %s; expected %s",
+      inconclusive ? "INCONCLUSIVE"
+      : right      ? "right"
+                   : "WRONG",
       causes.empty() ? "no cause" : absl::StrJoin(causes, ", "),
       expected.empty() ? "none" : expected);
   if (const Number* const loss = numbers.Find(kPlantedLoss)) {
@@ -213,7 +217,7 @@ absl::Status DiagnoseCase(const PlantedCase& one,
 absl::Status Rejudge(const std::string& path, const proto::Hardware& hardware) {
   OPTRAIL_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
   static const LazyRE2 kAnswer = {
-      "  (?:right|WRONG): .*; expected (\\w+)[;,].*"};
+      "  (?:right|WRONG|INCONCLUSIVE): .*; expected (\\w+)[;,].*"};
   static const LazyRE2 kNumber = {"    (\\S+) (\\S+) \\((\\S+) to (\\S+)\\)"};
   CaseCounts counts;
   PlantedCase one;
@@ -249,27 +253,30 @@ absl::Status Rejudge(const std::string& path, const proto::Hardware& hardware) {
   return absl::OkStatus();
 }
 
-std::vector<PlantedCase> Cases(const proto::Hardware& hardware) {
+absl::StatusOr<std::vector<PlantedCase>> CasesOfFlags(
+    const proto::Hardware& hardware) {
   const uint64_t seed = absl::GetFlag(FLAGS_seed);
-  if (hardware.device_kind() == proto::CUDA) return DrawCudaCases(seed);
-  return absl::GetFlag(FLAGS_held_back)
-             ? DrawHeldBackCases(seed, hardware.cores())
-             : DrawCases(seed, hardware.cores());
+  const std::string name = absl::GetFlag(FLAGS_set);
+  if (hardware.device_kind() == proto::CUDA) {
+    if (name == "planted") return DrawCudaCases(seed);
+    return absl::InvalidArgumentError(absl::StrCat(
+        "flag --set=", name, ": on cuda there are only those of planted"));
+  }
+  std::vector<std::string> names;
+  for (const CaseSet& set : CaseSets()) {
+    if (set.name == name) return set.draw(seed, hardware.cores());
+    names.push_back(set.name);
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "flag --set=", name, ": expected ", absl::StrJoin(names, ", ")));
 }
 
 absl::StatusOr<proto::DeviceKind> DeviceOfFlag() {
   const std::string device = absl::GetFlag(FLAGS_device);
   if (device == "cpu") return proto::CPU;
-  if (device != "cuda") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("flag --device=", device, ": expected cpu or cuda"));
-  }
-  if (absl::GetFlag(FLAGS_held_back)) {
-    return absl::InvalidArgumentError(
-        "flag --held_back: only kernels of the CPU were held back; expected "
-        "--device=cpu");
-  }
-  return proto::CUDA;
+  if (device == "cuda") return proto::CUDA;
+  return absl::InvalidArgumentError(
+      absl::StrCat("flag --device=", device, ": expected cpu or cuda"));
 }
 
 // Numbers of a GPU are judged where there is none, too: for the hardware that
@@ -295,10 +302,12 @@ absl::StatusOr<int> Run() {
     return absl::InvalidArgumentError(
         absl::StrCat("flag --cases: ", pattern.error()));
   }
+  OPTRAIL_ASSIGN_OR_RETURN(const std::vector<PlantedCase> cases,
+                           CasesOfFlags(context.hardware));
   const Machine machine = MachineOf(context);
   CaseCounts counts;
   Promises promises;
-  for (const PlantedCase& one : Cases(context.hardware)) {
+  for (const PlantedCase& one : cases) {
     if (!RE2::FullMatch(one.name, pattern)) continue;
     OPTRAIL_RETURN_IF_ERROR(
         DiagnoseCase(one, context, machine, &counts, &promises));

@@ -33,13 +33,17 @@ struct Problem {
   int64_t rows, cols;
 };
 
+// By copies, as a template's argument loses the typedef's alignment: operands
+// begin anywhere.
 template <class V>
 inline V Load(const float* from) {
-  return *reinterpret_cast<const V*>(from);
+  V v;
+  std::memcpy(&v, from, sizeof(v));
+  return v;
 }
 template <class V>
 inline void Store(V v, float* to) {
-  *reinterpret_cast<V*>(to) = v;
+  std::memcpy(to, &v, sizeof(v));
 }
 template <class V>
 inline V Larger(V a, V b) {

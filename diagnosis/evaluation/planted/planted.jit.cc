@@ -57,7 +57,8 @@ inline void Together(const float* x, float* y, V (&sums)[4]) {
   V half[kVectors], v[kVectors];
 #pragma GCC unroll 8
   for (int i = 0; i < kVectors; ++i) {
-    v[i] = *reinterpret_cast<const V*>(x + i * kLanes);
+    // By a copy: a template's argument loses the typedef's alignment.
+    std::memcpy(&v[i], x + i * kLanes, sizeof(V));
     half[i] = v[i] * .5f;
   }
   for (int step = 0; step < kDepth; ++step) {
@@ -66,7 +67,7 @@ inline void Together(const float* x, float* y, V (&sums)[4]) {
   }
 #pragma GCC unroll 8
   for (int i = 0; i < kVectors; ++i) {
-    *reinterpret_cast<V*>(y + i * kLanes) = v[i];
+    std::memcpy(y + i * kLanes, &v[i], sizeof(V));
     sums[i % 4] += v[i];
   }
 }
