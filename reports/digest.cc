@@ -206,6 +206,8 @@ void KeepChange(const Change& change, const Keeping& keeping,
   out->set_latest(keeping.PlaceOf(at.latest));
   out->set_begin(keeping.PlaceOf(at.begin));
   out->set_end(keeping.PlaceOf(at.end));
+  out->set_between(keeping.PlaceOf(at.index) -
+                   keeping.PlaceOf(at.index - at.between));
   out->set_confidence(at.confidence);
   out->set_level_before(at.level_before);
   out->set_level_after(at.level_after);

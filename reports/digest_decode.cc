@@ -156,23 +156,26 @@ class Decoder {
             static_cast<int>(tracker::ChangeState::kAcknowledged) ||
         !IsPoint(at.index()) || !IsPoint(at.latest()) ||
         !IsEnd(at.earliest()) || !IsEnd(at.begin()) || !IsEnd(at.end()) ||
+        at.between() < 0 || !IsEnd(at.index() - at.between()) ||
         (from.before() != -1 && !IsPoint(from.before())) ||
         (from.back() != -1 && !IsPoint(from.back()))) {
       return false;
     }
     change->kind = static_cast<tracker::ChangeKind>(from.kind());
     change->provisional = from.provisional();
-    change->change = {at.index(),
-                      at.earliest(),
-                      at.latest(),
-                      at.begin(),
-                      at.end(),
-                      at.confidence(),
-                      at.level_before(),
-                      at.level_after(),
-                      at.relative_change(),
-                      at.relative_change_low(),
-                      at.relative_change_high()};
+    tracker::ChangePoint& point = change->change;
+    point.index = at.index();
+    point.earliest = at.earliest();
+    point.latest = at.latest();
+    point.begin = at.begin();
+    point.end = at.end();
+    point.between = at.between();
+    point.confidence = at.confidence();
+    point.level_before = at.level_before();
+    point.level_after = at.level_after();
+    point.relative_change = at.relative_change();
+    point.relative_change_low = at.relative_change_low();
+    point.relative_change_high = at.relative_change_high();
     change->worse_by = from.worse_by();
     change->opinion = OpinionOf(from.opinion());
     change->cause = from.cause();

@@ -24,6 +24,7 @@ void SetFolded(const ChangePoint& change, proto::FoldedChange* folded) {
   folded->set_latest(change.latest);
   folded->set_begin(change.begin);
   folded->set_end(change.end);
+  folded->set_between(change.between);
   folded->set_confidence(change.confidence);
   folded->set_level_before(change.level_before);
   folded->set_level_after(change.level_after);
@@ -39,6 +40,7 @@ ChangePoint ChangeOf(const proto::FoldedChange& folded) {
   change.latest = folded.latest();
   change.begin = folded.begin();
   change.end = folded.end();
+  change.between = folded.between();
   change.confidence = folded.confidence();
   change.level_before = folded.level_before();
   change.level_after = folded.level_after();
