@@ -18,6 +18,7 @@ namespace optrail::graph {
 namespace {
 
 constexpr int kMostNotes = 20;
+constexpr size_t kMostValues = size_t{1} << 22;
 
 const ImportRules& Rules() {
   static const ImportRules* const rules = [] {
@@ -196,6 +197,12 @@ absl::Status Importer::AddNode(const OnnxNode& node, Scope& scope, int depth) {
     Block(scope, node, blocked);
     ++blocked_nodes_;
     return absl::OkStatus();
+  }
+  // Loops, branches in them and lists make many nodes out of few.
+  if (graph_.values.size() > kMostValues) {
+    return AtNode(
+        node, absl::InvalidArgumentError(absl::StrCat(
+                  "the graph has more than ", kMostValues, " values by now")));
   }
   if (has_sequence || IsOfSequences(node)) {
     return AddSequenceNode(node, operands, scope);

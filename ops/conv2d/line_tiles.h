@@ -16,7 +16,6 @@
 #include <cstdint>
 #include <limits>
 
-#include "ops/lib/cpu_frame.h"
 #include "ops/product/cpu/micro_kernel.h"
 
 namespace optrail::ops {
@@ -60,7 +59,7 @@ inline LineTiles FindTilesForLine(int64_t pixels, int64_t vectors,
     return FindLineTile(rows, vectors, of_pairs);
   };
   const auto time = [&](int64_t count, int64_t p) {
-    return static_cast<double>(CeilDiv(count, p)) *
+    return static_cast<double>((count + p - 1) / p) *
            CyclesOfLineTile(p, vectors, steps);
   };
   LineTiles best;
@@ -102,13 +101,14 @@ inline LineTiles FindTilesForFilters(int64_t pixels, int64_t vectors,
     tiles.cycles *= static_cast<double>(filter_vectors / v);
     if (last > 0) {
       // Its tiles have as many pixels as the others.
-      tiles.cycles +=
-          static_cast<double>(CeilDiv(tiles.whole, tiles.tile.rows)) *
-          CyclesOfLineTile(tiles.tile.rows, last, steps);
+      tiles.cycles += static_cast<double>((tiles.whole + tiles.tile.rows - 1) /
+                                          tiles.tile.rows) *
+                      CyclesOfLineTile(tiles.tile.rows, last, steps);
       if (tiles.rest.rows > 0) {
-        tiles.cycles += static_cast<double>(
-                            CeilDiv(length - tiles.whole, tiles.rest.rows)) *
-                        CyclesOfLineTile(tiles.rest.rows, last, steps);
+        tiles.cycles +=
+            static_cast<double>((length - tiles.whole + tiles.rest.rows - 1) /
+                                tiles.rest.rows) *
+            CyclesOfLineTile(tiles.rest.rows, last, steps);
       }
     }
     if (tiles.cycles < best.cycles) best = tiles;
