@@ -285,7 +285,7 @@ void AddDerived(const proto::Hardware& hardware, int threads,
     numbers->Set("compute_left", std::clamp(1 - memory->value, 0., 1.),
                  "time with operands in one small block");
     // Arithmetic that hides behind traffic shows once the traffic is gone: a
-    // GPU that reaches half of its memory's ceiling waits for memory.
+    // GPU that reaches 60% of its memory's ceiling waits for memory.
     Number share = *memory;
     if (const Number* const streams = numbers->Find("from_memory_share")) {
       share = {std::max(share.value, streams->value),

@@ -27,8 +27,8 @@ struct Threads {
   bool may_keep;  // exponentials, which take registers
 };
 
-// Applies the rule for threads_per_row of 0. Its constants are of 50 or 60 random
-// configs each of 21 shapes of bfloat16 on an H200.
+// Applies the rule for threads_per_row of 0. Its constants are of 50 or 60
+// random configs each of 21 shapes of bfloat16 on an H200.
 Threads ByFormula(const RowLayout& layout, int64_t rows,
                   int64_t multiprocessors, int64_t most_blocks) {
   constexpr int64_t kInBlock = 512, kMostInBlock = 1024, kLeastInBlock = 128;
