@@ -7,6 +7,7 @@
 #include "absl/types/span.h"
 #include "reports/digest.pb.h"
 #include "reports/page_series.h"
+#include "tracker/detect/folded_change.h"
 #include "tracker/history/record.h"
 #include "tracker/judge/evidence.h"
 #include "tuning/proto/canonical.h"
@@ -199,21 +200,14 @@ void KeepChange(const Change& change, const Keeping& keeping,
                 proto::KeptChange* kept) {
   kept->set_kind(static_cast<int>(change.kind));
   kept->set_provisional(change.provisional);
-  const tracker::ChangePoint& at = change.change;
-  proto::FoldedChange* const out = kept->mutable_change();
-  out->set_index(keeping.PlaceOf(at.index));
-  out->set_earliest(keeping.PlaceOf(at.earliest));
-  out->set_latest(keeping.PlaceOf(at.latest));
-  out->set_begin(keeping.PlaceOf(at.begin));
-  out->set_end(keeping.PlaceOf(at.end));
-  out->set_between(keeping.PlaceOf(at.index) -
-                   keeping.PlaceOf(at.index - at.between));
-  out->set_confidence(at.confidence);
-  out->set_level_before(at.level_before);
-  out->set_level_after(at.level_after);
-  out->set_relative_change(at.relative_change);
-  out->set_relative_change_low(at.relative_change_low);
-  out->set_relative_change_high(at.relative_change_high);
+  tracker::ChangePoint at = change.change;
+  at.between =
+      keeping.PlaceOf(at.index) - keeping.PlaceOf(at.index - at.between);
+  for (int* const place :
+       {&at.index, &at.earliest, &at.latest, &at.begin, &at.end}) {
+    *place = keeping.PlaceOf(*place);
+  }
+  *kept->mutable_change() = tracker::ToFolded(at);
   kept->set_worse_by(change.worse_by);
   KeepOpinion(change.opinion, kept->mutable_opinion());
   kept->set_cause(change.cause);

@@ -7,6 +7,7 @@
 #include "google/protobuf/arena.h"
 #include "reports/digest.h"
 #include "reports/digest.pb.h"
+#include "tracker/detect/folded_change.h"
 #include "tracker/history/record.h"
 #include "tracker/judge/evidence.h"
 
@@ -163,19 +164,7 @@ class Decoder {
     }
     change->kind = static_cast<tracker::ChangeKind>(from.kind());
     change->provisional = from.provisional();
-    tracker::ChangePoint& point = change->change;
-    point.index = at.index();
-    point.earliest = at.earliest();
-    point.latest = at.latest();
-    point.begin = at.begin();
-    point.end = at.end();
-    point.between = at.between();
-    point.confidence = at.confidence();
-    point.level_before = at.level_before();
-    point.level_after = at.level_after();
-    point.relative_change = at.relative_change();
-    point.relative_change_low = at.relative_change_low();
-    point.relative_change_high = at.relative_change_high();
+    change->change = tracker::FromFolded(at);
     change->worse_by = from.worse_by();
     change->opinion = OpinionOf(from.opinion());
     change->cause = from.cause();

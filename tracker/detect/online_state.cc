@@ -7,6 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "base/hash/hash.h"
 #include "tracker/detect/fold.pb.h"
+#include "tracker/detect/folded_change.h"
 #include "tracker/detect/online.h"
 
 namespace optrail::tracker {
@@ -16,38 +17,6 @@ uint64_t HashOf(absl::Span<const double> values) {
   return StableHash(
       absl::string_view(reinterpret_cast<const char*>(values.data()),
                         values.size() * sizeof(double)));
-}
-
-void SetFolded(const ChangePoint& change, proto::FoldedChange* folded) {
-  folded->set_index(change.index);
-  folded->set_earliest(change.earliest);
-  folded->set_latest(change.latest);
-  folded->set_begin(change.begin);
-  folded->set_end(change.end);
-  folded->set_between(change.between);
-  folded->set_confidence(change.confidence);
-  folded->set_level_before(change.level_before);
-  folded->set_level_after(change.level_after);
-  folded->set_relative_change(change.relative_change);
-  folded->set_relative_change_low(change.relative_change_low);
-  folded->set_relative_change_high(change.relative_change_high);
-}
-
-ChangePoint ChangeOf(const proto::FoldedChange& folded) {
-  ChangePoint change;
-  change.index = folded.index();
-  change.earliest = folded.earliest();
-  change.latest = folded.latest();
-  change.begin = folded.begin();
-  change.end = folded.end();
-  change.between = folded.between();
-  change.confidence = folded.confidence();
-  change.level_before = folded.level_before();
-  change.level_after = folded.level_after();
-  change.relative_change = folded.relative_change();
-  change.relative_change_low = folded.relative_change_low();
-  change.relative_change_high = folded.relative_change_high();
-  return change;
 }
 
 }  // namespace
@@ -62,12 +31,12 @@ proto::FoldState OnlineDetector::State(absl::Span<const double> values) const {
     kept->set_looks(sighting.looks);
   }
   for (const ChangePoint& change : confirmed_) {
-    SetFolded(change, state.add_confirmed());
+    *state.add_confirmed() = ToFolded(change);
   }
   for (const ChangePoint& change : returns_) {
-    SetFolded(change, state.add_returns());
+    *state.add_returns() = ToFolded(change);
   }
-  if (provisional_) SetFolded(*provisional_, state.mutable_provisional());
+  if (provisional_) *state.mutable_provisional() = ToFolded(*provisional_);
   return state;
 }
 
@@ -96,12 +65,12 @@ bool OnlineDetector::Resume(const proto::FoldState& state,
     sightings_.push_back({kept.index(), kept.looks()});
   }
   for (const proto::FoldedChange& kept : state.confirmed()) {
-    confirmed_.push_back(ChangeOf(kept));
+    confirmed_.push_back(FromFolded(kept));
   }
   for (const proto::FoldedChange& kept : state.returns()) {
-    returns_.push_back(ChangeOf(kept));
+    returns_.push_back(FromFolded(kept));
   }
-  if (state.has_provisional()) provisional_ = ChangeOf(state.provisional());
+  if (state.has_provisional()) provisional_ = FromFolded(state.provisional());
   return true;
 }
 
