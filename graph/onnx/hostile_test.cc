@@ -219,5 +219,42 @@ TEST(HostileTest, ManyBranchesAreImported) {
   EXPECT_EQ(imported->graph.nodes.size(), kBranches);
 }
 
+// Loops within loops, or branches in them, make many nodes out of few.
+TEST(HostileTest, NestedLoopsEndAtTheBoundOfAGraph) {
+  for (const bool branches : {false, true}) {
+    ModelBuilder model;
+    model.Input("x", {4}).Ints("count", {4096});
+    ModelBuilder::TrueIn(model.graph(), "is");
+    const auto loop = [](onnx::GraphProto& owner,
+                         int depth) -> onnx::GraphProto& {
+      auto& node = ModelBuilder::NodeOf(owner, "Loop", {"count", "is"},
+                                        absl::StrCat("stack", depth));
+      const std::string go_on = absl::StrCat("go_on", depth);
+      auto& body = ModelBuilder::GraphOf(node, "body", go_on);
+      body.add_input()->set_name(absl::StrCat("i", depth));
+      body.add_input()->set_name(absl::StrCat("is", depth));
+      ModelBuilder::NodeOf(body, "Identity", {absl::StrCat("is", depth)},
+                           go_on);
+      const std::string result = absl::StrCat("result", depth);
+      ModelBuilder::NodeOf(body, "Relu", {"x"}, result);
+      body.add_output()->set_name(result);
+      return body;
+    };
+    auto& outer = loop(model.graph(), 0);
+    if (branches) {
+      auto& branch = ModelBuilder::GraphOf(
+          ModelBuilder::NodeOf(outer, "If", {"is"}, "chosen"), "then_branch",
+          "n999");
+      for (int i = 0; i < 1000; ++i) {
+        ModelBuilder::NodeOf(branch, "Neg", {"x"}, absl::StrCat("n", i));
+      }
+    } else {
+      loop(outer, 1);
+    }
+    model.Output("stack0");
+    EXPECT_SAYS(model.Error(), "the graph has more than 1048576 values");
+  }
+}
+
 }  // namespace
 }  // namespace optrail::graph

@@ -18,7 +18,7 @@ namespace optrail::graph {
 namespace {
 
 constexpr int kMostNotes = 20;
-constexpr size_t kMostValues = size_t{1} << 22;
+constexpr size_t kMostValues = size_t{1} << 20;
 
 const ImportRules& Rules() {
   static const ImportRules* const rules = [] {

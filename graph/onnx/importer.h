@@ -41,7 +41,7 @@ class Scope {
     if (found != names_.end()) return &found->second;
     return outer_ == nullptr ? nullptr : outer_->Find(name);
   }
-  // Of this graph, whatever the graphs around it call so.
+  // The name then means this in the graph, whatever it means around it.
   void Set(const std::string& name, Named named) {
     names_[name] = std::move(named);
   }
@@ -104,10 +104,6 @@ class Importer {
   absl::StatusOr<Body> BodyOf(const OnnxNode& node, const Scope& scope,
                               size_t inputs, size_t least_outputs, int depth);
 
-  // Returns whether one more iteration leaves the nodes that all loops run,
-  // each as often as it runs, within what a model may have.
-  bool MayIterate(const Body& body);
-
   // The outputs of one iteration; -1 for one that is blocked.
   absl::StatusOr<std::vector<int>> Iterate(const OnnxNode& node, Body& body,
                                            const std::vector<int>& inputs,
@@ -152,7 +148,6 @@ class Importer {
   // Elements that a model may still have computed from its constants.
   int64_t work_ = int64_t{1} << 28;
   int64_t blocked_nodes_ = 0;
-  int64_t nodes_of_loops_ = 0;
   std::string iteration_;  // of the loops around, "[3]"
 };
 

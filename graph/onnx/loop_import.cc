@@ -14,12 +14,6 @@ namespace {
 
 constexpr int kMostBranchDepth = 8;
 constexpr int64_t kMostIterations = 4096;
-constexpr int64_t kMostNodesOfLoops = 1 << 19;
-
-std::string TooManyNodes() {
-  return absl::StrCat("loops of the model run more than ", kMostNodesOfLoops,
-                      " nodes");
-}
 
 }  // namespace
 
@@ -83,11 +77,6 @@ absl::StatusOr<Importer::Body> Importer::BodyOf(const OnnxNode& node,
   body.stacked.resize(outputs - least_outputs);
   OPTRAIL_RETURN_IF_ERROR(AddConstants(*body.graph, body.scope));
   return body;
-}
-
-bool Importer::MayIterate(const Body& body) {
-  nodes_of_loops_ += std::max<int64_t>(1, body.graph->nodes.size());
-  return nodes_of_loops_ <= kMostNodesOfLoops;
 }
 
 absl::StatusOr<std::vector<int>> Importer::Iterate(
@@ -182,10 +171,6 @@ absl::Status Importer::AddLoop(const OnnxNode& node,
       NotCovered(node, scope, absl::StrCat("has more than ", i, " iterations"));
       return absl::OkStatus();
     }
-    if (!MayIterate(body)) {
-      NotCovered(node, scope, TooManyNodes());
-      return absl::OkStatus();
-    }
     inputs[0] = import.IntConstant({i}, {});
     if (inputs[1] < 0) {
       inputs[1] =
@@ -248,10 +233,6 @@ absl::Status Importer::AddScan(const OnnxNode& node,
   }
   std::vector<int> state(operands.begin(), operands.begin() + states);
   for (int64_t i = 0; i < count; ++i) {
-    if (!MayIterate(body)) {
-      NotCovered(node, scope, TooManyNodes());
-      return absl::OkStatus();
-    }
     std::vector<int> inputs = state;
     for (int64_t s = 0; s < sequences; ++s) {
       const int value = operands[states + s];

@@ -254,15 +254,24 @@ class RoiAlign : private Sampling {
         "sampling_ratio=0 needs known boxes, since they decide about "
         "the number of samples; the input");
     if (!node_.ok()) return false;
-    const double scale = node_.Real("spatial_scale", 1);
+    // The graph computes in the type of the boxes, so that a count which is
+    // just above or below a whole number there is so here.
+    const bool single = known.type.type == proto::ELEMENT_F32;
+    const auto rounded = [single](double value) {
+      return single ? static_cast<double>(static_cast<float>(value)) : value;
+    };
+    const double scale = rounded(node_.Real("spatial_scale", 1));
     samples_ = 1;
     for (int64_t b = 0; b < known.type.dims[0]; ++b) {
       for (int64_t side = 0; side < 2; ++side) {
-        double length =
-            known.At(4 * b + side + 2) * scale - known.At(4 * b + side) * scale;
+        const auto edge = [&](int64_t column) {
+          const double scaled = rounded(known.At(4 * b + column) * scale);
+          return IsHalfPixel() ? rounded(scaled - 0.5) : scaled;
+        };
+        double length = rounded(edge(side + 2) - edge(side));
         if (!IsHalfPixel()) length = std::max(length, 1.);
-        const double count =
-            std::ceil(length / static_cast<double>(side == 0 ? cols : rows));
+        const double count = std::ceil(
+            rounded(length / static_cast<double>(side == 0 ? cols : rows)));
         if (!(count <= kMostSamples)) {
           node_.NotCovered(absl::StrCat("a box has ", count,
                                         " samples in a bin along an axis; at "
@@ -270,7 +279,7 @@ class RoiAlign : private Sampling {
                                         kMostSamples, " are covered"));
           return false;
         }
-        counts_[side].push_back(std::max<int64_t>(0, count));
+        counts_[side].push_back(static_cast<int64_t>(std::max(count, 0.)));
         samples_ = std::max(samples_, counts_[side].back());
       }
     }
@@ -357,7 +366,8 @@ class RoiAlign : private Sampling {
 
   int64_t samples_ = 0;
   bool is_max_ = false;
-  // Of each box, across and down; empty where all have samples_.
+  // How many places each box has in a bin, across and down; empty where all
+  // boxes have samples_.
   Dims counts_[2];
 };
 

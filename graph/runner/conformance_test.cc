@@ -27,7 +27,8 @@ ABSL_FLAG(std::string, device, "",
           "only this kind of device, cpu or cuda, which must be there; empty: "
           "the CPU, and a GPU where there is one");
 ABSL_FLAG(std::string, cases, optrail::graph::kConformanceFolder,
-          "the folder of libonnx-testdata that has node/ and simple/");
+          "the folder of libonnx-testdata that has node/, simple/, "
+          "pytorch-operator/ and pytorch-converted/");
 
 namespace optrail::graph {
 namespace {
