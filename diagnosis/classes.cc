@@ -47,9 +47,11 @@ void AddMemoryLevel(const Numbers& numbers, proto::DiagnosisCause* cause) {
   }
 }
 
+constexpr char kContention[] = "contention";
+
 // Says whether the rule is about the machine and not about the kernel.
 bool IsOfMachine(const ClassRule& rule) {
-  return rule.name() == "contention" || rule.name() == "throttling";
+  return rule.name() == kContention || rule.name() == "throttling";
 }
 
 // The numbers at one end of their intervals. The intervals stay: noise at one
@@ -135,9 +137,12 @@ double ReachedShare(const Numbers& numbers) {
 }
 
 bool IsInconclusive(const Numbers& numbers) {
-  constexpr double kMostDisturbed = .5;  // as the class "contention" says
   return numbers.ValueOr("threads", 1) > 1 &&
-         numbers.ValueOr("disturbed_share", 0) >= kMostDisturbed;
+         std::any_of(ClassTable().begin(), ClassTable().end(),
+                     [&](const ClassRule& rule) {
+                       return rule.name() == kContention &&
+                              Holds(rule, numbers);
+                     });
 }
 
 std::vector<proto::DiagnosisCause> Judge(const Numbers& numbers) {
@@ -149,9 +154,10 @@ std::vector<proto::DiagnosisCause> Judge(const Numbers& numbers) {
   std::vector<Ranked> ranked;
   const double reached = ReachedShare(numbers);
   if (reached >= kHealthyShare) return {};
+  const bool only_of_machine = IsInconclusive(numbers);
   for (const ClassRule& rule : ClassTable()) {
     if (!rule.is_cause() || !HoldsWithParents(rule, numbers)) continue;
-    if (IsInconclusive(numbers) && !IsOfMachine(rule)) continue;
+    if (only_of_machine && !IsOfMachine(rule)) continue;
     const Number* const recoverable = numbers.Find(rule.recoverable());
     if (recoverable == nullptr || recoverable->value < kLeastRecoverable) {
       continue;
