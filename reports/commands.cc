@@ -207,6 +207,8 @@ absl::StatusOr<ReportData> Load(const ReportCommand& options, bool is_page) {
     return tracker::ChangedWith(tracker::EvidenceOf(change), change, explainer);
   };
   ReportData data = Build(history, std::move(series), sessions, build);
+  // The dashboards of a shared history read judgements; a folder has none, and
+  // is spared the work.
   if (tracker::IsStoreUrl(history.dir())) {
     tracker::KeepJudgements(history, JudgementsOf(data));
   }

@@ -55,7 +55,7 @@ class DigestRuns {
   std::shared_ptr<const std::vector<int64_t>> TimesOf(
       const std::string& first_runs) const;
 
-  // RunTables::CommitOf; -1 if there is no such run.
+  // Returns RunTables::CommitOf of the run in that row; -1 if there is none.
   int CommitOf(int64_t row) const;
 
  private:

@@ -330,7 +330,7 @@ class ConvolutionInPlace {
           plan_.panels_.panel_floats(), tiles);
     }
 
-    // What output line i + 1 reads and line i does not.
+    // Output line i + 1 reads these and line i does not.
     NextBlock NextPixels(int64_t i, int64_t columns) const {
       const int64_t width = plan_.tile_.columns;
       const int64_t end = (line_ + i + 1) * s_.stride - s_.padding + s_.r;

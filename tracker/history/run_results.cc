@@ -81,8 +81,10 @@ void RunResults::AddTexts() {
   has_texts_ = true;
   for (size_t i = 0; i < results_.size(); ++i) {
     proto::BenchmarkResult result;
-    if (!DecodePart(results_[i], &result).ok()) continue;
-    by_text_.emplace(CanonicalText(result.key()), i);
+    const auto key = StoredKeyOf(results_[i]);
+    const absl::Status decoded = key ? DecodePart(*key, result.mutable_key())
+                                     : DecodePart(results_[i], &result);
+    if (decoded.ok()) by_text_.emplace(CanonicalText(result.key()), i);
   }
 }
 

@@ -33,6 +33,8 @@ namespace optrail::tracker {
 
 class RunResults {
  public:
+  RunResults(const RunResults&) = delete;
+  RunResults& operator=(const RunResults&) = delete;
   // NotFound if there is no run with this id; DataLoss, naming file and reason,
   // if it is damaged.
   static absl::StatusOr<std::unique_ptr<RunResults>> Read(
@@ -40,8 +42,9 @@ class RunResults {
 
   // The run without results.
   const proto::Run& run() const { return run_; }
-  // The first result of the benchmark, which lives as long as this; null if
-  // there is none, or none that is whole.
+  // The first result of the benchmark among those whose key is stored in the
+  // same way, which lives as long as this; null if there is none, or none that
+  // is whole.
   const proto::BenchmarkResult* Find(const proto::BenchmarkKey& key);
 
   // How much memory the record takes as it is stored.

@@ -71,7 +71,7 @@ TEST_F(RunResultsTest, FindsWhatTheWholeRunHoldsAndParsesNothingElse) {
   }
 }
 
-// Of a benchmark that a run has twice, the first counts.
+// The first result counts where a run has a benchmark twice.
 TEST_F(RunResultsTest, FindsTheFirstOfTwo) {
   proto::Run run = runs_[0];
   *run.add_results() = run.results(2);

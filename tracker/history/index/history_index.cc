@@ -426,7 +426,6 @@ void KeepFolds(const History& history,
 
 void KeepJudgements(const History& history,
                     const std::map<std::string, KeptJudgement>& judgements) {
-  if (!IsStoreUrl(history.dir())) return;
   const auto index = HistoryIndex::Open(history);
   if (index.ok()) (void)(*index)->KeepJudgements(judgements);
 }
