@@ -176,7 +176,9 @@ TEST_F(JudgeTest, AMarkThatIsNoNewsHidesNoClimbBeyondIt) {
     for (int i = 1; i <= 20; ++i) {
       measure(100 * (1 + .0034 * i));
       const Judgement judgement = Judge();
-      if (i < 7) EXPECT_EQ(judgement.standing, Verdict::kUnchanged) << i;
+      if (i < 7) {
+        EXPECT_EQ(judgement.standing, Verdict::kUnchanged) << i;
+      }
       if (.0034 * i < .03 + 4 * noise) continue;
       EXPECT_TRUE(judgement.standing == Verdict::kMaybeSlower ||
                   judgement.standing == Verdict::kSlower)
