@@ -1,0 +1,1 @@
+// Empty: found where no precompiled file fits (see BUILD).
