@@ -197,6 +197,15 @@ void AddCeilings(const proto::Ceilings& ceilings,
       "B/s");
   add(absl::StrCat("L3 read", one_thread), ceilings.l3_read_bytes_per_s(),
       "B/s");
+  if (ceilings.l2_bytes_seen() > 0) {
+    const auto seen = [](int64_t bytes) {
+      return bytes > 0 ? FormatBytes(static_cast<double>(bytes)) : "none";
+    };
+    table.AddRow({"caches, as rates show them",
+                  absl::StrCat("L2 ", seen(ceilings.l2_bytes_seen()),
+                               " per core; L3 ", seen(ceilings.l3_bytes_seen()),
+                               " (estimated: this machine hides them)")});
+  }
   add_by_threads("memory read", ceilings.memory_read_bytes_per_s_one_thread(),
                  ceilings.memory_read_bytes_per_s_all_threads(), "B/s");
   if (ceilings.has_memory_buffer_bytes()) {

@@ -178,6 +178,15 @@ TEST(RunExperimentsTest, WithHiddenCachesMemoryIsNoCeiling) {
   EXPECT_EQ(hidden->WhyUnknown("roofline_share"),
             "this machine hides its caches: 12288 KiB may live in any level");
   EXPECT_NE(hidden->Find("arithmetic_share"), nullptr);
+  Machine seen = machine;
+  seen.ceilings.set_l2_bytes_seen(1 << 20);
+  seen.ceilings.set_l3_bytes_seen(16 << 20);
+  seen.ceilings.set_l2_read_bytes_per_s(4e10);
+  seen.ceilings.set_l3_read_bytes_per_s(2e10);
+  const auto by_rates = RunExperiments(AddSubject(), seen, evaluator_for);
+  ASSERT_TRUE(by_rates.ok()) << by_rates.status();
+  EXPECT_NE(by_rates->Find("roofline_share"), nullptr);
+  EXPECT_EQ(by_rates->ValueOr("level_l3", 0), 1);
   machine.hardware.set_l2_bytes(1 << 20);
   machine.hardware.set_l3_bytes(1 << 22);
   const auto known = RunExperiments(AddSubject(), machine, evaluator_for);

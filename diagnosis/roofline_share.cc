@@ -14,8 +14,10 @@ namespace {
 // the level is known.
 std::string WhyLevelUnknown(const proto::Task& task, const Machine& machine,
                             double hot_bytes) {
+  // Where the rates show an L2, they show whether there is an L3.
   const bool hidden =
-      machine.hardware.l2_bytes() == 0 || machine.hardware.l3_bytes() == 0;
+      !machine.ceilings.has_l2_bytes_seen() &&
+      (machine.hardware.l2_bytes() == 0 || machine.hardware.l3_bytes() == 0);
   if (task.device_kind() != proto::CPU || !hidden || hot_bytes <= 0 ||
       hot_bytes >=
           static_cast<double>(machine.ceilings.memory_buffer_bytes())) {

@@ -62,6 +62,13 @@ void KeepHigher(const proto::Ceilings& measured, proto::Ceilings* best) {
                       std::max(fields->GetDouble(measured, field),
                                fields->GetDouble(*best, field)));
   }
+  // A disturbance makes a cache look smaller, too.
+  if (measured.l2_bytes_seen() > best->l2_bytes_seen()) {
+    best->set_l2_bytes_seen(measured.l2_bytes_seen());
+  }
+  if (measured.l3_bytes_seen() > best->l3_bytes_seen()) {
+    best->set_l3_bytes_seen(measured.l3_bytes_seen());
+  }
   if (measured.has_memory_buffer_bytes()) {
     best->set_memory_buffer_bytes(measured.memory_buffer_bytes());
   }

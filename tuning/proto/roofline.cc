@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 
 namespace optrail::tuning {
@@ -15,6 +16,18 @@ double Between(double one, double all, int threads, int all_threads) {
 }
 
 }  // namespace
+
+int64_t L2Bytes(const proto::Hardware& hardware,
+                const proto::Ceilings& ceilings) {
+  return hardware.has_l2_bytes() ? hardware.l2_bytes()
+                                 : ceilings.l2_bytes_seen();
+}
+
+int64_t L3Bytes(const proto::Hardware& hardware,
+                const proto::Ceilings& ceilings) {
+  return hardware.has_l3_bytes() ? hardware.l3_bytes()
+                                 : ceilings.l3_bytes_seen();
+}
 
 RooflineCeilings CeilingsOfThreads(const proto::Hardware& hardware,
                                    const proto::Ceilings& ceilings, int threads,
@@ -39,9 +52,9 @@ RooflineCeilings CeilingsOfThreads(const proto::Hardware& hardware,
   const RooflineCeilings::Level levels[] = {
       {"L1", cores * hardware.l1d_bytes(),
        cores * ceilings.l1_read_bytes_per_s()},
-      {"L2", cores * hardware.l2_bytes(),
+      {"L2", cores * L2Bytes(hardware, ceilings),
        cores * ceilings.l2_read_bytes_per_s()},
-      {"L3", 1.0 * hardware.l3_bytes(),
+      {"L3", 1.0 * L3Bytes(hardware, ceilings),
        ceilings.has_l3_read_bytes_per_s()
            ? std::max(memory_bytes_per_s,
                       cores * ceilings.l3_read_bytes_per_s())

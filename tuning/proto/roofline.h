@@ -13,6 +13,7 @@
 // level, as much of the rest from the next. FLOP are those of the definition;
 // an algorithm that does less (Winograd) can be faster than this.
 
+#include <cstdint>
 #include <vector>
 
 #include "tuning/proto/context.pb.h"
@@ -36,6 +37,13 @@ struct RooflineCeilings {
 RooflineCeilings CeilingsOfThreads(const proto::Hardware& hardware,
                                    const proto::Ceilings& ceilings, int threads,
                                    int ceiling_threads);
+
+// The bytes of a cache: as the machine shows them, else as its rates do; 0
+// where neither does.
+int64_t L2Bytes(const proto::Hardware& hardware,
+                const proto::Ceilings& ceilings);
+int64_t L3Bytes(const proto::Hardware& hardware,
+                const proto::Ceilings& ceilings);
 
 struct Roofline {
   double time_ns = 0;         // the bound; 0 if a ceiling it needs is missing

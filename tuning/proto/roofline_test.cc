@@ -1,5 +1,7 @@
 #include "tuning/proto/roofline.h"
 
+#include <string>
+
 #include "gtest/gtest.h"
 
 namespace optrail::tuning {
@@ -74,6 +76,23 @@ TEST(Roofline, WarmOperandsMayComeFromTheSharedCache) {
   EXPECT_LT(at(8 << 20, 2).time_ns, 10);
   EXPECT_STREQ(at(64 << 20, 1).level, "memory");
   EXPECT_STREQ(at(0, 1).level, "memory") << "cold caches";
+}
+
+TEST(Roofline, TakesTheCachesThatRatesShowForHiddenOnes) {
+  proto::Ceilings ceilings = Ceilings();
+  const auto level = [&](const proto::Hardware& hardware, double bytes) {
+    return std::string(
+        RooflineOf(0, 1000, bytes, hardware, ceilings, 1, 2).level);
+  };
+  EXPECT_EQ(level({}, 1 << 20), "memory");
+  ceilings.set_l2_bytes_seen(1 << 20);
+  ceilings.set_l3_bytes_seen(1 << 24);
+  ceilings.set_l3_read_bytes_per_s(50e9);
+  EXPECT_EQ(level({}, 1 << 20), "L2");
+  EXPECT_EQ(level({}, 1 << 21), "L3");
+  // What the machine shows counts more.
+  EXPECT_EQ(L2Bytes(Hardware(), ceilings), Hardware().l2_bytes());
+  EXPECT_EQ(level({}, 1 << 25), "memory");
 }
 
 TEST(Roofline, InterpolatesBetweenOneAndAllThreads) {

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "ops/device/cpu/cache_sizes.h"
 #include "ops/device/cpu/loops.h"
 
 namespace optrail::ops {
@@ -86,13 +88,23 @@ class Rates {
   }
 
   // Bytes a second, of a buffer that a cache holds.
-  double Read(int64_t bytes) {
+  double Read(int64_t bytes) { return Read(bytes, time_); }
+  double Read(int64_t bytes, absl::Duration time) {
     const int64_t floats = std::max<int64_t>(bytes / 4 / 256 * 256, 256);
     const int64_t turns = std::max<int64_t>(1, (1 << 20) / floats);
-    return BestRate(time_, [&] {
+    return BestRate(time, [&] {
       for (int64_t turn = 0; turn < turns; ++turn) ReadLoop(source(), floats);
       return static_cast<double>(turns * floats) * 4;
     });
+  }
+
+  CacheSizes SeenSizes(double memory_bytes_per_s) {
+    std::vector<SizedRate> rates;
+    for (const int64_t bytes : SizesToRead()) {
+      if (bytes > pieces_ * kPieceFloats * 4) break;
+      rates.push_back({bytes, Read(bytes, time_ / 3)});
+    }
+    return FindCacheSizes(rates, memory_bytes_per_s);
   }
 
   // The same of memory, by one thread or by all of them.
@@ -143,8 +155,6 @@ absl::StatusOr<proto::Ceilings> MeasureCeilings(CpuDevice& device,
   const proto::Hardware& hardware = device.hardware();
   const int64_t l1_bytes =
       hardware.has_l1d_bytes() ? hardware.l1d_bytes() : 32 << 10;
-  const int64_t l2_bytes =
-      hardware.has_l2_bytes() ? hardware.l2_bytes() : 512 << 10;
   const int64_t memory_bytes = MemoryBytesToRead(hardware, device.threads());
   Rates rates(device, options.time_per_number, memory_bytes);
   OPTRAIL_RETURN_IF_ERROR(rates.Allocate());
@@ -156,17 +166,24 @@ absl::StatusOr<proto::Ceilings> MeasureCeilings(CpuDevice& device,
   ceilings.set_flop_per_s_one_thread(flop);
   ceilings.set_flop_per_s_all_threads(
       std::max(flop, rates.Flop(device.threads())));
+  ceilings.set_memory_buffer_bytes(memory_bytes);
+  const double read = rates.MemoryRead(false);
+  CacheSizes sizes = {hardware.l2_bytes(), hardware.l3_bytes()};
+  if (!hardware.has_l2_bytes() || !hardware.has_l3_bytes()) {
+    sizes = rates.SeenSizes(read);
+    if (sizes.l2_bytes > 0) ceilings.set_l2_bytes_seen(sizes.l2_bytes);
+    if (sizes.l3_bytes > 0) ceilings.set_l3_bytes_seen(sizes.l3_bytes);
+  }
   // A third of a cache leaves room for other data. A buffer for the L3 must not
   // fit into the L2.
+  const int64_t l2_bytes = sizes.l2_bytes > 0 ? sizes.l2_bytes : 512 << 10;
   ceilings.set_l1_read_bytes_per_s(rates.Read(l1_bytes / 3));
   ceilings.set_l2_read_bytes_per_s(rates.Read(l2_bytes / 3));
   const int64_t l3_floor_bytes = 2 * l2_bytes;
-  if (hardware.l3_bytes() / 3 >= l3_floor_bytes) {
+  if (sizes.l3_bytes / 3 >= l3_floor_bytes) {
     ceilings.set_l3_read_bytes_per_s(
-        rates.Read(std::min(hardware.l3_bytes() / 3, 2 * l3_floor_bytes)));
+        rates.Read(std::min(sizes.l3_bytes / 3, 2 * l3_floor_bytes)));
   }
-  ceilings.set_memory_buffer_bytes(memory_bytes);
-  const double read = rates.MemoryRead(false);
   ceilings.set_memory_read_bytes_per_s_one_thread(read);
   ceilings.set_memory_read_bytes_per_s_all_threads(
       std::max(read, rates.MemoryRead(true)));
