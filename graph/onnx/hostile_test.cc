@@ -120,6 +120,21 @@ TEST(HostileTest, AttributesOutOfRangeAreErrors) {
               "is no order of the dimensions");
 }
 
+// A parameter for each channel of a tensor that has no channels.
+TEST(HostileTest, ParametersAlongAbsentDimensionsAreNamed) {
+  for (const char* op : {"InstanceNormalization", "BatchNormalization"}) {
+    ModelBuilder model;
+    model.Input("x", {4}).Input("s", {1}).Output("y");
+    auto& node = model.Node(op, {"x", "s", "s"}, "y");
+    if (node.op_type() == "BatchNormalization") {
+      node.add_input("s");
+      node.add_input("s");
+      ModelBuilder::Set(node, "training_mode", 1);
+    }
+    EXPECT_SAYS(model.Error(), "a tensor of rank 1 has no dimension 1 for f32");
+  }
+}
+
 TEST(HostileTest, TensorsWhoseBytesDoNotFitAreNamed) {
   ModelBuilder model;
   model.Input("x", {4}).Output("y");

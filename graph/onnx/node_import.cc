@@ -295,6 +295,11 @@ int NodeImport::LogSoftmax(int value, int64_t axis) {
 
 int NodeImport::AlongAxis(int value, int64_t axis, int64_t rank) {
   if (!ok()) return kFailed;
+  if (axis < 0 || axis >= rank) {
+    Wrong(absl::StrCat("a tensor of rank ", rank, " has no dimension ", axis,
+                       " for ", TypeText(type(value))));
+    return kFailed;
+  }
   Dims to(rank, 1);
   to[axis] = Elements(dims(value));
   return Reshape(value, to);
