@@ -201,6 +201,7 @@ class Outliner {
     onnx::FunctionProto function;
     onnx::NodeProto call;
     NameFunction(function, call);
+    SetOpset(owner, function);
     NameInputs(moved, function, call);
     NameOutputs(owner, function, call);
     for (onnx::NodeProto& node : moved) MoveAttributes(node, function, call);
@@ -227,7 +228,16 @@ class Outliner {
     function.set_domain("own");
     call.set_op_type(name);
     call.set_domain("own");
-    if (Chance(.5)) *function.mutable_opset_import() = model_.opset_import();
+  }
+
+  // A function without a version of its own has the model's.
+  void SetOpset(const Owner& owner, onnx::FunctionProto& function) {
+    const onnx::FunctionProto* const from = owner.root_function;
+    if (from != nullptr && from->opset_import_size() > 0) {
+      *function.mutable_opset_import() = from->opset_import();
+    } else if (Chance(.5)) {
+      *function.mutable_opset_import() = model_.opset_import();
+    }
   }
 
   // Names what the nodes read and none of them computes; absent inputs may
