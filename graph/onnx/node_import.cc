@@ -295,13 +295,10 @@ int NodeImport::LogSoftmax(int value, int64_t axis) {
 
 int NodeImport::AlongAxis(int value, int64_t axis, int64_t rank) {
   if (!ok()) return kFailed;
-  if (axis < 0 || axis >= rank) {
-    Wrong(absl::StrCat("a tensor of rank ", rank, " has no dimension ", axis,
-                       " for ", TypeText(type(value))));
-    return kFailed;
-  }
+  const int64_t at = Axis(axis, rank);
+  if (!ok()) return kFailed;
   Dims to(rank, 1);
-  to[axis] = Elements(dims(value));
+  to[at] = Elements(dims(value));
   return Reshape(value, to);
 }
 
