@@ -14,7 +14,7 @@ namespace {
 // the level is known.
 std::string WhyLevelUnknown(const proto::Task& task, const Machine& machine,
                             double hot_bytes) {
-  // Where the rates show an L2, they show whether there is an L3.
+  // Rates that show an L2 show whether there is an L3, too.
   const bool hidden =
       !machine.ceilings.has_l2_bytes_seen() &&
       (machine.hardware.l2_bytes() == 0 || machine.hardware.l3_bytes() == 0);

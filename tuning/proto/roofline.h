@@ -38,8 +38,8 @@ RooflineCeilings CeilingsOfThreads(const proto::Hardware& hardware,
                                    const proto::Ceilings& ceilings, int threads,
                                    int ceiling_threads);
 
-// The bytes of a cache: as the machine shows them, else as its rates do; 0
-// where neither does.
+// Return the bytes of a cache as the machine shows them, else as its rates do;
+// 0 where neither does.
 int64_t L2Bytes(const proto::Hardware& hardware,
                 const proto::Ceilings& ceilings);
 int64_t L3Bytes(const proto::Hardware& hardware,

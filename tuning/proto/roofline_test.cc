@@ -90,7 +90,7 @@ TEST(Roofline, TakesTheCachesThatRatesShowForHiddenOnes) {
   ceilings.set_l3_read_bytes_per_s(50e9);
   EXPECT_EQ(level({}, 1 << 20), "L2");
   EXPECT_EQ(level({}, 1 << 21), "L3");
-  // What the machine shows counts more.
+  // A size that the machine shows counts more.
   EXPECT_EQ(L2Bytes(Hardware(), ceilings), Hardware().l2_bytes());
   EXPECT_EQ(level({}, 1 << 25), "memory");
 }

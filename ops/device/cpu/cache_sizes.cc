@@ -1,5 +1,6 @@
 #include "ops/device/cpu/cache_sizes.h"
 
+#include <algorithm>
 #include <cstddef>
 
 namespace optrail::ops {
@@ -13,12 +14,14 @@ constexpr int64_t kWhollyBeyond = 4;
 // A level that is hardly faster than memory is memory.
 constexpr double kFasterThanMemory = 1.25;
 
-// The index of the last size that is read as fast as `first` is.
+// Returns the index of the last size that is read as fast as those from `first`
+// on. A disturbed reading is lower, so the highest one counts.
 size_t LastOfLevel(const std::vector<SizedRate>& rates, size_t first) {
   size_t last = first;
+  double highest = rates[first].bytes_per_s;
   while (last + 1 < rates.size() &&
-         rates[last + 1].bytes_per_s >= kSameLevel * rates[first].bytes_per_s) {
-    ++last;
+         rates[last + 1].bytes_per_s >= kSameLevel * highest) {
+    highest = std::max(highest, rates[++last].bytes_per_s);
   }
   return last;
 }

@@ -5,7 +5,7 @@
 namespace optrail::ops {
 namespace {
 
-// GB/s of powers of two, from 128 KiB on.
+// Takes GB/s of powers of two from 128 KiB on.
 CacheSizes Find(const std::vector<double>& gb_per_s, double memory) {
   std::vector<SizedRate> rates;
   int64_t bytes = 64 << 10;
@@ -16,6 +16,13 @@ CacheSizes Find(const std::vector<double>& gb_per_s, double memory) {
 TEST(CacheSizesTest, EachLevelEndsWhereTheRateFalls) {
   const CacheSizes sizes =
       Find({210, 205, 200, 170, 95, 80, 78, 75, 60, 45}, 40);
+  EXPECT_EQ(sizes.l2_bytes, 1 << 20);
+  EXPECT_EQ(sizes.l3_bytes, 32 << 20);
+}
+
+TEST(CacheSizesTest, ADisturbedReadingMakesNoLevelLarger) {
+  const CacheSizes sizes =
+      Find({90, 205, 200, 170, 95, 80, 78, 75, 60, 45}, 40);
   EXPECT_EQ(sizes.l2_bytes, 1 << 20);
   EXPECT_EQ(sizes.l3_bytes, 32 << 20);
 }

@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "ops/device/cpu/cache_sizes.h"
 #include "ops/device/cpu/loops.h"
+#include "tuning/proto/roofline.h"
 
 namespace optrail::ops {
 namespace {
@@ -168,21 +169,22 @@ absl::StatusOr<proto::Ceilings> MeasureCeilings(CpuDevice& device,
       std::max(flop, rates.Flop(device.threads())));
   ceilings.set_memory_buffer_bytes(memory_bytes);
   const double read = rates.MemoryRead(false);
-  CacheSizes sizes = {hardware.l2_bytes(), hardware.l3_bytes()};
   if (!hardware.has_l2_bytes() || !hardware.has_l3_bytes()) {
-    sizes = rates.SeenSizes(read);
+    const CacheSizes sizes = rates.SeenSizes(read);
     if (sizes.l2_bytes > 0) ceilings.set_l2_bytes_seen(sizes.l2_bytes);
     if (sizes.l3_bytes > 0) ceilings.set_l3_bytes_seen(sizes.l3_bytes);
   }
   // A third of a cache leaves room for other data. A buffer for the L3 must not
   // fit into the L2.
-  const int64_t l2_bytes = sizes.l2_bytes > 0 ? sizes.l2_bytes : 512 << 10;
+  const int64_t shown_l2_bytes = tuning::L2Bytes(hardware, ceilings);
+  const int64_t l2_bytes = shown_l2_bytes > 0 ? shown_l2_bytes : 512 << 10;
+  const int64_t l3_bytes = tuning::L3Bytes(hardware, ceilings);
   ceilings.set_l1_read_bytes_per_s(rates.Read(l1_bytes / 3));
   ceilings.set_l2_read_bytes_per_s(rates.Read(l2_bytes / 3));
   const int64_t l3_floor_bytes = 2 * l2_bytes;
-  if (sizes.l3_bytes / 3 >= l3_floor_bytes) {
+  if (l3_bytes / 3 >= l3_floor_bytes) {
     ceilings.set_l3_read_bytes_per_s(
-        rates.Read(std::min(sizes.l3_bytes / 3, 2 * l3_floor_bytes)));
+        rates.Read(std::min(l3_bytes / 3, 2 * l3_floor_bytes)));
   }
   ceilings.set_memory_read_bytes_per_s_one_thread(read);
   ceilings.set_memory_read_bytes_per_s_all_threads(

@@ -14,8 +14,8 @@
 // memory is read, or copied with streaming stores, from buffers on huge pages.
 //
 // Each level is read from a buffer that lies in it and not in a smaller one.
-// Where the machine hides its caches, their sizes are found in the rates of
-// buffers of growing size (cache_sizes.h; a second more).
+// The sizes of caches that the machine hides are found in the rates of buffers
+// of growing size (cache_sizes.h), which takes as long as seven more numbers.
 // Memory is read from at least three times the L3 that the machine shows, four
 // times the L2 of the threads that read, and 256 MiB: 64 would lie inside the
 // L3 of many servers. An eighth of the machine's memory is the limit; where
