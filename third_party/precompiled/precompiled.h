@@ -1,1 +1,1 @@
-// Empty: found where no precompiled file fits (see BUILD).
+// This file is empty: it is found where no precompiled file fits (see BUILD).
