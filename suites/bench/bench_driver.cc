@@ -380,7 +380,7 @@ proto::Run BegunRun(const std::vector<BenchCase>& cases,
   }
   *run.mutable_hardware() = context.hardware;
   *run.mutable_toolchain() = context.toolchain;
-  *run.mutable_ceilings() = CeilingsOf(context);
+  *run.mutable_ceilings() = RecentCeilings(context);
   *run.mutable_settings() =
       SettingsOf(sampling, options.worker, context.hardware.device_kind());
   run.mutable_settings()->set_processes(options.bench.processes);

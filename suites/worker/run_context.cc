@@ -24,6 +24,7 @@ namespace optrail::suites {
 namespace {
 
 constexpr absl::Duration kCeilingsAge = absl::Hours(24 * 30);
+constexpr absl::Duration kRecent = absl::Minutes(10);
 
 std::string InWorkspace(const std::string& workspace, const std::string& path,
                         absl::string_view fallback) {
@@ -77,6 +78,7 @@ void KeepHigher(const proto::Ceilings& measured, proto::Ceilings* best) {
   if (best->measured_unix_ns() == 0) {
     best->set_measured_unix_ns(measured.measured_unix_ns());
   }
+  best->set_last_measured_unix_ns(measured.measured_unix_ns());
 }
 
 std::string HardwarePath(const std::string& state,
@@ -203,6 +205,15 @@ proto::Ceilings CeilingsOf(const RunContext& context) {
     kept = WriteFileAtomically(CeilingsPath(context), PrintTextProto(best));
   if (!kept.ok()) std::cerr << "note: " << kept.message() << "\n";
   return best;
+}
+
+proto::Ceilings RecentCeilings(const RunContext& context) {
+  proto::Ceilings kept = KeptCeilings(context);
+  const absl::Duration age =
+      absl::Nanoseconds(Clock::Real()->WallNs() - kept.last_measured_unix_ns());
+  // A clock that was set back makes an age negative.
+  const bool recent = age >= absl::ZeroDuration() && age < kRecent;
+  return recent ? kept : CeilingsOf(context);
 }
 
 }  // namespace optrail::suites

@@ -42,6 +42,10 @@ absl::StatusOr<RunContext> PlanRunContext(proto::DeviceKind device,
 // highest readings of the last month, which are kept in the state folder.
 proto::Ceilings CeilingsOf(const RunContext& context);
 
+// The same, measured only where nobody did so within the last ten minutes, so
+// that commands that follow one another measure once.
+proto::Ceilings RecentCeilings(const RunContext& context);
+
 // The same without measuring: what is kept, or an empty message.
 proto::Ceilings KeptCeilings(const RunContext& context);
 

@@ -155,6 +155,26 @@ TEST_F(RunContextTest, OlderCeilingsAreForgotten) {
   EXPECT_GT(ceilings.measured_unix_ns(), DaysAgo(1));
 }
 
+TEST_F(RunContextTest, RecentCeilingsAreNotMeasuredAgain) {
+  const RunContext context = Find();
+  const auto keep = [&](int64_t last_unix_ns) {
+    Keep(context,
+         absl::StrCat("flop_per_s_one_thread: 1e18 "
+                      "memory_buffer_bytes: 1 measured_unix_ns: ",
+                      DaysAgo(7), " last_measured_unix_ns: ", last_unix_ns));
+  };
+  keep(Clock::Real()->WallNs());
+  EXPECT_FALSE(RecentCeilings(context).has_l1_read_bytes_per_s());
+  // Old, and of a clock that was ahead.
+  for (const int64_t last_unix_ns : {DaysAgo(1), DaysAgo(-1)}) {
+    keep(last_unix_ns);
+    const proto::Ceilings ceilings = RecentCeilings(context);
+    EXPECT_TRUE(ceilings.has_l1_read_bytes_per_s());
+    EXPECT_GT(ceilings.last_measured_unix_ns(), DaysAgo(1));
+    EXPECT_LE(ceilings.last_measured_unix_ns(), Clock::Real()->WallNs());
+  }
+}
+
 TEST_F(RunContextTest, CeilingsDoWithoutAReadableOrWritableFile) {
   const RunContext context = Find();
   // The folder's name is taken by a file.

@@ -103,7 +103,8 @@ class Rates {
     std::vector<SizedRate> rates;
     for (const int64_t bytes : SizesToRead()) {
       if (bytes > pieces_ * kPieceFloats * 4) break;
-      rates.push_back({bytes, Read(bytes, time_ / 3)});
+      // There are twenty sizes, and a cache's is seen in several of them.
+      rates.push_back({bytes, Read(bytes, time_ / 8)});
     }
     return FindCacheSizes(rates, memory_bytes_per_s);
   }
