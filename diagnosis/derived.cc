@@ -159,8 +159,13 @@ double ComputingShare(const Numbers& numbers) {
   const bool waits_known =
       order != nullptr && numbers.Find("reassociated_memory_bytes") != nullptr;
   const double waits = waits_known ? std::clamp(order->low, 0., 1.) : 0;
-  return numbers.ValueOr("compute_left", 1) * (1 - waits) /
-         std::max(1., numbers.ValueOr("work_inflation", 1));
+  const double computing = numbers.ValueOr("compute_left", 1) * (1 - waits) /
+                           std::max(1., numbers.ValueOr("work_inflation", 1));
+  // No thread computes more than one that does all of the work.
+  const double one_ns = numbers.ValueOr("one_thread_ns", 0);
+  const double time_ns = numbers.ValueOr("time_ns", 0);
+  return one_ns > 0 && time_ns > 0 ? std::min(computing, one_ns / time_ns)
+                                   : computing;
 }
 
 // The order of sums keeps code scalar where giving it up brings much, and the
@@ -278,8 +283,13 @@ void AddDerived(const proto::Hardware& hardware, int threads,
   if (const Number* const memory = numbers->Find("memory_gain")) {
     // Zeros also travel faster than other values on some machines.
     if (const Number* const data = numbers->Find("data_gain")) {
-      numbers->Set("data_beyond_memory",
-                   data->value - std::max(0., memory->value),
+      // A call that moves its operands at half of their level's bandwidth or
+      // more spends that part of its time on traffic.
+      constexpr double kStreams = .5;
+      const double streaming = numbers->ValueOr("streaming_share", 0);
+      const double traffic =
+          std::max({0., memory->value, streaming >= kStreams ? streaming : 0});
+      numbers->Set("data_beyond_memory", data->value - traffic,
                    "data_gain, less what goes with the traffic");
     }
     numbers->Set("compute_left", std::clamp(1 - memory->value, 0., 1.),

@@ -87,6 +87,21 @@ TEST(JudgeTest, ThreadsThatFightForLinesAreToldByTheirInstructions) {
   EXPECT_EQ(FirstCause(numbers), "synchronisation");
 }
 
+// What one thread does in a thirtieth of the time is not what two wait for,
+// though its loop was compiled badly.
+TEST(JudgeTest, ThreadsThatWaitForEachOtherComputeLittle) {
+  Numbers numbers = TwoThreads();
+  numbers.Set("time_ns", 7.52e5, "test");
+  numbers.Set("one_thread_ns", 2.31e4, "test");
+  numbers.Set("loop_instructions", 110, "test");
+  numbers.Set("loop_stack_accesses", 79, "test");
+  AddDerived(Zen(), 2, &numbers);
+  EXPECT_LT(numbers.ValueOr("spill_gain", 1), .03);
+  numbers.Set("one_thread_ns", 1.4e6, "test");
+  AddDerived(Zen(), 2, &numbers);
+  EXPECT_GT(numbers.ValueOr("spill_gain", 0), .5);
+}
+
 // Neither what threads do to each other nor what each does: the kernel may be
 // imbalanced and scalar, or its threads lost their cores.
 TEST(JudgeTest, ThreadsWhoseCoresOthersHaveTellNothing) {
