@@ -31,7 +31,7 @@ SHORTENED = {
         '--trials=2 --total_time=8s --proof_time=50ms',
     'optrail tune --op=softmax': '--trials=3 --proof_time=1s',
     'optrail tune --op': '--shape=m=512,n=512,k=512 --trials=3 --proof_time=1s',
-    'optrail tune --workload': '--total_trials=10 --total_time=4s --quiet '
+    'optrail tune --workload': '--total_trials=10 --total_time=1s --quiet '
                                '--proof_time=50ms',
     'optrail tune --space': '--trials=4',
     'optrail bench --op': '--processes=1 --benchmark_min_time=0.001 --quiet',
