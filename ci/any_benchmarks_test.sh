@@ -65,8 +65,8 @@ grep -q BM_hash out || fail "changes: does not name BM_hash: $(cat out)"
 run_command report
 check 0 report.html
 
-# Commits that change nothing pass: a pair on either side of the change.
-for pair in "HEAD~30 HEAD~25" "HEAD~16 HEAD~8"; do
+# Commits that change nothing pass: four pairs on either side of the change.
+for pair in "HEAD~30 HEAD~25" "HEAD~22 HEAD~19" "HEAD~16 HEAD~8" "HEAD~5 HEAD"; do
   set -- $pair
   what="gate $pair"
   optrail gate --build="$build" --run="$run" --baseline="commit:$1" \

@@ -242,7 +242,7 @@ TEST(JudgeTest, DataThatGoesWithTheTrafficIsNoBranch) {
   numbers.Set("memory_gain", {.05, .04, .06}, "test");
   AddDerived(Zen(), 1, &numbers);
   EXPECT_EQ(FirstCause(numbers), "branches");
-  // Nor where operands stream and a small block did not show it.
+  // Operands may stream without a small block showing it.
   numbers.Set("streaming_share", .55, "test");
   AddDerived(Zen(), 1, &numbers);
   EXPECT_EQ(FirstCause(numbers), "");

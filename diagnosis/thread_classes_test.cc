@@ -87,8 +87,8 @@ TEST(JudgeTest, ThreadsThatFightForLinesAreToldByTheirInstructions) {
   EXPECT_EQ(FirstCause(numbers), "synchronisation");
 }
 
-// What one thread does in a thirtieth of the time is not what two wait for,
-// though its loop was compiled badly.
+// One thread does all of the work in a thirtieth of the time, so two threads
+// wait for most of theirs, however badly the loop was compiled.
 TEST(JudgeTest, ThreadsThatWaitForEachOtherComputeLittle) {
   Numbers numbers = TwoThreads();
   numbers.Set("time_ns", 7.52e5, "test");

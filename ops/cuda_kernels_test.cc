@@ -24,7 +24,7 @@ namespace {
 
 constexpr int kConfigsPerShape = 12;
 // So many kernels of every operator and architecture are compiled.
-constexpr int kCompiled = 2;
+constexpr int kCompiled = 4;
 
 struct Case {
   const Operator* op;

@@ -165,7 +165,7 @@ TEST_F(RunContextTest, RecentCeilingsAreNotMeasuredAgain) {
   };
   keep(Clock::Real()->WallNs());
   EXPECT_FALSE(RecentCeilings(context).has_l1_read_bytes_per_s());
-  // Old, and of a clock that was ahead.
+  // Readings that are old, or of a clock that was ahead, do not count.
   for (const int64_t last_unix_ns : {DaysAgo(1), DaysAgo(-1)}) {
     keep(last_unix_ns);
     const proto::Ceilings ceilings = RecentCeilings(context);
