@@ -354,74 +354,142 @@ uint32_t Frame::Temporary() {
   return static_cast<uint32_t>(slots_.size() - 1);
 }
 
-uint32_t Frame::Emit(const Node& node,
-                     std::vector<SlotProgram::Instruction>* code) {
-  if (node.op == Op::kConstant) return Constant(node.value);
-  if (node.op == Op::kKnob) return static_cast<uint32_t>(node.value);
-  const uint32_t to = Temporary();
-  EmitInto(node, to, code);
-  return to;
-}
+// Writes the code of one program.
+class Frame::Compiler {
+ public:
+  explicit Compiler(Frame* frame) : frame_(*frame) {}
 
-void Frame::EmitInto(const Node& node, uint32_t to,
-                     std::vector<SlotProgram::Instruction>* code) {
-  const auto here = [&] { return static_cast<uint32_t>(code->size()); };
-  const auto emit_value = [&](const NodePtr& arg) {
-    if (IsConstant(arg) || arg->op == Op::kKnob) {
-      code->push_back({kMove, to, Emit(*arg, code), 0});
-    } else {
-      EmitInto(*arg, to, code);
+  // Returns the slot of the value of the whole, which is part of nothing.
+  uint32_t EmitRoot(const Node& node) {
+    if (IsLeaf(node)) return Emit(node);
+    const uint32_t to = frame_.Temporary();
+    EmitInto(node, to);
+    return to;
+  }
+
+  std::vector<SlotProgram::Instruction> TakeCode() {
+    code_.push_back({kReturn, 0, 0, 0});
+    return std::move(code_);
+  }
+
+ private:
+  static bool IsLeaf(const Node& node) {
+    return node.op == Op::kConstant || node.op == Op::kKnob;
+  }
+
+  // Returns the slot of a node's value.
+  uint32_t Emit(const Node& node) {
+    if (node.op == Op::kConstant) return frame_.Constant(node.value);
+    if (node.op == Op::kKnob) return static_cast<uint32_t>(node.value);
+    const uint32_t number = NumberOf(node);
+    if (const auto it = computed_.find(number); it != computed_.end()) {
+      return it->second;
     }
-  };
-  switch (node.op) {
-    case Op::kAnd:
-    case Op::kOr: {
-      emit_value(node.args[0]);
-      const size_t jump = code->size();
-      const Code op = node.op == Op::kAnd ? kJumpIfFalse : kJumpIfTrue;
-      code->push_back({op, 0, 0, to});
-      emit_value(node.args[1]);
-      (*code)[jump].a = here();
-      return;
+    const uint32_t to = frame_.Temporary();
+    EmitInto(node, to);
+    computed_.emplace(number, to);
+    in_order_.push_back(number);
+    return to;
+  }
+
+  // The same for nodes that have the same value.
+  uint32_t NumberOf(const Node& node) {
+    if (const auto it = numbers_.find(&node); it != numbers_.end()) {
+      return it->second;
     }
-    case Op::kConditional: {
-      const uint32_t condition = Emit(*node.args[0], code);
-      const size_t skip_yes = code->size();
-      code->push_back({kJumpIfFalse, 0, 0, condition});
-      emit_value(node.args[1]);
-      const size_t skip_no = code->size();
-      code->push_back({kJump, 0, 0, 0});
-      (*code)[skip_yes].a = here();
-      emit_value(node.args[2]);
-      (*code)[skip_no].a = here();
-      return;
-    }
-    case Op::kIn: {
-      const uint32_t left = Emit(*node.args[0], code);
-      const Code equal = CodeFor(Op::kEqual, node.args[0]->type);
-      std::vector<size_t> jumps;
-      code->push_back({kMove, to, Constant(0), 0});
-      for (size_t i = 1; i < node.args.size(); ++i) {
-        const uint32_t right = Emit(*node.args[i], code);
-        code->push_back({equal, to, left, right});
-        jumps.push_back(code->size());
-        code->push_back({kJumpIfTrue, 0, 0, to});
-      }
-      for (size_t jump : jumps) (*code)[jump].a = here();
-      return;
-    }
-    default: {
-      const uint32_t a = Emit(*node.args[0], code);
-      const uint32_t b = node.args.size() > 1 ? Emit(*node.args[1], code) : a;
-      code->push_back({CodeFor(node.op, node.args[0]->type), to, a, b});
+    std::vector<int64_t> key = {static_cast<int64_t>(node.op),
+                                static_cast<int64_t>(node.type), node.value};
+    for (const NodePtr& arg : node.args) key.push_back(NumberOf(*arg));
+    const auto number = static_cast<uint32_t>(numbered_.size());
+    return numbers_[&node] =
+               numbered_.try_emplace(std::move(key), number).first->second;
+  }
+
+  uint32_t Here() const { return static_cast<uint32_t>(code_.size()); }
+  size_t Jump(Code code, uint32_t slot) {
+    code_.push_back({code, 0, 0, slot});
+    return code_.size() - 1;
+  }
+  void JumpsHere(size_t jump) { code_[jump].a = Here(); }
+
+  // Not every run computes the values after the first `known` ones.
+  void Forget(size_t known) {
+    for (; in_order_.size() > known; in_order_.pop_back()) {
+      computed_.erase(in_order_.back());
     }
   }
-}
+
+  void EmitSometimes(const Node& node, uint32_t to) {
+    const size_t known = in_order_.size();
+    EmitValue(node, to);
+    Forget(known);
+  }
+
+  void EmitValue(const Node& node, uint32_t to) {
+    if (IsLeaf(node) || computed_.contains(NumberOf(node))) {
+      code_.push_back({kMove, to, Emit(node), 0});
+    } else {
+      EmitInto(node, to);
+    }
+  }
+
+  void EmitInto(const Node& node, uint32_t to) {
+    switch (node.op) {
+      case Op::kAnd:
+      case Op::kOr: {
+        EmitValue(*node.args[0], to);
+        const size_t jump =
+            Jump(node.op == Op::kAnd ? kJumpIfFalse : kJumpIfTrue, to);
+        EmitSometimes(*node.args[1], to);
+        JumpsHere(jump);
+        return;
+      }
+      case Op::kConditional: {
+        const size_t skip_yes = Jump(kJumpIfFalse, Emit(*node.args[0]));
+        EmitSometimes(*node.args[1], to);
+        const size_t skip_no = Jump(kJump, 0);
+        JumpsHere(skip_yes);
+        EmitSometimes(*node.args[2], to);
+        JumpsHere(skip_no);
+        return;
+      }
+      case Op::kIn: {
+        const uint32_t left = Emit(*node.args[0]);
+        const Code equal = CodeFor(Op::kEqual, node.args[0]->type);
+        std::vector<size_t> jumps;
+        code_.push_back({kMove, to, frame_.Constant(0), 0});
+        const size_t known = in_order_.size();
+        for (size_t i = 1; i < node.args.size(); ++i) {
+          const uint32_t right = Emit(*node.args[i]);
+          code_.push_back({equal, to, left, right});
+          jumps.push_back(Jump(kJumpIfTrue, to));
+        }
+        for (size_t jump : jumps) JumpsHere(jump);
+        Forget(known);
+        return;
+      }
+      default: {
+        const uint32_t a = Emit(*node.args[0]);
+        const uint32_t b = node.args.size() > 1 ? Emit(*node.args[1]) : a;
+        code_.push_back({CodeFor(node.op, node.args[0]->type), to, a, b});
+      }
+    }
+  }
+
+  Frame& frame_;
+  std::vector<SlotProgram::Instruction> code_;
+  absl::flat_hash_map<std::vector<int64_t>, uint32_t> numbered_;
+  absl::flat_hash_map<const Node*, uint32_t> numbers_;
+  // Slots of values by their numbers, and these in the order of their code.
+  absl::flat_hash_map<uint32_t, uint32_t> computed_;
+  std::vector<uint32_t> in_order_;
+};
 
 SlotProgram Frame::Compile(const Expression& expression) {
+  Compiler compiler(this);
   SlotProgram program;
-  program.result_ = Emit(*expression.node_, &program.code_);
-  program.code_.push_back({kReturn, 0, 0, 0});
+  program.result_ = static_cast<int>(compiler.EmitRoot(*expression.node_));
+  program.code_ = compiler.TakeCode();
   return program;
 }
 

@@ -196,19 +196,18 @@ class Frame {
  public:
   explicit Frame(int knobs) : slots_(knobs) {}
 
-  // Compiles a bound expression.
+  // Compiles a bound expression. What stands in it several times, as lets do,
+  // is computed once, where that is before all places that need it.
   SlotProgram Compile(const Expression& expression);
 
   // With every constant in its place. Copy it to evaluate.
   const std::vector<int64_t>& slots() const { return slots_; }
 
  private:
+  class Compiler;
+
   uint32_t Constant(int64_t value);
   uint32_t Temporary();
-  uint32_t Emit(const internal_expression::Node& node,
-                std::vector<SlotProgram::Instruction>* code);
-  void EmitInto(const internal_expression::Node& node, uint32_t to,
-                std::vector<SlotProgram::Instruction>* code);
 
   std::vector<int64_t> slots_;
   absl::flat_hash_map<int64_t, uint32_t> constants_;

@@ -1,9 +1,11 @@
 #include "tuning/space/expression.h"
 
+#include <random>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -251,6 +253,73 @@ TEST(ExpressionTest, FoldsConstantsWhenBound) {
   EXPECT_EQ(bound("dim.n > 5 || a / 0 > b"), "true");
   EXPECT_EQ(bound("a > b || dim.n > 5"), "((b < a) || true)");
   EXPECT_EQ(bound("dim.n / dim.zero == 1"), "((100 / 0) == 1)");
+}
+
+// Expressions whose parts stand in them again, some of them where only some
+// values of the knobs compute them.
+class RandomExpressions {
+ public:
+  explicit RandomExpressions(uint32_t seed) : random_(seed) {}
+
+  std::string Draw() {
+    std::vector<std::string> ints = {"a", "b", "1", "3"};
+    std::vector<std::string> bools = {"a < b", "b in [1, a, a / (b - 4)]"};
+    const auto any = [this](const std::vector<std::string>& of) {
+      return absl::StrCat("(", of[random_() % of.size()], ")");
+    };
+    for (int i = 0; i < 12; ++i) {
+      const char* const arithmetic[] = {"+", "-", "*", "/", "%"};
+      const char* const comparisons[] = {"<", "==", ">="};
+      const char* const logic[] = {"&&", "||"};
+      switch (random_() % 5) {
+        case 0:
+        case 1:
+          ints.push_back(
+              absl::StrCat(any(ints), arithmetic[random_() % 5], any(ints)));
+          break;
+        case 2:
+          ints.push_back(
+              absl::StrCat(any(bools), " ? ", any(ints), " : ", any(ints)));
+          break;
+        case 3:
+          bools.push_back(
+              absl::StrCat(any(bools), logic[random_() % 2], any(bools)));
+          break;
+        case 4:
+          bools.push_back(
+              absl::StrCat(any(ints), comparisons[random_() % 3], any(ints)));
+          break;
+      }
+    }
+    return absl::StrCat("max(", ints.back(), ", ", any(bools), " ? ", any(ints),
+                        " : ", any(ints), ")");
+  }
+
+ private:
+  std::mt19937 random_;
+};
+
+TEST(ExpressionTest, SharedPartsHaveTheValueThatEachWouldHave) {
+  RandomExpressions random(1);
+  int with_value = 0, without = 0;
+  for (int i = 0; i < 3000; ++i) {
+    const std::string text = random.Draw();
+    if (text.size() > 4000) continue;
+    const Value value = Evaluate(text);
+    // Constants are folded one operation at a time.
+    const Value folded = Evaluate(absl::StrReplaceAll(
+        text, {{"(a)", "6"},
+               {"(b)", "4"},
+               {"a < b", "6 < 4"},
+               {"b in [1, a, a / (b - 4)]", "4 in [1, 6, 6 / (4 - 4)]"}}));
+    ASSERT_EQ(value.error, folded.error) << text;
+    if (value.error == EvalError::kNone) {
+      ASSERT_EQ(value.bits, folded.bits) << text;
+    }
+    ++(value.error == EvalError::kNone ? with_value : without);
+  }
+  EXPECT_GT(with_value, 500);
+  EXPECT_GT(without, 100);
 }
 
 TEST(ExpressionTest, CutsAreTheLargestDecidedParts) {
