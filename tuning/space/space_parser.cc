@@ -20,7 +20,7 @@ namespace optrail::tuning {
 namespace {
 
 constexpr size_t kMaxFileBytes = 256 << 10;
-constexpr int64_t kMaxCombinations = 16384;
+constexpr int64_t kMaxCombinations = 32768;
 
 bool ReadsFacts(const ParsedExpression& expression) {
   return std::any_of(expression.parameters.begin(), expression.parameters.end(),

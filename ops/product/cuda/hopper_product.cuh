@@ -40,6 +40,7 @@
 // Loops over tiles and steps are not unrolled: the compiler would peel steps
 // off, which doubles the time that it takes and gains nothing.
 
+#include "cluster.cuh"
 #include "columns.cuh"
 #include "hopper.cuh"
 #include "schedule.cuh"
@@ -135,7 +136,7 @@ struct Slot {
 struct Block {
   int m, stages;
   int rank, rank_m, rank_n;  // in the cluster
-  uint32_t ring, full, empty;
+  uint32_t ring, full, empty, sums;
 
   __device__ Tile TileOf(const Work& work) const {
     return {(work.row * CLUSTER_M + rank_m) * kBm,
@@ -359,8 +360,8 @@ __device__ __forceinline__ void Consume(const Block& block,
       }
     }
   }
-  // Results that are still in flight are written before the next kernel runs.
-  if (threadIdx.x % 128 < kStorers) StoreWaitAll();
+  // The engine reads results that are still on their way out.
+  if (threadIdx.x % 128 < kStorers) StoreWaitRead<0>();
 }
 
 // A producer that loads by itself needs more registers.
@@ -390,13 +391,14 @@ __device__ __forceinline__ void Product(const Source& source,
                                         int steps, const Walk& walk,
                                         float* partial, int* arrived) {
   extern __shared__ char shared_raw[];
-  __shared__ uint64_t barriers[2 * kMaxStages];
+  __shared__ uint64_t barriers[2 * kMaxStages + 1];
   Block block;
   block.m = m, block.stages = walk.stages;
   // The swizzle pattern repeats every 1024 bytes.
   block.ring = (SharedAddress(shared_raw) + 1023) & ~1023u;
   block.full = SharedAddress(barriers);
   block.empty = block.full + 8 * kMaxStages;
+  block.sums = block.empty + 8 * kMaxStages;
   block.rank = 0;
 #if CLUSTER_M * CLUSTER_N * SHARES > 1
   asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(block.rank));
@@ -410,10 +412,14 @@ __device__ __forceinline__ void Product(const Source& source,
       // Whoever fills a slot here waits for all who still read its copy there.
       BarrierInit(block.empty + 8 * i, CONSUMERS * (CLUSTER_M + CLUSTER_N - 1));
     }
+#if SHARES > 1
+    BarrierInit(block.sums, 1);
+    BarrierExpect(block.sums, kBytesOfShares);
+#endif
     BarrierInitDone();
   }
   if (kLoaders > 1) {
-    ClusterSync();
+    ClusterSyncRelaxed();
   } else {
     __syncthreads();
   }
@@ -431,16 +437,16 @@ __device__ __forceinline__ void Product(const Source& source,
         LoadSteps(block, source.At(block, block.TileOf(work)), work, place);
     }
 #if SHARES > 1
-    // The consumers meet twice while they exchange sums.
+    // The consumers meet before they exchange sums.
     __syncwarp();
-    ClusterSync();
-    ClusterSync();
+    ClusterSyncRelaxed();
 #endif
   } else {
     TakeConsumerRegisters();
     Consume(block, epilogue, result, schedule, partial, arrived);
   }
-  // Nobody leaves while others may still write into its shared memory.
+  // Nobody leaves while others may still write into its shared memory. Without
+  // the release, what they tell its barriers last may come after the wait.
   if (kLoaders > 1) ClusterSync();
 }
 

@@ -81,18 +81,22 @@ class MatrixTile {
     }
   }
 
+  // Blocks of a cluster load whole slabs of 64 columns for each other, or some
+  // rows of every slab where the slabs do not go round.
   __device__ __forceinline__ void LoadB(const Slot& slot, int depth) const {
+    constexpr bool kSlabs = kChunks % CLUSTER_M == 0;
+    constexpr int kDepth = kBk / (kSlabs ? 1 : CLUSTER_M);
     uint16_t mask = 0;
     for (int i = 0; i < CLUSTER_M; ++i)
       mask |= 1 << (i + block_.rank_n * CLUSTER_M);
+    const int row = kSlabs ? 0 : block_.rank_m * kDepth;
 #pragma unroll
-    for (int first = 0; first < kChunks; first += CLUSTER_M) {
-      const int chunk = first + block_.rank_m;
-      if (kChunks % CLUSTER_M != 0 && chunk >= kChunks) break;
-      const uint32_t to = slot.b + chunk * kBk * 128;
+    for (int first = 0; first < kChunks; first += kSlabs ? CLUSTER_M : 1) {
+      const int chunk = first + (kSlabs ? block_.rank_m : 0);
+      const uint32_t to = slot.b + chunk * kBk * 128 + row * 128;
       const int column = n0_ + chunk * 64;
       if constexpr (CLUSTER_M > 1) {
-        LoadTileMulticast(to, b_, slot.barrier, column, depth, mask);
+        LoadTileMulticast(to, b_, slot.barrier, column, depth + row, mask);
       } else {
         LoadMatrix(to, b_, slot.barrier, TRANSPOSED_B ? depth : column,
                    TRANSPOSED_B ? column : depth, at_.product,

@@ -350,7 +350,7 @@ absl::Status MatrixProductCuda::Arguments(
     OPTRAIL_RETURN_IF_ERROR(
         product.transposed_b
             ? maps.Add(from_b, unaligned & 2, n, of_b, 64)
-            : maps.Add(from_b, unaligned & 2, k, of_b, kTileK));
+            : maps.Add(from_b, unaligned & 2, k, of_b, hopper.BoxRowsOfB()));
     if (!skinny) {
       OPTRAIL_RETURN_IF_ERROR(
           maps.Add(operands.back(), unaligned & 4, m, n, hopper.BoxRowsOfC()));

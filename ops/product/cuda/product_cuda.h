@@ -44,9 +44,15 @@ class HopperProduct {
   void AddWalk(void* workspace, cuda::CudaArguments* arguments) const;
 
   int64_t tile_m() const { return tile_m_; }
-  // Rows of a and of c in a box of the copy engine.
+  // Rows of a, b and c in a box of the copy engine. Blocks of a cluster share
+  // the slabs of 64 columns of b's tile, or its rows where the slabs do not go
+  // round.
   uint32_t BoxRowsOfA() const {
     return static_cast<uint32_t>(tile_m_ / cluster_n_);
+  }
+  uint32_t BoxRowsOfB() const {
+    const bool slabs = tile_n_ / 64 % cluster_m_ == 0;
+    return static_cast<uint32_t>(kTileK / (slabs ? 1 : cluster_m_));
   }
   uint32_t BoxRowsOfC() const { return transposed_ ? 8 : 64; }
 

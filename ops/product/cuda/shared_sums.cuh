@@ -75,10 +75,12 @@ __device__ __forceinline__ bool SumParts(const Block& block, const Work& work,
 #if SHARES > 1
 // Each block of the cluster finishes an equal part of a tile's columns: it gets
 // the others' sums of them and adds all up, in the order of the steps. The sums
-// travel through the ring, which nobody needs any more. Blocks meet twice, the
-// producer's threads included.
+// travel through the ring once no block needs it any more; block.sums counts
+// what arrives.
 constexpr int kShare = kAccumulators / SHARES;  // of a thread's sums
 static_assert(COLUMNS % (64 * SHARES) == 0);
+constexpr int kBytesOfShares =
+    (SHARES - 1) * CONSUMERS * 128 * M_TILES * kShare * 4;
 
 __device__ __forceinline__ void SumShares(const Block& block, int consumer,
                                           Sums& d) {
@@ -89,7 +91,7 @@ __device__ __forceinline__ void SumShares(const Block& block, int consumer,
            (((from * CONSUMERS + consumer) * M_TILES + t) * kShare + i) * 512 +
            threadIdx.x % 128 * 16;
   };
-  ClusterSync();
+  ClusterSyncRelaxed();
 #pragma unroll
   for (int to = 0; to < SHARES; ++to) {
     if (to == part) continue;
@@ -97,15 +99,10 @@ __device__ __forceinline__ void SumShares(const Block& block, int consumer,
     for (int at = 0; at < M_TILES * kShare; at += 4) {
       const int t = at / kShare, i = at % kShare;
       const float* const v = d[t] + to * kShare + i;
-      asm volatile(
-          "{.reg .b32 remote; mapa.shared::cluster.u32 remote, %0, %1;"
-          "st.shared::cluster.v4.f32 [remote], {%2, %3, %4, %5};}" ::"r"(
-              piece(part, t, i)),
-          "r"(to), "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3])
-          : "memory");
+      StoreAt(piece(part, t, i), block.sums, to, {v[0], v[1], v[2], v[3]});
     }
   }
-  ClusterSync();
+  BarrierWait(block.sums, 0);
 #pragma unroll
   for (int mine = 0; mine < SHARES; ++mine) {
     if (mine != part) continue;

@@ -13,6 +13,7 @@
 // `stages`, at most kMaxStages, is an argument, so that one compilation serves
 // all configs that differ in it alone.
 
+#include "cluster.cuh"
 #include "columns.cuh"
 #include "epilogue.cuh"
 #include "hopper.cuh"
@@ -270,6 +271,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
 #endif
   SumShares(epilogue, c, m, n, m0, n0, part, ring);
 #if SPLIT_K > 1
-  ClusterSync();  // nobody leaves while others may still read its sums
+  // Nobody leaves while others may still read its sums.
+  __syncwarp();
+  ClusterSyncRelaxed();
 #endif
 }
