@@ -29,8 +29,9 @@
 namespace optrail::ops {
 namespace {
 
-// Fewer do not fill a register tile.
-constexpr int64_t kFewQueries = 3;
+// So many do not fill a register tile; nor are as many as kMoreQueries worth
+// transposing keys that are long.
+constexpr int64_t kFewQueries = 3, kMoreQueries = 8, kLongKeyBytes = 256;
 // For few queries: a vector's sums across lanes.
 constexpr int64_t kKeysAtOnce = 16;
 
@@ -413,14 +414,19 @@ class AttentionCpu : public KnobKernel<AttentionKnobs> {
       CpuDevice& device) const override {
     const Size size = SizeOf(shape);
     const proto::DataType type = shape.data_types(0);
-    return size.queries > kFewQueries ? BindTiledOf(type, size, knobs, device)
-                                      : BindFewOf(type, size, knobs, device);
+    const int64_t key_bytes =
+        size.d * (type == proto::F32 ? sizeof(float) : sizeof(uint16_t));
+    const bool few = size.queries <=
+                     (key_bytes >= kLongKeyBytes ? kMoreQueries : kFewQueries);
+    return few ? BindFewOf(type, size, knobs, device)
+               : BindTiledOf(type, size, knobs, device);
   }
 
   std::vector<std::pair<std::string, int64_t>> BlocksOf(
       const AttentionKnobs& knobs) const override {
     return {{"queries", knobs.query_block},
             {"queries", kFewQueries},
+            {"queries", kMoreQueries},
             {"queries", knobs.mr},
             {"keys", knobs.key_block},
             {"d", 16},

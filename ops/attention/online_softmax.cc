@@ -194,9 +194,17 @@ HWY_INLINE V LoadFirstWidened(const float* from, int64_t count) {
   return LoadFirst(from, count, hn::Zero(D()));
 }
 HWY_INLINE V LoadFirstWidened(const uint16_t* from, int64_t count) {
+#if HWY_TARGET == HWY_AVX3
+  const hn::Rebind<uint16_t, D> d16;
+  const hn::RebindToUnsigned<D> d32;
+  const auto first = hn::FirstN(d16, static_cast<size_t>(count));
+  const auto bits = hn::PromoteTo(d32, hn::MaskedLoad(first, d16, from));
+  return hn::BitCast(D(), hn::ShiftLeft<16>(bits));
+#else
   HWY_ALIGN uint16_t values[kSquare] = {};
   std::memcpy(values, from, count * sizeof(uint16_t));
   return LoadWidened(values);
+#endif
 }
 
 // What is multiplied: floats, or what becomes some.
@@ -244,14 +252,6 @@ struct ByPairs {
   }
 };
 
-HWY_INLINE float WidenedValue(float value) { return value; }
-HWY_INLINE float WidenedValue(uint16_t value) {
-  const uint32_t bits = uint32_t{value} << 16;
-  float widened;
-  std::memcpy(&widened, &bits, sizeof(widened));
-  return widened;
-}
-
 // Lane i is the sum of the lanes of v[i]. Every step adds halves of two vectors
 // to those of one, in half the shuffles that to transpose them would take.
 HWY_INLINE V SumsOfLanes(V (&v)[kSquare]) {
@@ -284,12 +284,28 @@ HWY_INLINE V SumsOfLanes(V (&v)[kSquare]) {
   return v[0];
 }
 
-// kQueries queries and kSquare / kQueries keys, of which `left` exist.
+constexpr int KeysOf(int queries) {
+  int keys = 1;
+  while (2 * keys * queries <= kSquare) keys *= 2;
+  return keys;
+}
+
+// Calls body with the number of rows, fewer than kQueriesTogether, as a type.
+template <class Body>
+HWY_INLINE void OfRows(int64_t rows, const Body& body) {
+  static_assert(kQueriesTogether <= 4);
+  if (rows == 1) body(std::integral_constant<int, 1>());
+  if (rows == 2) body(std::integral_constant<int, 2>());
+  if (rows == 3) body(std::integral_constant<int, 3>());
+}
+
+// kQueries queries and as many keys, a power of two, as there are sums for; of
+// the keys `left` exist.
 template <int kQueries, class By, class T>
 HWY_INLINE void ScorePart(const typename By::Left* q, const T* keys,
                           int64_t left, int64_t d, float* scores,
                           int64_t stride) {
-  constexpr int kKeys = kSquare / kQueries;
+  constexpr int kKeys = KeysOf(kQueries);
   const D tag;
   const int64_t steps = By::kSteps * hn::Lanes(tag);
   V acc[kSquare];
@@ -334,7 +350,7 @@ template <int kQueries, class By, class T>
 HWY_INLINE void ScoreRows(const typename By::Left* q, const T* keys,
                           int64_t count, int64_t d, float* scores,
                           int64_t stride) {
-  constexpr int kKeys = kSquare / kQueries;
+  constexpr int kKeys = KeysOf(kQueries);
   for (int64_t j = 0; j < count; j += kKeys) {
     ScorePart<kQueries, By>(q, keys + j * d,
                             std::min<int64_t>(kKeys, count - j), d, scores + j,
@@ -351,9 +367,11 @@ HWY_INLINE void ScoreAll(const typename By::Left* q, int64_t rows,
     ScoreRows<kQueriesTogether, By>(q + r * d, keys, count, d,
                                     scores + r * stride, stride);
   }
-  for (; r < rows; ++r) {
-    ScoreRows<1, By>(q + r * d, keys, count, d, scores + r * stride, stride);
-  }
+  const auto rest = [&](auto queries) {
+    ScoreRows<decltype(queries)::value, By>(q + r * d, keys, count, d,
+                                            scores + r * stride, stride);
+  };
+  OfRows(rows - r, rest);
 }
 
 void ScoreForTarget(const float* q, int64_t rows, const float* keys,
@@ -373,22 +391,27 @@ void ScorePairsForTarget(const uint16_t* q, int64_t rows, const uint16_t* keys,
   ScoreAll<ByPairs>(q, rows, keys, count, d, scores, stride);
 }
 
-template <int kRows, int kVectors, class By, class T>
+// Columns of kVectors vectors; kPartial: of one vector, `columns` of it.
+template <int kRows, int kVectors, bool kPartial, class By, class T>
 HWY_INLINE void SumPart(const typename By::Left* weights, int64_t stride,
-                        const T* values, int64_t count, int64_t d, float* y) {
+                        const T* values, int64_t count, int64_t d,
+                        int64_t columns, float* y) {
   const D tag;
   const int64_t lanes = hn::Lanes(tag);
   V sum[kRows][kVectors];
   OPTRAIL_UNROLL for (int r = 0; r < kRows; ++r) {
     OPTRAIL_UNROLL for (int v = 0; v < kVectors; ++v) {
-      sum[r][v] = hn::LoadU(tag, y + r * d + v * lanes);
+      const float* const from = y + r * d + v * lanes;
+      sum[r][v] =
+          kPartial ? LoadFirstWidened(from, columns) : hn::LoadU(tag, from);
     }
   }
   const auto add = [&](int64_t j, int64_t left) OPTRAIL_INLINE_LAMBDA {
     V value[kVectors];
     OPTRAIL_UNROLL for (int v = 0; v < kVectors; ++v) {
       const T* const from = values + j * d + v * lanes;
-      value[v] = By::Value(from, d, left);
+      value[v] =
+          kPartial ? LoadFirstWidened(from, columns) : By::Value(from, d, left);
       OPTRAIL_UNROLL for (int i = 0; i < By::kSteps; ++i) {
         __builtin_prefetch(reinterpret_cast<const char*>(from + i * d) +
                            kBytesAhead);
@@ -406,32 +429,33 @@ HWY_INLINE void SumPart(const typename By::Left* weights, int64_t stride,
   if (By::kSteps > 1 && j < count) add(j, 1);
   OPTRAIL_UNROLL for (int r = 0; r < kRows; ++r) {
     OPTRAIL_UNROLL for (int v = 0; v < kVectors; ++v) {
-      hn::StoreU(sum[r][v], tag, y + r * d + v * lanes);
+      float* const to = y + r * d + v * lanes;
+      if constexpr (kPartial) {
+        hn::BlendedStore(
+            sum[r][v], hn::FirstN(tag, static_cast<size_t>(columns)), tag, to);
+      } else {
+        hn::StoreU(sum[r][v], tag, to);
+      }
     }
   }
 }
 
+// The first `columns` of the d columns.
 template <int kRows, int kVectors, class By, class T>
 HWY_INLINE void SumRows(const typename By::Left* weights, int64_t stride,
-                        const T* values, int64_t count, int64_t d, float* y) {
-  const int64_t lanes = hn::Lanes(D());
-  int64_t c = 0;
-  for (; c + kVectors * lanes <= d; c += kVectors * lanes) {
-    SumPart<kRows, kVectors, By>(weights, stride, values + c, count, d, y + c);
+                        const T* values, int64_t count, int64_t d,
+                        int64_t columns, float* y) {
+  const int64_t width = kVectors * hn::Lanes(D());
+  for (; columns >= width; columns -= width, values += width, y += width) {
+    SumPart<kRows, kVectors, false, By>(weights, stride, values, count, d, 0,
+                                        y);
   }
-  for (; c + lanes <= d; c += lanes) {
-    SumPart<kRows, 1, By>(weights, stride, values + c, count, d, y + c);
-  }
-  if constexpr (By::kSteps == 1) {
-    for (; c < d; ++c) {
-      for (int r = 0; r < kRows; ++r) {
-        float sum = y[r * d + c];
-        for (int64_t j = 0; j < count; ++j) {
-          sum += weights[r * stride + j] * WidenedValue(values[j * d + c]);
-        }
-        y[r * d + c] = sum;
-      }
-    }
+  if (columns == 0) return;
+  if constexpr (kVectors > 1) {
+    SumRows<kRows, kVectors / 2, By>(weights, stride, values, count, d, columns,
+                                     y);
+  } else if constexpr (By::kSteps == 1) {
+    SumPart<kRows, 1, true, By>(weights, stride, values, count, d, columns, y);
   }
 }
 
@@ -442,12 +466,14 @@ HWY_INLINE void SumAll(const typename By::Left* weights, int64_t rows,
   int64_t r = 0;
   for (; r + kQueriesTogether <= rows; r += kQueriesTogether) {
     SumRows<kQueriesTogether, 4, By>(weights + r * stride, stride, values,
-                                     count, d, y + r * d);
+                                     count, d, d, y + r * d);
   }
-  for (; r < rows; ++r) {
-    SumRows<1, 8, By>(weights + r * stride, stride, values, count, d,
-                      y + r * d);
-  }
+  const auto rest = [&](auto left) {
+    constexpr int kRows = decltype(left)::value;
+    SumRows<kRows, kRows == 3 ? 4 : 8, By>(weights + r * stride, stride, values,
+                                           count, d, d, y + r * d);
+  };
+  OfRows(rows - r, rest);
 }
 
 void SumForTarget(const float* weights, int64_t rows, int64_t stride,
