@@ -60,6 +60,9 @@ struct NormGradientRows {
   int64_t cols = 0;
 };
 
+// Rows of so few columns are normalised as many at once as a vector has lanes.
+inline constexpr int64_t kNarrowCols = 12;
+
 using NormFunction = void (*)(const NormRows&);
 
 struct NormGradientLoops {
@@ -117,6 +120,7 @@ class NormCpu : public KnobKernel<Knobs> {
     return {{"rows", knobs.rows_per_task},
             {"cols", knobs.unroll * 16},
             {"cols", knobs.unroll * 4},
+            {"cols", kNarrowCols},
             {"cols", knobs.chunk_cols}};
   }
 };
@@ -219,12 +223,54 @@ HWY_INLINE float Squares(const float* x, int64_t cols, float mean,
   return hn::GetLane(hn::SumOfLanes(d, sum[0]));
 }
 
+// Rows of at most kNarrowCols columns, while there are as many as lanes: a
+// vector has one column of them. Returns how many rows that were.
+template <bool kCentred>
+HWY_INLINE int64_t NormaliseNarrowRows(const NormRows& work) {
+  const D d;
+  const hn::RebindToSigned<D> d_index;
+  const int64_t lanes = hn::Lanes(d);
+  const int64_t cols = work.cols;
+  const auto rows = hn::Mul(hn::Iota(d_index, 0),
+                            hn::Set(d_index, static_cast<int32_t>(cols)));
+  const V n = hn::Set(d, static_cast<float>(cols));
+  V values[kNarrowCols];
+  int64_t r = 0;
+  for (; r + lanes <= work.rows; r += lanes) {
+    V mean = hn::Zero(d);
+    for (int64_t c = 0; c < cols; ++c) {
+      values[c] = hn::GatherIndex(d, work.x + r * cols + c, rows);
+      if (kCentred) mean = hn::Add(mean, values[c]);
+    }
+    mean = hn::Div(mean, n);
+    V squares = hn::Zero(d);
+    for (int64_t c = 0; c < cols; ++c) {
+      values[c] = hn::Sub(values[c], mean);
+      squares = hn::MulAdd(values[c], values[c], squares);
+    }
+    const V epsilon = hn::Set(d, static_cast<float>(kNormEpsilon));
+    const V rstd = hn::Div(hn::Set(d, 1.0f),
+                           hn::Sqrt(hn::Add(hn::Div(squares, n), epsilon)));
+    if (work.mean != nullptr) hn::StoreU(mean, d, work.mean + r);
+    if (work.rstd != nullptr) hn::StoreU(rstd, d, work.rstd + r);
+    for (int64_t c = 0; c < cols; ++c) {
+      const V gamma = hn::Set(d, work.gamma[c]);
+      const V h = hn::Mul(values[c], rstd);
+      const V y = kCentred ? hn::MulAdd(h, gamma, hn::Set(d, work.beta[c]))
+                           : hn::Mul(h, gamma);
+      hn::ScatterIndex(y, d, work.y + r * cols + c, rows);
+    }
+  }
+  return r;
+}
+
 template <bool kCentred, int kUnroll>
 void NormaliseRows(const NormRows& work) {
   const D d;
   const int64_t lanes = hn::Lanes(d);
   const int64_t cols = work.cols;
-  for (int64_t r = 0; r < work.rows; ++r) {
+  int64_t r = cols <= kNarrowCols ? NormaliseNarrowRows<kCentred>(work) : 0;
+  for (; r < work.rows; ++r) {
     const float* const x = work.x + r * cols;
     float* const y = work.y + r * cols;
     // A row that is read in chunks leaves no room for the next one.
