@@ -44,7 +44,7 @@ struct NormRows {
   int64_t cols = 0;
   int64_t chunk = 0;    // columns at a time while statistics are taken
   int64_t ahead = 0;    // rows between a prefetch and its use; 0: none
-  bool stream = false;  // writes past the caches; rows of whole cache lines
+  bool stream = false;  // writes whole cache lines past the caches
 };
 
 struct NormGradientRows {
@@ -84,8 +84,7 @@ class NormCpu : public KnobKernel<Knobs> {
     if (norm == nullptr) return this->NotCompiled();
     const int64_t rows = shape.dims(0).value();
     const int64_t cols = shape.dims(1).value();
-    const bool may_stream =
-        knobs.stores == Knobs::Stores::kStreaming && cols % 16 == 0;
+    const bool stream = knobs.stores == Knobs::Stores::kStreaming;
     const bool writes = !shape.attributes().empty();  // there is but one
     return MakeInvocation([=](const Call& call) {
       int next = 0;
@@ -100,7 +99,7 @@ class NormCpu : public KnobKernel<Knobs> {
       all.cols = cols;
       all.chunk = knobs.chunk_cols;
       all.ahead = knobs.prefetch_rows;
-      all.stream = may_stream && IsAligned(all.y);
+      all.stream = stream;
       ForBlocks(call, rows, knobs.rows_per_task,
                 [&](int64_t row, int64_t count) {
                   NormRows part = all;
@@ -317,27 +316,36 @@ void NormaliseRows(const NormRows& work) {
       }
     };
     const float* const beta = kCentred ? work.beta : work.gamma;
-    int64_t c = 0;
-    for (; c + kUnroll * lanes <= cols; c += kUnroll * lanes) {
-      OPTRAIL_UNROLL for (int u = 0; u < kUnroll; ++u) {
-        const int64_t at = c + u * lanes;
-        const V v = apply(hn::LoadU(d, x + at), hn::LoadU(d, work.gamma + at),
-                          hn::LoadU(d, beta + at));
-        if (work.stream) {
-          hn::Stream(v, d, y + at);
-        } else {
-          hn::StoreU(v, d, y + at);
-        }
-      }
-    }
-    for (; c < cols; c += lanes) {
-      const int64_t left = std::min(lanes, cols - c);
+    const auto store_first = [&](int64_t c,
+                                 int64_t count) OPTRAIL_INLINE_LAMBDA {
       const V zero = hn::Zero(d);
-      StoreFirst(apply(LoadFirst(x + c, left, zero),
-                       LoadFirst(work.gamma + c, left, zero),
-                       LoadFirst(beta + c, left, zero)),
-                 left, y + c);
+      StoreFirst(apply(LoadFirst(x + c, count, zero),
+                       LoadFirst(work.gamma + c, count, zero),
+                       LoadFirst(beta + c, count, zero)),
+                 count, y + c);
+    };
+    const auto store = [&](int64_t c) OPTRAIL_INLINE_LAMBDA {
+      const V v = apply(hn::LoadU(d, x + c), hn::LoadU(d, work.gamma + c),
+                        hn::LoadU(d, beta + c));
+      if (work.stream) {
+        hn::Stream(v, d, y + c);
+      } else {
+        hn::StoreU(v, d, y + c);
+      }
+    };
+    int64_t c = 0;
+    if (work.stream) {
+      // Streaming stores begin where a vector is aligned.
+      const auto place =
+          static_cast<int64_t>(reinterpret_cast<uintptr_t>(y) / sizeof(float));
+      c = std::min((lanes - place % lanes) % lanes, cols);
+      if (c > 0) store_first(0, c);
     }
+    for (; c + kUnroll * lanes <= cols; c += kUnroll * lanes) {
+      OPTRAIL_UNROLL for (int u = 0; u < kUnroll; ++u) store(c + u * lanes);
+    }
+    for (; c + lanes <= cols; c += lanes) store(c);
+    if (c < cols) store_first(c, cols - c);
   }
   if (work.stream) hwy::FlushStream();
 }
