@@ -84,7 +84,6 @@ class NormCpu : public KnobKernel<Knobs> {
     if (norm == nullptr) return this->NotCompiled();
     const int64_t rows = shape.dims(0).value();
     const int64_t cols = shape.dims(1).value();
-    const bool stream = knobs.stores == Knobs::Stores::kStreaming;
     const bool writes = !shape.attributes().empty();  // there is but one
     return MakeInvocation([=](const Call& call) {
       int next = 0;
@@ -99,7 +98,7 @@ class NormCpu : public KnobKernel<Knobs> {
       all.cols = cols;
       all.chunk = knobs.chunk_cols;
       all.ahead = knobs.prefetch_rows;
-      all.stream = stream;
+      all.stream = knobs.stores == Knobs::Stores::kStreaming;
       ForBlocks(call, rows, knobs.rows_per_task,
                 [&](int64_t row, int64_t count) {
                   NormRows part = all;

@@ -360,8 +360,8 @@ __device__ __forceinline__ void Consume(const Block& block,
       }
     }
   }
-  // The engine reads results that are still on their way out.
-  if (threadIdx.x % 128 < kStorers) StoreWaitRead<0>();
+  // Results that are still in flight are written before the next kernel runs.
+  if (threadIdx.x % 128 < kStorers) StoreWaitAll();
 }
 
 // A producer that loads by itself needs more registers.
